@@ -1,0 +1,41 @@
+"""Says which copy of our packages the tests run against.
+
+In a tox environment that must be the installed wheel; the tree's own copy would hide what the wheel
+lacks.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent
+PACKAGES = (
+    "agent_hookspecs",
+    "agent_host",
+    *(path.parent.name for path in sorted(ROOT.glob("plugins/*/src/*/__init__.py"))),
+)
+
+
+def _folders() -> dict[str, Path]:
+    specs = ((name, find_spec(name)) for name in PACKAGES)
+    return {name: Path(spec.origin).parent for name, spec in specs if spec and spec.origin}
+
+
+def pytest_report_header() -> list[str]:
+    return [f"{name}: {folder}" for name, folder in _folders().items()]
+
+
+def pytest_sessionstart() -> None:
+    environment = os.environ.get("TOX_ENV_DIR")
+    if environment is None:
+        return
+    for name, folder in _folders().items():
+        if not folder.is_relative_to(Path(environment).resolve()):
+            raise pytest.UsageError(
+                f"{name} comes from {folder}, not from the environment {environment}; "
+                "call pytest from a folder that is not on its path"
+            )

@@ -1,0 +1,71 @@
+"""What ``tox.ini`` cannot say: the matrix, and where this machine keeps its Pythons.
+
+The distributions come from the folders that are there, so a new plugin joins without an edit.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tox.plugin import impl
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / ".ci"))
+
+from wheelhouse import distributions  # noqa: E402
+
+if TYPE_CHECKING:
+    from tox.config.cli.parser import ToxParser
+    from tox.config.sets import ConfigSet, EnvConfigSet
+    from tox.session.state import State
+
+PYTHONS = ("310", "311", "312", "313")
+OLDEST, NEWEST = PYTHONS[0], PYTHONS[-1]
+
+DISTRIBUTIONS = distributions(ROOT)
+PLUGINS = [name for name, distribution in DISTRIBUTIONS.items() if distribution.is_plugin]
+MATRIX = {f"py{python}-{name}": name for name in DISTRIBUTIONS for python in PYTHONS}
+
+
+def _runs_in_ci(environment: str) -> bool:
+    """The host and the contract meet every Python; a plugin meets the oldest and the newest."""
+    distribution = DISTRIBUTIONS[MATRIX[environment]]
+    return not distribution.is_plugin or environment.startswith((f"py{OLDEST}-", f"py{NEWEST}-"))
+
+
+def _tested_by(environment: str) -> list[str]:
+    if environment in MATRIX:
+        return [MATRIX[environment]]
+    return PLUGINS if environment == "plugins" else list(DISTRIBUTIONS)
+
+
+@impl
+def tox_add_option(parser: ToxParser) -> None:
+    """Let tox find the Pythons of pyenv, whose shims answer only for the selected versions."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    folders = [str(folder) for folder in sorted(pyenv.glob("versions/3.*/bin"), reverse=True)]
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *folders])
+
+
+@impl
+def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
+    core_conf.add_constant("matrix", "every distribution on every Python", ", ".join(MATRIX))
+    core_conf.add_constant(
+        "ci_matrix", "what CI runs of it", ", ".join(filter(_runs_in_ci, MATRIX))
+    )
+    core_conf.add_constant(
+        "may_skip_pythons",
+        "whether a missing Python is skipped: not in CI, where it would hide a failure",
+        str(os.environ.get("CI", "").lower() != "true"),
+    )
+
+
+@impl
+def tox_add_env_config(env_conf: EnvConfigSet, state: State) -> None:
+    names = _tested_by(env_conf.name)
+    tests = DISTRIBUTIONS[names[0]].tests if len(names) == 1 else ROOT / "plugins"
+    env_conf.add_constant("distributions", "the distributions under test", ",".join(names))
+    env_conf.add_constant("test_folder", "their tests", str(tests))
