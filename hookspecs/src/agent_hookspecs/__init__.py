@@ -1,0 +1,223 @@
+"""The contract between Agent Host and its plugins.
+
+A plugin imports this package and nothing of the host. Names are loaded when first used, so that a
+host which only lists plugins does not pay for the rest.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent_hookspecs._version import (
+        API_VERSION as API_VERSION,
+        __version__ as __version__,
+    )
+    from agent_hookspecs.attachments import *
+    from agent_hookspecs.descriptor import (
+        DESCRIPTOR_NAME as DESCRIPTOR_NAME,
+        DESCRIPTOR_SCHEMA as DESCRIPTOR_SCHEMA,
+        Descriptor as Descriptor,
+        Entry as Entry,
+        parse_descriptor as parse_descriptor,
+    )
+    from agent_hookspecs.errors import *
+    from agent_hookspecs.events import *
+    from agent_hookspecs.function_tools import *
+    from agent_hookspecs.logs import (
+        get_logger as get_logger,
+        redact as redact,
+        remember_secrets as remember_secrets,
+    )
+    from agent_hookspecs.markers import (
+        hookimpl as hookimpl,
+        hookspec as hookspec,
+    )
+    from agent_hookspecs.merging import *
+    from agent_hookspecs.messages import *
+    from agent_hookspecs.mixins import *
+    from agent_hookspecs.partial import *
+    from agent_hookspecs.roles import (
+        FeaturePlugin as FeaturePlugin,
+        ProviderExtensionPlugin as ProviderExtensionPlugin,
+        ProviderPlugin as ProviderPlugin,
+        ToolPlugin as ToolPlugin,
+    )
+    from agent_hookspecs.session import *
+    from agent_hookspecs.specs import (
+        ExtensionSpec as ExtensionSpec,
+        FeatureSpec as FeatureSpec,
+        HostSpec as HostSpec,
+        ProviderSpec as ProviderSpec,
+        ToolSpec as ToolSpec,
+    )
+
+#: Where each public name is defined; read by `__getattr__` on first use.
+_MODULES = {
+    "_version": (
+        "API_VERSION",
+        "__version__",
+    ),
+    "attachments": (
+        "MAX_ATTACHMENT_BYTES",
+        "attachment",
+        "expand_attachments",
+    ),
+    "descriptor": (
+        "DESCRIPTOR_NAME",
+        "DESCRIPTOR_SCHEMA",
+        "Descriptor",
+        "Entry",
+        "parse_descriptor",
+    ),
+    "errors": (
+        "AgentError",
+        "AuthenticationError",
+        "BindingError",
+        "CollisionError",
+        "ConfigError",
+        "ConnectionFailedError",
+        "ContentBlockedError",
+        "ContextLengthError",
+        "ContractError",
+        "DescriptorError",
+        "GatingError",
+        "HookError",
+        "HookResultError",
+        "IncompatibleError",
+        "InvalidRequestError",
+        "LoadError",
+        "MalformedCallError",
+        "ModelNotFoundError",
+        "OrderingError",
+        "OverloadedError",
+        "PluginError",
+        "ProtocolError",
+        "ProviderError",
+        "RateLimitError",
+        "RequestTimeoutError",
+        "ResolutionError",
+        "ServerError",
+        "SessionError",
+        "SourceError",
+        "StreamCutError",
+        "ToolArgumentsError",
+        "ToolDeniedError",
+        "ToolError",
+        "TransportError",
+        "UnknownPluginError",
+        "UnknownToolError",
+    ),
+    "logs": (
+        "get_logger",
+        "redact",
+        "remember_secrets",
+    ),
+    "function_tools": (
+        "FunctionTool",
+        "tool",
+        "tools",
+    ),
+    "events": (
+        "ApprovalRequiredEvent",
+        "DoneEvent",
+        "ErrorEvent",
+        "Event",
+        "FinalEvent",
+        "PartialEvent",
+        "ReasoningEvent",
+        "RequestStartedEvent",
+        "ToolCallDeltaEvent",
+        "ToolCallEvent",
+        "ToolCallStartedEvent",
+        "ToolResultEvent",
+        "ToolStartedEvent",
+        "ToolUpdateEvent",
+        "TurnEndEvent",
+        "UsageEvent",
+        "WarningEvent",
+    ),
+    "markers": (
+        "hookimpl",
+        "hookspec",
+    ),
+    "merging": (
+        "CallFragment",
+        "MAX_TOOL_INDEX",
+        "ReasoningDetails",
+        "ToolCalls",
+        "arguments_problem",
+        "choice_delta",
+        "content_fragment",
+        "finish_reasoning_details",
+        "finish_tool_calls",
+        "first_choice",
+        "merge_delta_content",
+        "merge_reasoning_details",
+        "merge_text",
+        "merge_tool_calls",
+        "reasoning_fragment",
+        "tool_call_deltas",
+        "tool_call_ids",
+    ),
+    "messages": (
+        "Action",
+        "ActionResult",
+        "Config",
+        "Context",
+        "CoreMessage",
+        "Effect",
+        "Framing",
+        "MessageMetadata",
+        "ModelInfo",
+        "MultipartContent",
+        "NativeChunk",
+        "NativeMessage",
+        "RequestSpec",
+        "Role",
+        "State",
+        "ToolResult",
+        "Usage",
+    ),
+    "mixins": (
+        "AccumulatorExtensionMixin",
+        "AccumulatorStreamingMixin",
+        "accumulate_reasoning",
+        "accumulate_tool_calls",
+    ),
+    "partial": (
+        "Partial",
+        "plain",
+    ),
+    "roles": (
+        "FeaturePlugin",
+        "ProviderExtensionPlugin",
+        "ProviderPlugin",
+        "ToolPlugin",
+    ),
+    "session": ("Session",),
+    "specs": (
+        "ExtensionSpec",
+        "FeatureSpec",
+        "HostSpec",
+        "ProviderSpec",
+        "ToolSpec",
+    ),
+}
+_DEFINED_IN = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_DEFINED_IN)
+
+
+def __getattr__(name: str) -> Any:
+    module = _DEFINED_IN.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

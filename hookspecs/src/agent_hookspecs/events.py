@@ -1,0 +1,179 @@
+"""The events of a run: typed dicts that can be written as JSON.
+
+A run is a sequence of these, told apart by ``type``. It ends with exactly one ``done`` or
+``error``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypedDict, Union
+
+from agent_hookspecs.messages import CoreMessage, Usage
+
+__all__ = [
+    "ApprovalRequiredEvent",
+    "DoneEvent",
+    "ErrorEvent",
+    "Event",
+    "FinalEvent",
+    "PartialEvent",
+    "ReasoningEvent",
+    "RequestStartedEvent",
+    "ToolCallDeltaEvent",
+    "ToolCallEvent",
+    "ToolCallStartedEvent",
+    "ToolResultEvent",
+    "ToolStartedEvent",
+    "ToolUpdateEvent",
+    "TurnEndEvent",
+    "UsageEvent",
+    "WarningEvent",
+]
+
+
+class RequestStartedEvent(TypedDict):
+    """A request is about to be sent."""
+
+    type: Literal["request_started"]
+    provider: str
+    model: str | None
+
+
+class PartialEvent(TypedDict):
+    """A fragment of the answer; ``message["content"]`` holds only what is new."""
+
+    type: Literal["partial"]
+    message: dict[str, Any]
+
+
+class ReasoningEvent(TypedDict):
+    """A fragment of the model's reasoning."""
+
+    type: Literal["reasoning"]
+    text: str
+
+
+class ToolCallStartedEvent(TypedDict):
+    """The model has begun a tool call. ``index`` tells calls of one turn apart."""
+
+    type: Literal["tool_call_started"]
+    index: int
+    id: str | None
+    name: str | None
+
+
+class ToolCallDeltaEvent(TypedDict):
+    """A fragment of a call's arguments, for display only: it may never become valid."""
+
+    type: Literal["tool_call_delta"]
+    index: int
+    arguments: str
+
+
+class ToolCallEvent(TypedDict):
+    """A complete tool call, as it stands in the assistant message."""
+
+    type: Literal["tool_call"]
+    call: dict[str, Any]
+
+
+class ToolStartedEvent(TypedDict):
+    """A tool begins to run."""
+
+    type: Literal["tool_started"]
+    id: str
+    name: str
+    payload: Any
+
+
+class ToolUpdateEvent(TypedDict):
+    """Progress reported by a running tool."""
+
+    type: Literal["tool_update"]
+    id: str
+    name: str
+    update: Any
+
+
+class ToolResultEvent(TypedDict):
+    """A tool has ended; ``message`` is the core tool message that was stored."""
+
+    type: Literal["tool_result"]
+    id: str
+    name: str
+    message: CoreMessage
+
+
+class ApprovalRequiredEvent(TypedDict):
+    """A call waits for a decision; the answer must carry the same digest."""
+
+    type: Literal["approval_required"]
+    id: str
+    name: str
+    effect: str
+    payload: Any
+    digest: str
+
+
+class UsageEvent(TypedDict):
+    """Token counts of an answer, reported once."""
+
+    type: Literal["usage"]
+    usage: Usage
+
+
+class FinalEvent(TypedDict):
+    """The finished messages of a turn and the session that holds them."""
+
+    type: Literal["final"]
+    messages: list[CoreMessage]
+    session: Any
+
+
+class TurnEndEvent(TypedDict):
+    """A turn of the tool loop is over."""
+
+    type: Literal["turn_end"]
+    turn: int
+
+
+class WarningEvent(TypedDict):
+    """Something was left out or worked around; the run goes on."""
+
+    type: Literal["warning"]
+    message: str
+    plugin: str | None
+
+
+class ErrorEvent(TypedDict):
+    """The run ends here; ``error`` is the error's ``to_dict``."""
+
+    type: Literal["error"]
+    error: dict[str, Any]
+
+
+class DoneEvent(TypedDict):
+    """The run ended as it should."""
+
+    type: Literal["done"]
+    reason: str
+
+
+Event: TypeAlias = Union[  # noqa: UP007 - Python 3.10 cannot join forward references with |
+    RequestStartedEvent,
+    PartialEvent,
+    ReasoningEvent,
+    ToolCallStartedEvent,
+    ToolCallDeltaEvent,
+    ToolCallEvent,
+    ToolStartedEvent,
+    ToolUpdateEvent,
+    ToolResultEvent,
+    ApprovalRequiredEvent,
+    UsageEvent,
+    FinalEvent,
+    TurnEndEvent,
+    WarningEvent,
+    ErrorEvent,
+    DoneEvent,
+]

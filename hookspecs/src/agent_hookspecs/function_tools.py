@@ -1,0 +1,517 @@
+"""Tools from plain typed functions: schema, validation and effect from signature and docstring.
+
+Owns the `tool` decorator and the plugin classes it makes. pydantic does the types and is imported
+when a schema is first asked for, never when a function is decorated. It must not know how calls
+arrive, who allows them, or what becomes of a result.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import update_wrapper
+from types import NoneType, SimpleNamespace
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+from agent_hookspecs.errors import ContractError, ToolArgumentsError, UnknownToolError
+from agent_hookspecs.messages import Context, Effect, State
+from agent_hookspecs.roles import ToolPlugin
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+__all__ = ["FunctionTool", "tool", "tools"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_EFFECTS: tuple[Effect, ...] = get_args(Effect)
+#: What a plugin id may be; a tool that is a plugin of its own goes by its own name.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+#: Parameters that the host fills, and the types that may stand beside them.
+_INJECTED = {"context": "Context", "state": "State"}
+_REFUSED = {
+    inspect.Parameter.VAR_POSITIONAL: "takes any number of arguments",
+    inspect.Parameter.VAR_KEYWORD: "takes arguments of any name",
+    inspect.Parameter.POSITIONAL_ONLY: "cannot be passed by name",
+}
+#: More wrong fields than this are counted, not listed.
+_MAX_PROBLEMS = 10
+
+
+class FunctionTool(Generic[P, R]):
+    """A function that is also a tool. Calling it calls the function, unchecked.
+
+    ``plugin`` is the class that makes a tool plugin of it alone. The host takes the object itself
+    where it takes a tool class: in ``register_tool`` and as a descriptor's entry.
+    """
+
+    __name__: str
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        effect: Effect = "execute",
+        name: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        parameters = _checked(function, effect, name)
+        update_wrapper(self, function)
+        self.function = function
+        self.name = name or function.__name__
+        self.effect = effect
+        written, self._notes = _documentation(inspect.getdoc(function) or "")
+        self.description = written if description is None else description
+        self._parameters = parameters
+        self._signature: _Signature | None = None
+        self.plugin: type[ToolPlugin] = _plugin_class(self.name, (self,), function.__module__)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.name!r}, effect {self.effect}>"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """``{"name", "description", "parameters"}``, a new one each time; loads pydantic."""
+        described = {"description": self.description} if self.description else {}
+        parameters = copy.deepcopy(self._ready().schema)
+        return {"name": self.name, **described, "parameters": parameters}
+
+    def run(self, payload: object, state: State, context: Context) -> Any:
+        """Validate the payload and call the function with it; its result as it is.
+
+        A payload that does not fit is a `ToolArgumentsError` that names each field.
+        """
+        signature = self._ready()
+        given = {} if payload is None else payload
+        if not isinstance(given, Mapping):
+            raise ToolArgumentsError(
+                f"tool {self.name!r} takes an object of arguments, not {type(given).__name__}",
+                tool=self.name,
+                hint="send the arguments as a JSON object",
+            )
+        arguments = signature.validated(self.name, given)
+        values = {"context": context, "state": state}
+        arguments |= {name: values[name] for name in signature.injected}
+        call: Callable[..., Any] = self.function
+        return call(**arguments)
+
+    def _ready(self) -> _Signature:
+        # Two threads may both do the work; the results are equal and either will do.
+        if self._signature is None:
+            self._signature = _read_signature(
+                self.name, self.function, self._parameters, self._notes
+            )
+        return self._signature
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(
+    *, effect: Effect = "execute", name: str | None = None, description: str | None = None
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    effect: Effect = "execute",
+    name: str | None = None,
+    description: str | None = None,
+) -> Any:
+    """Make a tool of a typed function: plain, async, or a generator that yields progress first.
+
+    The name is the function's and the description its docstring's first paragraph, unless given.
+    What each parameter is for is read from an ``Args:`` section (Google, NumPy or Sphinx style) or
+    from ``Annotated[type, "text"]``. Parameters called ``context`` and ``state`` that are untyped
+    or typed ``Context`` and ``State`` are filled by the host and not shown to the model.
+
+    ``effect`` says what a call does to the world: ``read``, ``write``, ``execute`` or ``network``.
+
+    A function that cannot be a tool is a `ContractError` at once; a type that has no JSON Schema is
+    one when the schema is asked for.
+    """
+
+    def decorated(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+        return FunctionTool(function, effect=effect, name=name, description=description)
+
+    return decorated if function is None else decorated(function)
+
+
+def tools(
+    *functions: Callable[..., Any], name: str, label: str = "", version: str = ""
+) -> type[ToolPlugin]:
+    """One tool plugin class of several functions, called ``name``.
+
+    Functions that are not decorated get the effect ``execute``.
+    """
+    if not _NAME.fullmatch(name):
+        raise _unfit(name, "is no plugin id", "use letters, digits, and _ . : - after the first")
+    made = tuple(each if isinstance(each, FunctionTool) else tool(each) for each in functions)
+    names = [each.name for each in made]
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice or not made:
+        raise ContractError(
+            f"tool plugin {name!r} has "
+            + (f"two tools called {', '.join(twice)}" if twice else "no tools"),
+            plugin=name,
+            hint="give one of them another name" if twice else "pass the functions it consists of",
+        )
+    attributes = {"label": label, "version": version}
+    return _plugin_class(name, made, made[0].__module__, **attributes)
+
+
+class _FunctionPlugin(ToolPlugin):
+    """A tool plugin whose tools are functions."""
+
+    _tools: ClassVar[Mapping[str, FunctionTool[..., Any]]] = {}
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return [each.schema for each in self._tools.values()]
+
+    def execute_tool(self, tool_name: str, payload: Any, state: State, context: Context) -> Any:
+        found = self._tools.get(tool_name)
+        if found is None:
+            raise UnknownToolError(
+                f"tool plugin {self.name!r} has no tool {tool_name!r}",
+                tool=tool_name,
+                hint=f"it has: {', '.join(self._tools)}",
+            )
+        return found.run(payload, state, context)
+
+
+def _plugin_class(
+    name: str, made: tuple[FunctionTool[..., Any], ...], module: str, **attributes: str
+) -> type[ToolPlugin]:
+    return type(
+        name,
+        (_FunctionPlugin,),
+        {
+            "__doc__": made[0].description if len(made) == 1 else None,
+            "__module__": module,
+            "name": name,
+            "effects": {each.name: each.effect for each in made},
+            "_tools": {each.name: each for each in made},
+            **attributes,
+        },
+    )
+
+
+# What a function must be to be a tool.
+
+
+def _checked(function: Any, effect: object, name: str | None) -> tuple[inspect.Parameter, ...]:
+    """The parameters of a function that can be a tool; a `ContractError` for any other."""
+    if not inspect.isfunction(function) and not inspect.ismethod(function):
+        raise _unfit(
+            getattr(function, "__name__", type(function).__name__),
+            "is not a function",
+            "decorate a function; for anything else derive a class from ToolPlugin",
+        )
+    called = name or function.__name__
+    if not _NAME.fullmatch(called):
+        raise _unfit(called, "is no name for a tool", "pass name=, of letters, digits and _ . : -")
+    if effect not in _EFFECTS:
+        raise _unfit(
+            called, f"has the effect {effect!r}", f"it must be one of {', '.join(_EFFECTS)}"
+        )
+    parameters = tuple(inspect.signature(function).parameters.values())
+    for parameter in parameters:
+        if parameter.kind in _REFUSED:
+            raise _unfit(
+                called,
+                f"has the parameter {parameter.name!r}, which {_REFUSED[parameter.kind]}",
+                "a model passes arguments by name: write each as an ordinary parameter",
+            )
+        if parameter.annotation is inspect.Parameter.empty and parameter.name not in _INJECTED:
+            raise _unfit(
+                called,
+                f"has the parameter {parameter.name!r}, which has no type",
+                "annotate it; of a method, make a tool of the bound one: tool(instance.method)",
+            )
+    return parameters
+
+
+def _unfit(name: str, what: str, hint: str) -> ContractError:
+    return ContractError(f"tool {name!r} {what}", plugin=name, hint=hint)
+
+
+# Types, with pydantic.
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """A function's parameters as a pydantic model.
+
+    Fields go by neutral names with the parameters' own as aliases, because a model has attributes
+    (``json``, ``copy``) that a parameter may be called after.
+    """
+
+    model: type[BaseModel]
+    schema: dict[str, Any]
+    #: From a field of the model to its parameter, and whether the function has a default for it.
+    fields: Mapping[str, tuple[str, bool]]
+    injected: tuple[str, ...]
+
+    def validated(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments to call with; what was not given is left to the function's defaults."""
+        from pydantic import ValidationError
+
+        try:
+            filled = self.model.model_validate(dict(payload))
+        except ValidationError as error:
+            raise ToolArgumentsError(
+                f"tool {name!r} cannot take these arguments: {_problems(error)}",
+                tool=name,
+                hint="correct the fields named and call it again",
+            ) from None
+        return {
+            parameter: getattr(filled, field)
+            for field, (parameter, has_default) in self.fields.items()
+            if field in filled.model_fields_set or not has_default
+        }
+
+
+def _problems(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in found]
+    more = len(told) - _MAX_PROBLEMS
+    return "; ".join(told[:_MAX_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _read_signature(
+    name: str,
+    function: Callable[..., Any],
+    parameters: tuple[inspect.Parameter, ...],
+    notes: Mapping[str, str],
+) -> _Signature:
+    try:
+        from pydantic import ConfigDict, create_model
+        from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+    except ImportError as error:
+        raise ContractError(
+            f"tool {name!r} is made from its function's types with pydantic 2, which cannot be "
+            f"imported: {error}",
+            plugin=name,
+            hint="pip install 'pydantic>=2.7'",
+        ) from error
+    types = _resolved(name, function, parameters)
+    shown = [parameter for parameter in parameters if parameter.name in types]
+    fields = {f"p{number}": parameter for number, parameter in enumerate(shown)}
+    try:
+        definitions: dict[str, Any] = {
+            field: (types[parameter.name], _field(name, parameter, types[parameter.name], notes))
+            for field, parameter in fields.items()
+        }
+        model = create_model(name, __config__=ConfigDict(extra="forbid"), **definitions)
+        schema = _json_schema(model)
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        raise ContractError(
+            f"tool {name!r} has a parameter that JSON Schema cannot describe: {error}",
+            plugin=name,
+            hint="use types that JSON can carry, or derive a class from ToolPlugin",
+        ) from error
+    return _Signature(
+        model,
+        schema,
+        {
+            field: (parameter.name, parameter.default is not inspect.Parameter.empty)
+            for field, parameter in fields.items()
+        },
+        tuple(parameter.name for parameter in parameters if parameter.name not in types),
+    )
+
+
+def _resolved(
+    name: str, function: Callable[..., Any], parameters: tuple[inspect.Parameter, ...]
+) -> dict[str, Any]:
+    """The types of the parameters that the model fills, by name."""
+    written = {
+        parameter.name: parameter.annotation
+        for parameter in parameters
+        if not _is_named_injected(parameter)
+    }
+    origin = inspect.unwrap(function)
+    # Parameters only: what a function returns need not be known at run time.
+    holder = SimpleNamespace(__annotations__=written)
+    try:
+        types = get_type_hints(holder, getattr(origin, "__globals__", {}), include_extras=True)
+    except Exception as error:
+        raise ContractError(
+            f"tool {name!r} has a type that cannot be read: {error}",
+            plugin=name,
+            hint="define or import it at the top of the module, not under TYPE_CHECKING and not "
+            "inside a function",
+        ) from error
+    return {
+        parameter: hint
+        for parameter, hint in types.items()
+        if parameter not in _INJECTED or _without_none(hint) != Context
+    }
+
+
+def _is_named_injected(parameter: inspect.Parameter) -> bool:
+    """Whether it is untyped, or typed by a name that may exist for type checkers only."""
+    if parameter.name not in _INJECTED or parameter.annotation is inspect.Parameter.empty:
+        return parameter.name in _INJECTED
+    if not isinstance(parameter.annotation, str):
+        return False
+    alternatives = {part.strip() for part in parameter.annotation.split("|")} - {"None"}
+    wanted = _INJECTED[parameter.name]
+    return {each.rpartition(".")[2] for each in alternatives} == {wanted}
+
+
+def _without_none(hint: Any) -> Any:
+    rest = [each for each in get_args(hint) if each is not NoneType]
+    return rest[0] if NoneType in get_args(hint) and len(rest) == 1 else hint
+
+
+def _field(name: str, parameter: inspect.Parameter, hint: Any, notes: Mapping[str, str]) -> Any:
+    from pydantic import Field
+    from pydantic.fields import FieldInfo
+
+    if isinstance(parameter.default, FieldInfo):
+        raise _unfit(
+            name,
+            f"has a Field as the default of {parameter.name!r}, which a plain call would receive",
+            "write Annotated[type, Field(…)] and an ordinary default",
+        )
+    settings: dict[str, Any] = {"alias": parameter.name}
+    if parameter.default is not inspect.Parameter.empty:
+        settings["default"] = parameter.default
+    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    if not any(isinstance(each, FieldInfo) and each.description for each in beside):
+        texts = [each for each in beside if isinstance(each, str)]
+        if description := (texts[-1] if texts else notes.get(parameter.name)):
+            settings["description"] = description
+    return Field(**settings)
+
+
+def _json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The model's schema without the titles that pydantic makes up: they only cost tokens."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Plain(GenerateJsonSchema):
+        def field_title_should_be_set(self, schema: Any) -> bool:
+            return False
+
+        def emit_warning(self, kind: Any, detail: str) -> None:
+            """A default that JSON cannot carry is left out; the function still has it."""
+
+    schema = model.model_json_schema(by_alias=True, schema_generator=Plain)
+    schema.pop("title", None)
+    for name, definition in schema.get("$defs", {}).items():
+        if definition.get("title") == name:
+            del definition["title"]
+    return schema
+
+
+# Docstrings.
+
+_GOOGLE = re.compile(r"(?:args|arguments|parameters|params)\s*:", re.IGNORECASE)
+_GOOGLE_ENTRY = re.compile(r"(\w+)(?:\s*\(.*?\))?\s*:(.*)")
+_NUMPY = re.compile(r"(?:other )?parameters", re.IGNORECASE)
+_NUMPY_ENTRY = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*(?::.*)?")
+_UNDERLINE = re.compile(r"-{3,}|={3,}")
+_SPHINX_ENTRY = re.compile(
+    r":(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?(\w+)\s*:(.*)"
+)
+_SPHINX_FIELD = re.compile(r":\w+[^:]*:")
+
+
+def _documentation(doc: str) -> tuple[str, dict[str, str]]:
+    """The first paragraph as one line, and what the docstring says of each parameter."""
+    lines = doc.splitlines()
+    first: list[str] = []
+    for place, line in enumerate(lines):
+        if not line.strip() or _begins_section(lines, place):
+            break
+        first.append(line.strip())
+    return " ".join(first), _notes(lines)
+
+
+def _begins_section(lines: list[str], place: int) -> bool:
+    return (
+        _GOOGLE.fullmatch(lines[place].strip()) is not None
+        or _SPHINX_FIELD.match(lines[place].strip()) is not None
+        or _underlined(lines, place)
+    )
+
+
+def _underlined(lines: list[str], place: int) -> bool:
+    return place + 1 < len(lines) and _UNDERLINE.fullmatch(lines[place + 1].strip()) is not None
+
+
+def _notes(lines: list[str]) -> dict[str, str]:
+    notes: dict[str, str] = {}
+    for place, line in enumerate(lines):
+        text = line.strip()
+        if _GOOGLE.fullmatch(text):
+            notes |= _entries(lines, place + 1, _indent(line) + 1, _GOOGLE_ENTRY)
+        elif _NUMPY.fullmatch(text) and _underlined(lines, place):
+            notes |= _entries(lines, place + 2, _indent(line), _NUMPY_ENTRY)
+        elif match := _SPHINX_ENTRY.fullmatch(text):
+            rest = _block(lines, place + 1, _indent(line) + 1)
+            notes[match[1]] = " ".join(filter(None, (match[2].strip(), *rest)))
+    return notes
+
+
+def _entries(lines: list[str], start: int, least: int, entry: re.Pattern[str]) -> dict[str, str]:
+    """The entries of a section whose lines are indented by ``least`` or more."""
+    notes: dict[str, str] = {}
+    names: list[str] = []
+    indent: int | None = None
+    for place in range(start, len(lines)):
+        line = lines[place]
+        if not line.strip():
+            continue
+        if _indent(line) < least or _underlined(lines, place):
+            break
+        indent = _indent(line) if indent is None else indent
+        match = entry.fullmatch(line.strip()) if _indent(line) <= indent else None
+        if match:
+            names = [name.strip() for name in match[1].split(",")]
+            text = match[2].strip() if entry.groups > 1 else ""
+        elif _indent(line) > indent:
+            text = line.strip()
+        else:
+            names, text = [], ""
+        for name in names:
+            notes[name] = f"{notes.get(name, '')} {text}".strip()
+    return {name: note for name, note in notes.items() if note}
+
+
+def _block(lines: list[str], start: int, least: int) -> list[str]:
+    """The lines that follow and are indented by ``least`` or more, up to a blank one."""
+    block: list[str] = []
+    for line in lines[start:]:
+        if not line.strip() or _indent(line) < least:
+            break
+        block.append(line.strip())
+    return block
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,125 @@
+"""Structured logging for host and plugins, and the one place that keeps secrets out of text.
+
+A value that was ever marked as a secret is masked wherever it would appear, for as long as the
+process lives. Records go through the standard library's logging, so that caplog and any handler see
+them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+from agent_hookspecs.errors import AgentError
+
+__all__ = ["Logger", "get_logger", "redact", "redact_error", "remember_secrets"]
+
+_MASK = "[redacted]"
+_MAX_VALUE = 2000
+#: Enough for every key of a busy process; the oldest are forgotten so that rotation cannot leak.
+_MAX_SECRETS = 1000
+#: A shorter value would mask half of any text.
+_MIN_LENGTH = 4
+
+_LOOKS_SECRET = (
+    re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=*-]{6,}"),
+    re.compile(
+        r"(?i)((?:api[-_]?key|authorization|access[-_]?token|[?&](?:key|token))"
+        r"[\\\"']*\s*[:=]\s*[\\\"']*)[\w.~+/*-]{8,}"
+    ),
+    re.compile(r"()\b(?:sk|gsk|pk|rk|hf|key)[-_][\w*.-]{6,}"),
+    re.compile(r"()\bAIza[\w-]{20,}"),
+)
+
+_secrets: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def remember_secrets(values: Iterable[object]) -> None:
+    """Mask these values from now on; what is not text, or too short to tell apart, is left."""
+    for value in values:
+        if isinstance(value, str) and len(value) >= _MIN_LENGTH:
+            with _lock:
+                if value not in _secrets:
+                    # Also as it looks in JSON, in JSON quoted in JSON, in a repr and in a URL.
+                    once = json.dumps(value)[1:-1]
+                    twice = json.dumps(once)[1:-1]
+                    shown = repr(value)[1:-1]
+                    linked = quote(value, safe="", errors="replace")
+                    _secrets[value] = tuple(dict.fromkeys((twice, once, shown, linked, value)))
+                _secrets.move_to_end(value)
+                while len(_secrets) > _MAX_SECRETS:
+                    _secrets.popitem(last=False)
+
+
+def redact(text: str) -> str:
+    """``text`` without remembered secrets and without anything that looks like a credential."""
+    if _secrets:
+        with _lock:
+            known = sorted(_secrets.values(), key=lambda forms: len(forms[-1]), reverse=True)
+        for forms in known:
+            for form in forms:
+                if form in text:
+                    text = text.replace(form, _MASK)
+    for pattern in _LOOKS_SECRET:
+        text = pattern.sub(rf"\g<1>{_MASK}", text)
+    return text
+
+
+def redact_error(error: AgentError) -> None:
+    """Take secrets out of everything that the error itself says; its cause is left as it is."""
+    error.message, error.hint = redact(error.message), redact(error.hint)
+    error.args = (error.message,)
+    for name in error.details:
+        value = getattr(error, name, None)
+        if isinstance(value, str):
+            setattr(error, name, redact(value))
+
+
+class Logger:
+    """``log.info("event", key=value)``: an event's name and what belongs to it."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def debug(self, event: str, /, **values: Any) -> None:
+        self._log(logging.DEBUG, event, values)
+
+    def info(self, event: str, /, **values: Any) -> None:
+        self._log(logging.INFO, event, values)
+
+    def warning(self, event: str, /, **values: Any) -> None:
+        self._log(logging.WARNING, event, values)
+
+    def error(self, event: str, /, **values: Any) -> None:
+        self._log(logging.ERROR, event, values)
+
+    def _log(self, level: int, event: str, values: dict[str, Any]) -> None:
+        if not self._logger.isEnabledFor(level):
+            return
+        event = redact(event)
+        shown = {key: _shown(value) for key, value in values.items()}
+        text = " ".join([event, *(f"{key}={value}" for key, value in shown.items())])
+        self._logger.log(level, "%s", text, extra={"event": event, "values": shown}, stacklevel=3)
+
+
+def _shown(value: object) -> str:
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except Exception as error:
+        # Whoever logs is not interested in why a foreign object cannot be shown.
+        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+    # Redacted before it is cut, or a secret at the edge would survive in part.
+    text = redact(text)
+    return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}…"
+
+
+def get_logger(name: str) -> Logger:
+    """The structured logger of that name."""
+    return Logger(name)

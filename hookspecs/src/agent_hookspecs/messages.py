@@ -1,0 +1,134 @@
+"""The shapes of messages, models and requests that cross the contract.
+
+Core messages are what applications and tools see; native messages are whatever a provider's wire
+needs and stay opaque to everyone else. All are plain dicts, so these are types for readers and type
+checkers, nothing that runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+__all__ = [
+    "Action",
+    "ActionResult",
+    "Config",
+    "Context",
+    "CoreMessage",
+    "Effect",
+    "Framing",
+    "MessageMetadata",
+    "ModelInfo",
+    "MultipartContent",
+    "NativeChunk",
+    "NativeMessage",
+    "RequestSpec",
+    "Role",
+    "State",
+    "ToolResult",
+    "Usage",
+]
+
+Role = Literal["system", "user", "assistant", "tool"]
+Effect = Literal["read", "write", "execute", "network"]
+Framing = Literal["sse", "ndjson", "json-array", "json"]
+
+Config = dict[str, Any]
+Context = dict[str, Any]
+State = dict[str, Any]
+NativeMessage = dict[str, Any]
+NativeChunk = Any
+
+
+class Usage(TypedDict, total=False):
+    """Token counts of one answer; ``raw`` is what the provider said, unchanged."""
+
+    input: int
+    output: int
+    cached_input: int
+    reasoning: int
+    cost: float
+    raw: dict[str, Any]
+
+
+class MessageMetadata(TypedDict, total=False):
+    """The metadata keys the host and its tools agree on; any other JSON value may stand beside."""
+
+    tool_calls: list[dict[str, Any]]
+    tool_call_errors: dict[str, str]
+    reasoning: str
+    reasoning_details: list[dict[str, Any]]
+    tool_call_id: str
+    tool_name: str
+    display: Any
+    usage: Usage
+    finish_reason: str
+    native_indices: list[int]
+    partial: bool
+
+
+class MultipartContent(TypedDict, total=False):
+    """One part of a message that is more than text, such as an image by URL."""
+
+    type: str
+    content: dict[str, Any]
+    metadata: dict[str, Any]
+
+
+class ToolResult(TypedDict, total=False):
+    """What a tool gave back, beside the text that every provider can carry."""
+
+    type: str
+    text: str
+    format: str
+    content: Any
+
+
+class _CoreMessageRequired(TypedDict):
+    role: Role
+    content: str
+    metadata: dict[str, Any]
+
+
+class CoreMessage(_CoreMessageRequired, total=False):
+    """A message as applications, sessions and tools see it."""
+
+    multipartContent: list[MultipartContent]
+    toolResult: ToolResult
+
+
+class ModelInfo(TypedDict, total=False):
+    """A model a provider offers. Only ``id`` is required; the rest is the provider's own."""
+
+    id: str
+    name: str
+    capabilities: Any
+
+
+class RequestSpec(TypedDict, total=False):
+    """What ``build_request`` returns: everything the host needs to send a request."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: Any
+    framing: Framing
+    timeout: float | dict[str, float]
+
+
+class Action(TypedDict, total=False):
+    """A session-scoped action a plugin offers; ``trigger`` names lifecycle events it runs on."""
+
+    id: str
+    label: str
+    description: str
+    inputs: dict[str, Any]
+    trigger: list[str]
+
+
+class ActionResult(TypedDict, total=False):
+    """What an action returns; ``native_messages`` replaces the whole native history."""
+
+    native_messages: list[NativeMessage]
+    session_metadata: dict[str, Any]
+    error: dict[str, str]

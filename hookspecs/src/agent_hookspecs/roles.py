@@ -1,0 +1,74 @@
+"""The bases of the four plugin roles.
+
+They carry attributes and no hook methods: a hook that a class does not define is absent, and the
+host's default applies. A plain class with the same attributes will do as well when its descriptor,
+or the method that registers it, says the role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from agent_hookspecs.messages import Effect, Framing
+
+__all__ = [
+    "PLUGIN_ROLES",
+    "FeaturePlugin",
+    "Plugin",
+    "PluginRole",
+    "ProviderExtensionPlugin",
+    "ProviderPlugin",
+    "ToolPlugin",
+]
+
+PluginRole = Literal["provider", "extension", "feature", "tool"]
+
+#: The roles in the order in which their plugins run.
+PLUGIN_ROLES: tuple[PluginRole, ...] = ("provider", "extension", "feature", "tool")
+
+
+class Plugin:
+    """What plugins of every role have. ``name`` is the plugin id, unique per role."""
+
+    role: ClassVar[PluginRole]
+    name: str = ""
+    version: str = ""
+    label: str = ""
+    default_enabled: bool = True
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+    priority: int = 0
+
+
+class ProviderPlugin(Plugin):
+    """A way to reach models. See `agent_hookspecs.specs.ProviderSpec` for its hooks."""
+
+    role = "provider"
+    requires_api_key: bool = False
+    optional_api_key: bool = False
+    requires_base_url: bool = False
+    supports_tools: bool = True
+    framing: Framing = "sse"
+
+
+class ProviderExtensionPlugin(Plugin):
+    """Adds to a provider. See `agent_hookspecs.specs.ExtensionSpec` for its hooks."""
+
+    role = "extension"
+
+
+class FeaturePlugin(Plugin):
+    """Adds to any request. See `agent_hookspecs.specs.FeatureSpec` for its hooks."""
+
+    role = "feature"
+
+
+class ToolPlugin(Plugin):
+    """Gives models something to call. See `agent_hookspecs.specs.ToolSpec` for its hooks.
+
+    ``effects`` maps each tool's wire name to what running it does to the world.
+    """
+
+    role = "tool"
+    effects: Mapping[str, Effect] = {}

@@ -1,0 +1,158 @@
+"""The hooks of a provider extension: tools, reasoning and other additions to a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from agent_hookspecs.markers import hookspec
+from agent_hookspecs.messages import (
+    Action,
+    ActionResult,
+    Config,
+    Context,
+    CoreMessage,
+    ModelInfo,
+    NativeChunk,
+    NativeMessage,
+    State,
+)
+from agent_hookspecs.session import Session
+from agent_hookspecs.specs.gating import GatingSpec
+
+__all__ = ["ExtensionSpec"]
+
+
+class ExtensionSpec(GatingSpec, Protocol):
+    """Implemented by plugins of role ``extension``, which share the provider's state."""
+
+    @hookspec("fold", over=("models",))
+    def get_models(self, config: Config, models: list[ModelInfo]) -> list[ModelInfo]:
+        """The models after the extension has added, removed or described some.
+
+        Fires: after the provider's models are known, when the cached list has expired.
+        May change: the list.
+        On exception: the extension is left out and the request goes on.
+        """
+
+    @hookspec("collect")
+    def accepted_tool_schema_formats(
+        self, config: Config, models: Sequence[ModelInfo]
+    ) -> list[str]:
+        """Further tool schema formats that can be sent while the extension is active.
+
+        Fires: once a request, while the interop registry is built.
+        May change: nothing.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("collect")
+    def get_tool_interop_contribution(self, config: Config) -> Any:
+        """Accessors and adapters; they rank below the provider's and above the tools'.
+
+        Fires: once a request, while the interop registry is built.
+        May change: nothing.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("fold", over=("state",), wrappers=True)
+    def init(self, config: Config, state: State) -> State:
+        """The shared state with the extension's own, small and serialisable, settings added.
+
+        Fires: once a request, after the provider's ``init``.
+        May change: the state.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
+        """
+
+    @hookspec("fold", over=("native_messages", "state"), wrappers=True)
+    def initialize_request(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> tuple[list[NativeMessage], State]:
+        """Decorate the payload at ``state["request"]["payload"]``.
+
+        Fires: once a request, after the provider's ``initialize_request``, before the features'.
+        May change: the native messages and the state.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
+        """
+
+    @hookspec("fold", over=("partial_messages", "final_messages", "native_messages", "state"))
+    def process_chunk(
+        self,
+        native_chunk: NativeChunk | None,
+        partial_messages: list[dict[str, Any]],
+        final_messages: list[NativeMessage],
+        native_messages: list[NativeMessage],
+        state: State,
+    ) -> tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]:
+        """Accumulate into ``state["partial"]`` what the provider does not, and show it in partials.
+
+        On an answer that was not streamed it runs once with the decoded body, or with None if the
+        provider did its own I/O.
+
+        Fires: for every chunk, after the provider's ``process_chunk``.
+        May change: partials, finals and state.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("fold", over=("final_messages", "native_messages", "state"), wrappers=True)
+    def finalize(
+        self,
+        final_messages: list[NativeMessage],
+        native_messages: list[NativeMessage],
+        state: State,
+        context: Context,
+    ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
+        """Last changes to the finals and the native history, such as sanitising tool calls.
+
+        Fires: once a request, after the provider's ``finalize``, before the features'.
+        May change: finals, native messages and state.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("fold", over=("native_messages",), wrappers=True)
+    def to_native_messages(
+        self, messages: Sequence[CoreMessage], native_messages: list[NativeMessage]
+    ) -> list[NativeMessage]:
+        """Carry core metadata into the natives made from the same messages.
+
+        Fires: after the provider's ``to_native_messages``, for the same messages.
+        May change: the native messages.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
+        """
+
+    @hookspec("fold", over=("messages",), wrappers=True)
+    def from_native_messages(
+        self, native_messages: Sequence[NativeMessage], messages: list[CoreMessage]
+    ) -> list[CoreMessage]:
+        """Carry native fields into the metadata of the core messages made from them.
+
+        Fires: after the provider's ``from_native_messages``, on the turn's new finals.
+        May change: the core messages.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("collect")
+    def get_actions(self, state: State) -> list[Action]:
+        """Session-scoped actions the extension offers on the native history.
+
+        Fires: when an application lists actions, and at each lifecycle trigger.
+        May change: nothing.
+        On exception: the extension's actions are left out and a warning says so.
+        """
+
+    @hookspec("single", may_be_async=True)
+    def execute_action(
+        self,
+        action_id: str,
+        session: Session,
+        native_messages: list[NativeMessage],
+        params: dict[str, Any],
+        context: Context,
+        state: State,
+    ) -> ActionResult:
+        """Run one of the extension's actions; a ``native_messages`` in the result replaces history.
+
+        Fires: when an application asks for the action, or at a lifecycle trigger it names.
+        May change: nothing but through its result.
+        On exception: the action fails with a HookError; the session stays as it was.
+        """

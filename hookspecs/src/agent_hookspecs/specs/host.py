@@ -1,0 +1,60 @@
+"""The hooks that plugins of any role may implement besides their own."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from agent_hookspecs.events import Event
+from agent_hookspecs.markers import hookspec
+from agent_hookspecs.messages import Config, Context
+
+__all__ = ["HostSpec"]
+
+
+class HostSpec(Protocol):
+    """Broadcast by the host to every plugin it has loaded."""
+
+    @hookspec("collect")
+    def observe_event(self, event: Event, context: Context) -> None:
+        """See an event of a run as it is delivered.
+
+        Fires: for every event of a run; it must be quick.
+        May change: nothing.
+        On exception: it is logged, never passed on.
+        """
+
+    @hookspec("first")
+    def open_session_store(self, url: str, config: Config) -> Any:
+        """A session store for a URL whose scheme the plugin knows, else None.
+
+        Fires: when the application opens its store.
+        May change: nothing.
+        On exception: the application reports it and does not start.
+        """
+
+    @hookspec("first")
+    def cli_command(self, name: str) -> Any:
+        """The click command for a name that the plugin's descriptor lists under ``commands``.
+
+        Fires: when that command is called, or its help is shown.
+        May change: nothing.
+        On exception: the command reports the plugin and exits with 1.
+        """
+
+    @hookspec("collect")
+    def host_started(self, host: Any) -> None:
+        """The application has its config and plugins and is about to run.
+
+        Fires: once for each application.
+        May change: nothing.
+        On exception: it is logged, never passed on.
+        """
+
+    @hookspec("collect")
+    def host_closing(self, host: Any) -> None:
+        """The application is about to close.
+
+        Fires: once for each application.
+        May change: nothing.
+        On exception: it is logged, never passed on.
+        """

@@ -1,0 +1,324 @@
+"""The hooks of a provider: a way to reach models.
+
+A provider normally writes no I/O. It says what to send, names its framing, and turns decoded chunks
+into messages; the host owns the socket. Every hook has one owner, the provider selected for the
+request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from agent_hookspecs.errors import AgentError
+from agent_hookspecs.markers import hookspec
+from agent_hookspecs.messages import (
+    Action,
+    ActionResult,
+    Config,
+    Context,
+    CoreMessage,
+    ModelInfo,
+    NativeChunk,
+    NativeMessage,
+    RequestSpec,
+    State,
+)
+from agent_hookspecs.session import Session
+
+__all__ = ["ProviderSpec"]
+
+Answer = tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]
+
+
+class ProviderSpec(Protocol):
+    """Implemented by plugins of role ``provider``. Partials are core-shaped; finals are native."""
+
+    @hookspec("single")
+    def get_config_schema(self) -> dict[str, Any]:
+        """The settings the provider understands: a flat map of keys, or a JSON Schema object.
+
+        A key marked ``"secret": true`` never appears in logs, events, exports or errors.
+
+        Fires: when the config of a stack is validated or shown.
+        May change: nothing.
+        On exception: the settings are not validated and a warning says so.
+        """
+
+    @hookspec("single")
+    def get_models(self, config: Config) -> list[ModelInfo]:
+        """The models on offer, each with a non-empty string ``id``; extensions and features add on.
+
+        Fires: before a request's stack is resolved, when the cached list has expired.
+        May change: nothing.
+        On exception: the list is empty and the request goes on.
+        """
+
+    @hookspec("single")
+    def models_request(self, config: Config) -> RequestSpec:
+        """The request that lists models, for providers that leave the sending to the host.
+
+        Fires: in place of ``get_models`` when the provider has this hook and ``parse_models``.
+        May change: nothing.
+        On exception: the list is empty and the request goes on.
+        """
+
+    @hookspec("single")
+    def parse_models(self, body: Any) -> list[ModelInfo]:
+        """The models in the decoded answer to ``models_request``.
+
+        Fires: after the host has fetched what ``models_request`` asked for.
+        May change: nothing.
+        On exception: the list is empty and the request goes on.
+        """
+
+    @hookspec("single")
+    def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
+        """Tags that describe the provider and the selected model, such as ``supports_tools``.
+
+        Fires: while a request's stack is resolved, when ``dynamic`` names it or there is no
+        descriptor.
+        May change: nothing; the answer may depend on the arguments alone.
+        On exception: the request ends; no stack can be made without the provider.
+        """
+
+    @hookspec("single")
+    def get_ui_elements(
+        self, config: Config, tags: Sequence[str], models: Sequence[ModelInfo], context: Context
+    ) -> list[dict[str, Any]]:
+        """Input elements an application may show for the provider's settings.
+
+        Fires: when an application asks for the elements of a stack.
+        May change: nothing.
+        On exception: the provider's elements are left out and a warning says so.
+        """
+
+    @hookspec("single")
+    def accepted_tool_schema_formats(
+        self, config: Config, models: Sequence[ModelInfo]
+    ) -> list[str]:
+        """Tool schema formats the provider's wire accepts, best first.
+
+        Fires: once a request, while the interop registry is built.
+        May change: nothing.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single")
+    def get_tool_interop_contribution(self, config: Config) -> Any:
+        """Accessors and adapters for tool schemas, calls and results of the provider's own formats.
+
+        Fires: once a request, while the interop registry is built.
+        May change: nothing.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single", wrappers=True)
+    def init(self, config: Config) -> State:
+        """The state of one request, usually ``{"config": config, "request": {}, "partial": None}``.
+
+        Fires: first of all hooks of a request, before extensions and features.
+        May change: nothing; it returns a new state that all plugins of the request share.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single", wrappers=True)
+    def to_native_messages(
+        self, messages: Sequence[CoreMessage], state: State
+    ) -> list[NativeMessage]:
+        """Core messages as the provider's wire wants them; may be given a single message.
+
+        Fires: for the messages of the session that have no retained native form.
+        May change: nothing; it returns a new list.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single", wrappers=True)
+    def from_native_messages(
+        self, native_messages: Sequence[NativeMessage], state: State
+    ) -> list[CoreMessage]:
+        """Native messages as core messages.
+
+        Fires: on the new finals of a turn, after ``finalize``.
+        May change: nothing; it returns a new list.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single", wrappers=True)
+    def initialize_request(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> tuple[list[NativeMessage], State]:
+        """Fill ``state["request"]`` with url, payload, headers and timeout for this turn.
+
+        Files that messages refer to are put in here, with `expand_attachments`, into what is sent
+        and not into the native messages.
+
+        Fires: once a request, after the native history is known, before extensions and features.
+        May change: the native messages and the state.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single", wrappers=True)
+    def build_request(
+        self,
+        native_messages: list[NativeMessage],
+        state: State,
+        stream: bool,
+        context: Context,
+    ) -> RequestSpec:
+        """What to send: method, url, headers, body, framing and timeout.
+
+        Without it the host merges ``state["request"]`` with the native messages, or with the list
+        at ``state["request"]["messages"]`` if a feature put one there, and strips ``_metadata``.
+
+        Fires: once a request, after every ``initialize_request``.
+        May change: nothing.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single", wrappers=True)
+    def call_api(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> Answer:
+        """Send and receive by other means than the host's wire, without streaming.
+
+        Fires: in place of the wire when the provider has it and no stream is asked for, and for
+        streams too when there is no ``stream_api`` and no ``build_request``.
+        May change: the native messages, to which it appends its finals, and the state.
+        On exception: a contract error ends the request as it is, any other as a HookError.
+        """
+
+    @hookspec("single", may_be_async=True)
+    def acall_api(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> Answer:
+        """The async form of ``call_api``; without it the host runs ``call_api`` in a thread.
+
+        Fires: in place of the wire in async requests.
+        May change: the native messages, to which it appends its finals, and the state.
+        On exception: a contract error ends the request as it is, any other as a HookError.
+        """
+
+    @hookspec("single")
+    def stream_api(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> Iterator[NativeChunk]:
+        """Native chunks obtained by other means than the host's wire: dicts, or SSE-like strings.
+
+        Fires: in place of the wire when a stream is asked for.
+        May change: the state.
+        On exception: a contract error ends the stream as it is, any other as a HookError.
+        """
+
+    @hookspec("single", may_be_async=True)
+    def astream_api(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> AsyncIterator[NativeChunk]:
+        """The async form of ``stream_api``; without it the host runs ``stream_api`` in a thread.
+
+        Fires: in place of the wire in async streams.
+        May change: the state.
+        On exception: a contract error ends the stream as it is, any other as a HookError.
+        """
+
+    @hookspec("single", wrappers=True)
+    def parse_response(
+        self, body: Any, native_messages: list[NativeMessage], state: State
+    ) -> Answer:
+        """A decoded answer that was not streamed, as partials, finals, native history and state.
+
+        Fires: once a request, when the host fetched the whole answer. Without it the body goes
+        through ``process_chunk`` and ``finalize``.
+        May change: the native messages, to which it appends its finals, and the state.
+        On exception: a contract error ends the request as it is, any other as a HookError.
+        """
+
+    @hookspec("single")
+    def process_chunk(
+        self,
+        native_chunk: NativeChunk,
+        native_messages: list[NativeMessage],
+        state: State,
+        event: str | None,
+    ) -> Answer:
+        """One decoded chunk as core-shaped partials; ``event`` is the SSE event name, if any.
+
+        Fires: for every chunk of a stream; nothing here may cost more as the stream grows.
+        May change: the state; raw chunks never go into the native messages.
+        On exception: a contract error ends the stream as it is, any other as a HookError.
+        """
+
+    @hookspec("single")
+    def extract_delta(self, chunk: NativeChunk) -> dict[str, Any]:
+        """The part of a chunk that `AccumulatorStreamingMixin` reduces.
+
+        Fires: for every chunk, from the mixin's ``process_chunk``.
+        May change: nothing.
+        On exception: as in ``process_chunk``.
+        """
+
+    @hookspec("single")
+    def process_delta(
+        self, delta: dict[str, Any], accumulated: dict[str, Any] | None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Reduce a delta: the new fragment, and the accumulator with every other key kept.
+
+        Fires: for every chunk, from the mixin's ``process_chunk``.
+        May change: the accumulator, in place or as a new dict.
+        On exception: as in ``process_chunk``.
+        """
+
+    @hookspec("single")
+    def stream_complete(self, state: State) -> bool | None:
+        """Whether the protocol's own end was seen: False means the stream was cut, None unknown.
+
+        Fires: once a stream, when its bytes have ended.
+        May change: nothing.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single", wrappers=True)
+    def finalize(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
+        """The finished native messages of the turn, and the native history with them appended.
+
+        Fires: once a request, after the last chunk, before extensions and features.
+        May change: the native messages and the state.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single")
+    def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
+        """A typed error for an answer that is not a success, or None for the host's own mapping.
+
+        Fires: when the wire receives an error status.
+        May change: nothing.
+        On exception: the host's own mapping applies.
+        """
+
+    @hookspec("single")
+    def get_actions(self, state: State) -> list[Action]:
+        """Session-scoped actions the provider offers, with their inputs and triggers.
+
+        Fires: when an application lists actions, and at each lifecycle trigger.
+        May change: nothing.
+        On exception: the provider's actions are left out and a warning says so.
+        """
+
+    @hookspec("single", may_be_async=True)
+    def execute_action(
+        self,
+        action_id: str,
+        session: Session,
+        native_messages: list[NativeMessage],
+        params: dict[str, Any],
+        context: Context,
+        state: State,
+    ) -> ActionResult:
+        """Run one of the provider's actions; a ``native_messages`` in the result replaces history.
+
+        Fires: when an application asks for the action, or at a lifecycle trigger it names.
+        May change: nothing but through its result.
+        On exception: the action fails with a HookError; the session stays as it was.
+        """

@@ -1,0 +1,82 @@
+"""The hooks of a tool plugin: something models can call."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from agent_hookspecs.markers import hookspec
+from agent_hookspecs.messages import Config, Context, State
+from agent_hookspecs.specs.gating import GatingSpec
+
+__all__ = ["ToolSpec"]
+
+
+class ToolSpec(GatingSpec, Protocol):
+    """Implemented by plugins of role ``tool``. Each keeps a state of its own."""
+
+    @hookspec("collect")
+    def init(self, config: Config) -> State:
+        """The tool's own state, kept for as long as the stack that uses it.
+
+        Fires: once for each stack, before its first request.
+        May change: nothing; it returns a new state.
+        On exception: the tool is left out and a warning says so.
+        """
+
+    @hookspec("collect", may_be_async=True)
+    def prepare(self, config: Config, state: State) -> State:
+        """The state after work that may take time, such as connecting to a server.
+
+        Fires: once for each stack, after ``init``.
+        May change: the state.
+        On exception: the tool is left out and a warning says so.
+        """
+
+    @hookspec("collect")
+    def get_tool_schemas(self, state: State) -> list[dict[str, Any]]:
+        """The tools' schemas in any format the registry knows; never guess the provider's.
+
+        Fires: once for each stack, after ``prepare``.
+        May change: nothing.
+        On exception: the tool is left out and a warning says so.
+        """
+
+    @hookspec("single", may_be_async=True)
+    def execute_tool(self, tool_name: str, payload: Any, state: State, context: Context) -> Any:
+        """Run a call: plain function, coroutine, or a generator that yields progress and returns.
+
+        ``payload`` is a dict for function tools and text for freeform ones.
+
+        Fires: for each call the policy allows.
+        May change: the tool's state and, as its effect says, the world.
+        On exception: the model gets an error result and the run goes on.
+        """
+
+    @hookspec("single")
+    def format_tool_result(
+        self, tool_name: str, result: Any, payload: Any, state: State, context: Context
+    ) -> Any:
+        """The result as text, an explicit envelope, or a whole tool message.
+
+        Fires: after ``execute_tool`` for the same call.
+        May change: nothing.
+        On exception: the model gets an error result and the run goes on.
+        """
+
+    @hookspec("collect")
+    def close(self, state: State) -> None:
+        """Let go of what the state holds.
+
+        Fires: once for each stack, when it or its core is closed.
+        May change: the state.
+        On exception: it is logged.
+        """
+
+    @hookspec("collect")
+    def get_tool_interop_contribution(self, config: Config) -> Any:
+        """Accessors and adapters for formats of the tool's own; they rank above the built-in ones.
+
+        Fires: once a request, while the interop registry is built.
+        May change: nothing.
+        On exception: the request ends with a HookError.
+        """

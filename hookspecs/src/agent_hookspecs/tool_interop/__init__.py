@@ -1,0 +1,136 @@
+"""Tools across formats: what a declaration, call or result means, and how another API writes it.
+
+An accessor explains an object of its format as a view; an adapter makes an object of its format
+from a view. So n formats need n accessors and n adapters, and any of them converts to any other.
+Plugins contribute formats through ``get_tool_interop_contribution``; the host composes the registry
+of each request and hands it over in ``context["tool_interop"]``.
+"""
+
+from __future__ import annotations
+
+from agent_hookspecs.tool_interop.arguments import (
+    MAX_ARGUMENT_BYTES,
+    compact_json,
+    parse_tool_arguments,
+    sanitized_arguments,
+)
+from agent_hookspecs.tool_interop.contents import (
+    NATIVE_ENVELOPE,
+    build_contents,
+    content_part,
+    native_contents,
+    native_part,
+    read_contents,
+    text_of_parts,
+)
+from agent_hookspecs.tool_interop.context import (
+    get_registry_from_context,
+    get_schema_target_formats_from_context,
+)
+from agent_hookspecs.tool_interop.dialect import OPENAI_DIALECT, SchemaDialect, adapt_schema
+from agent_hookspecs.tool_interop.formats import (
+    ToolCallAccessor,
+    ToolCallAdapter,
+    ToolInteropContribution,
+    ToolResultAccessor,
+    ToolResultAdapter,
+    ToolSchemaAccessor,
+    ToolSchemaAdapter,
+)
+from agent_hookspecs.tool_interop.freeform import INPUT_PROPERTY
+from agent_hookspecs.tool_interop.generic import (
+    GENERIC_FUNCTION,
+    GenericFunctionFormat,
+    GenericToolCallAccessor,
+)
+from agent_hookspecs.tool_interop.names import MAX_WIRE_NAME, WireNames
+from agent_hookspecs.tool_interop.openai_chat import (
+    OPENAI_CHAT,
+    OPENAI_CHAT_CUSTOM,
+    OPENAI_CHAT_FUNCTION,
+    OpenAIChatCustomFormat,
+    OpenAIChatCustomToolCallAccessor,
+    OpenAIChatFunctionFormat,
+    OpenAIChatToolCallAccessor,
+)
+from agent_hookspecs.tool_interop.openai_responses import (
+    OPENAI_RESPONSES,
+    OPENAI_RESPONSES_CUSTOM,
+    OPENAI_RESPONSES_FUNCTION,
+    OpenAIResponsesCustomFormat,
+    OpenAIResponsesCustomToolCallAccessor,
+    OpenAIResponsesFunctionFormat,
+    OpenAIResponsesFunctionToolCallAccessor,
+)
+from agent_hookspecs.tool_interop.registry import (
+    DEFAULT_TOOL_INTEROP_REGISTRY,
+    ToolInteropRegistry,
+)
+from agent_hookspecs.tool_interop.views import (
+    CallProblem,
+    CallView,
+    JsonObject,
+    PayloadKind,
+    ResultView,
+    SchemaView,
+    ToolDescriptor,
+    ToolInteropTarget,
+    Warn,
+)
+
+__all__ = [
+    "DEFAULT_TOOL_INTEROP_REGISTRY",
+    "GENERIC_FUNCTION",
+    "INPUT_PROPERTY",
+    "MAX_ARGUMENT_BYTES",
+    "MAX_WIRE_NAME",
+    "NATIVE_ENVELOPE",
+    "OPENAI_CHAT",
+    "OPENAI_CHAT_CUSTOM",
+    "OPENAI_CHAT_FUNCTION",
+    "OPENAI_DIALECT",
+    "OPENAI_RESPONSES",
+    "OPENAI_RESPONSES_CUSTOM",
+    "OPENAI_RESPONSES_FUNCTION",
+    "CallProblem",
+    "CallView",
+    "GenericFunctionFormat",
+    "GenericToolCallAccessor",
+    "JsonObject",
+    "OpenAIChatCustomFormat",
+    "OpenAIChatCustomToolCallAccessor",
+    "OpenAIChatFunctionFormat",
+    "OpenAIChatToolCallAccessor",
+    "OpenAIResponsesCustomFormat",
+    "OpenAIResponsesCustomToolCallAccessor",
+    "OpenAIResponsesFunctionFormat",
+    "OpenAIResponsesFunctionToolCallAccessor",
+    "PayloadKind",
+    "ResultView",
+    "SchemaDialect",
+    "SchemaView",
+    "ToolCallAccessor",
+    "ToolCallAdapter",
+    "ToolDescriptor",
+    "ToolInteropContribution",
+    "ToolInteropRegistry",
+    "ToolInteropTarget",
+    "ToolResultAccessor",
+    "ToolResultAdapter",
+    "ToolSchemaAccessor",
+    "ToolSchemaAdapter",
+    "Warn",
+    "WireNames",
+    "adapt_schema",
+    "build_contents",
+    "compact_json",
+    "content_part",
+    "get_registry_from_context",
+    "get_schema_target_formats_from_context",
+    "native_contents",
+    "native_part",
+    "parse_tool_arguments",
+    "read_contents",
+    "sanitized_arguments",
+    "text_of_parts",
+]

@@ -1,0 +1,178 @@
+"""What `agent_hookspecs` offers is pinned, found lazily, and the same for type checkers."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import agent_hookspecs
+
+PUBLIC = [
+    "API_VERSION",
+    "AccumulatorExtensionMixin",
+    "AccumulatorStreamingMixin",
+    "Action",
+    "ActionResult",
+    "AgentError",
+    "ApprovalRequiredEvent",
+    "AuthenticationError",
+    "BindingError",
+    "CallFragment",
+    "CollisionError",
+    "Config",
+    "ConfigError",
+    "ConnectionFailedError",
+    "ContentBlockedError",
+    "Context",
+    "ContextLengthError",
+    "ContractError",
+    "CoreMessage",
+    "DESCRIPTOR_NAME",
+    "DESCRIPTOR_SCHEMA",
+    "Descriptor",
+    "DescriptorError",
+    "DoneEvent",
+    "Effect",
+    "Entry",
+    "ErrorEvent",
+    "Event",
+    "ExtensionSpec",
+    "FeaturePlugin",
+    "FeatureSpec",
+    "FinalEvent",
+    "Framing",
+    "FunctionTool",
+    "GatingError",
+    "HookError",
+    "HookResultError",
+    "HostSpec",
+    "IncompatibleError",
+    "InvalidRequestError",
+    "LoadError",
+    "MAX_ATTACHMENT_BYTES",
+    "MAX_TOOL_INDEX",
+    "MalformedCallError",
+    "MessageMetadata",
+    "ModelInfo",
+    "ModelNotFoundError",
+    "MultipartContent",
+    "NativeChunk",
+    "NativeMessage",
+    "OrderingError",
+    "OverloadedError",
+    "Partial",
+    "PartialEvent",
+    "PluginError",
+    "ProtocolError",
+    "ProviderError",
+    "ProviderExtensionPlugin",
+    "ProviderPlugin",
+    "ProviderSpec",
+    "RateLimitError",
+    "ReasoningDetails",
+    "ReasoningEvent",
+    "RequestSpec",
+    "RequestStartedEvent",
+    "RequestTimeoutError",
+    "ResolutionError",
+    "Role",
+    "ServerError",
+    "Session",
+    "SessionError",
+    "SourceError",
+    "State",
+    "StreamCutError",
+    "ToolArgumentsError",
+    "ToolCallDeltaEvent",
+    "ToolCallEvent",
+    "ToolCallStartedEvent",
+    "ToolCalls",
+    "ToolDeniedError",
+    "ToolError",
+    "ToolPlugin",
+    "ToolResult",
+    "ToolResultEvent",
+    "ToolSpec",
+    "ToolStartedEvent",
+    "ToolUpdateEvent",
+    "TransportError",
+    "TurnEndEvent",
+    "UnknownPluginError",
+    "UnknownToolError",
+    "Usage",
+    "UsageEvent",
+    "WarningEvent",
+    "__version__",
+    "accumulate_reasoning",
+    "accumulate_tool_calls",
+    "arguments_problem",
+    "attachment",
+    "choice_delta",
+    "content_fragment",
+    "expand_attachments",
+    "finish_reasoning_details",
+    "finish_tool_calls",
+    "first_choice",
+    "get_logger",
+    "hookimpl",
+    "hookspec",
+    "merge_delta_content",
+    "merge_reasoning_details",
+    "merge_text",
+    "merge_tool_calls",
+    "parse_descriptor",
+    "plain",
+    "reasoning_fragment",
+    "redact",
+    "remember_secrets",
+    "tool",
+    "tool_call_deltas",
+    "tool_call_ids",
+    "tools",
+]
+
+
+def test_the_public_names_are_these() -> None:
+    assert agent_hookspecs.__all__ == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_what_its_module_defines(name: str) -> None:
+    module = import_module(f"agent_hookspecs.{agent_hookspecs._DEFINED_IN[name]}")
+    assert getattr(agent_hookspecs, name) is getattr(module, name)
+
+
+def test_dir_shows_the_public_names() -> None:
+    assert dir(agent_hookspecs) == PUBLIC
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'agent_hookspecs' has no attribute 'nothing'"):
+        _ = agent_hookspecs.nothing
+
+
+def test_type_checkers_see_the_names_that_are_loaded_lazily() -> None:
+    tree = ast.parse(Path(agent_hookspecs.__file__).read_text("utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    seen: dict[str, str] = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        assert node.module is not None
+        for alias in node.names:
+            starred = import_module(node.module).__all__ if alias.name == "*" else [alias.name]
+            seen |= dict.fromkeys(starred, node.module)
+    assert seen == {
+        name: f"agent_hookspecs.{module}" for name, module in agent_hookspecs._DEFINED_IN.items()
+    }
+
+
+def test_importing_the_package_loads_none_of_its_modules() -> None:
+    code = "import sys, agent_hookspecs; print(*(m for m in sys.modules if 'hookspecs.' in m))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == []

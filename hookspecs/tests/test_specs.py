@@ -1,0 +1,444 @@
+"""The specifications hold exactly the design's hooks, each bound and called as it says."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+from agent_hookspecs.combining import combine
+from agent_hookspecs.errors import BindingError, ContractError, HookError, HookResultError
+from agent_hookspecs.markers import combining_of, hookimpl
+from agent_hookspecs.registry import HookRegistry, implementations_of
+from agent_hookspecs.roles import (
+    FeaturePlugin,
+    Plugin,
+    ProviderExtensionPlugin,
+    ProviderPlugin,
+    ToolPlugin,
+)
+from agent_hookspecs.specs import SPECS, Hook, SpecRole, hooks_of
+
+GATING = {
+    "required_tags": "",
+    "forbidden_tags": "",
+    "is_enabled": "config tags models context",
+    "get_tags": "config models",
+    "get_config_schema": "",
+    "get_ui_elements": "config tags models context",
+}
+
+#: The hooks as the design lists them, written down by hand.
+DESIGN: dict[SpecRole, dict[str, str]] = {
+    "provider": {
+        "get_config_schema": "",
+        "get_models": "config",
+        "models_request": "config",
+        "parse_models": "body",
+        "get_tags": "config models",
+        "get_ui_elements": "config tags models context",
+        "accepted_tool_schema_formats": "config models",
+        "get_tool_interop_contribution": "config",
+        "init": "config",
+        "to_native_messages": "messages state",
+        "from_native_messages": "native_messages state",
+        "initialize_request": "native_messages state context",
+        "build_request": "native_messages state stream context",
+        "call_api": "native_messages state context",
+        "acall_api": "native_messages state context",
+        "stream_api": "native_messages state context",
+        "astream_api": "native_messages state context",
+        "parse_response": "body native_messages state",
+        "process_chunk": "native_chunk native_messages state event",
+        "extract_delta": "chunk",
+        "process_delta": "delta accumulated",
+        "stream_complete": "state",
+        "finalize": "native_messages state context",
+        "map_error": "status headers body",
+        "get_actions": "state",
+        "execute_action": "action_id session native_messages params context state",
+    },
+    "extension": {
+        **GATING,
+        "get_models": "config models",
+        "accepted_tool_schema_formats": "config models",
+        "get_tool_interop_contribution": "config",
+        "init": "config state",
+        "initialize_request": "native_messages state context",
+        "process_chunk": "native_chunk partial_messages final_messages native_messages state",
+        "finalize": "final_messages native_messages state context",
+        "to_native_messages": "messages native_messages",
+        "from_native_messages": "native_messages messages",
+        "get_actions": "state",
+        "execute_action": "action_id session native_messages params context state",
+    },
+    "feature": {
+        **GATING,
+        "get_models": "config models",
+        "init": "config state",
+        "initialize_request": "native_messages state context",
+        "finalize": "final_messages native_messages state context",
+        "get_actions": "state",
+        "execute_action": "action_id session params context state",
+    },
+    "tool": {
+        **GATING,
+        "init": "config",
+        "prepare": "config state",
+        "get_tool_schemas": "state",
+        "execute_tool": "tool_name payload state context",
+        "format_tool_result": "tool_name result payload state context",
+        "close": "state",
+        "get_tool_interop_contribution": "config",
+    },
+    "host": {
+        "observe_event": "event context",
+        "open_session_store": "url config",
+        "cli_command": "name",
+        "host_started": "host",
+        "host_closing": "host",
+    },
+}
+ASYNC = {"acall_api", "astream_api", "prepare", "execute_tool", "execute_action"}
+#: Run for every chunk, so no wrapper may stand around them.
+HOT = {"process_chunk", "extract_delta", "process_delta", "stream_api", "astream_api"}
+HOOKS = [hook for role in SPECS for hook in hooks_of(role).values()]
+every_hook = pytest.mark.parametrize("hook", HOOKS, ids=[f"{h.role}.{h.name}" for h in HOOKS])
+
+
+@pytest.mark.parametrize("role", SPECS)
+def test_a_role_has_exactly_the_hooks_of_the_design_with_their_arguments(role: SpecRole) -> None:
+    assert {name: " ".join(hook.args) for name, hook in hooks_of(role).items()} == DESIGN[role]
+
+
+def test_only_the_hooks_the_design_names_may_be_async() -> None:
+    assert {hook.name for hook in HOOKS if hook.combining.may_be_async} == ASYNC
+
+
+def test_no_hook_that_runs_for_every_chunk_allows_wrappers() -> None:
+    assert {hook.name for hook in HOOKS if hook.combining.wrappers}.isdisjoint(HOT)
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "mode"),
+    [
+        ("provider", "call_api", "single"),
+        ("tool", "execute_tool", "single"),
+        ("host", "open_session_store", "first"),
+        ("host", "cli_command", "first"),
+        ("host", "observe_event", "collect"),
+        ("extension", "process_chunk", "fold"),
+        ("feature", "get_models", "fold"),
+    ],
+)
+def test_the_modes_that_the_design_names(role: SpecRole, name: str, mode: str) -> None:
+    assert hooks_of(role)[name].combining.mode == mode
+
+
+@every_hook
+def test_a_docstring_says_when_it_fires_what_it_may_change_and_what_an_exception_does(
+    hook: Hook,
+) -> None:
+    paragraphs = ("Fires", "May change", "On exception", "Mode")
+    places = [hook.doc.find(f"\n{name}: ") for name in paragraphs]
+    assert -1 not in places, f"{hook.role}.{hook.name} lacks a paragraph"
+    assert places == sorted(places)
+    assert re.search(r"^Mode: " + hook.combining.mode, hook.doc, re.MULTILINE)
+    assert hook.doc.splitlines()[0].rstrip().endswith((".", "else None."))
+
+
+@every_hook
+def test_a_specification_declares_types_and_no_defaults(hook: Hook) -> None:
+    function = getattr(SPECS[hook.role], hook.name)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    assert all(p.default is inspect.Parameter.empty for p in parameters)
+    assert all(p.annotation is not inspect.Parameter.empty for p in parameters)
+    assert hook.signature.startswith(f"{hook.name}(")
+    assert " -> " in hook.signature
+
+
+@pytest.mark.parametrize(
+    "base", [Plugin, ProviderPlugin, ProviderExtensionPlugin, FeaturePlugin, ToolPlugin]
+)
+def test_role_bases_carry_no_hook_methods(base: type[Plugin]) -> None:
+    role: SpecRole = getattr(base, "role", "provider")
+    assert implementations_of(base(), role, "bare") == {}
+    assert implementations_of(base(), "host", "bare") == {}
+
+
+@every_hook
+def test_every_spec_method_is_a_hook_of_pluggy_too(hook: Hook) -> None:
+    function = getattr(SPECS[hook.role], hook.name)
+    assert combining_of(function) == hook.combining
+    assert function.agent_host_spec["firstresult"] is (hook.combining.mode in ("single", "first"))
+
+
+# Binding, for every hook of every role -----------------------------------------------------------
+
+
+def plugin_with(hook: Hook, signature: str, result: object = None) -> tuple[object, list[Any]]:
+    """A plugin whose hook has that signature, and the list of what its calls received."""
+    seen: list[Any] = []
+    namespace: dict[str, Any] = {"_seen": seen, "_answer": result}
+    comma = ", " if signature else ""
+    exec(
+        f"def {hook.name}(self{comma}{signature}):\n"
+        "    received = dict(locals())\n"
+        "    del received['self']\n"
+        "    _seen.append(received)\n"
+        "    return _answer\n",
+        namespace,
+    )
+    plugin: object = type("Made", (), {hook.name: namespace[hook.name]})()
+    return plugin, seen
+
+
+def call(hook: Hook, *plugins: object) -> tuple[Any, dict[str, object]]:
+    """The combined result of calling the hook with distinct values, and those values."""
+    values: dict[str, object] = {name: f"<{name}>" for name in hook.args}
+    implementations = [
+        implementation
+        for number, plugin in enumerate(plugins)
+        for implementation in implementations_of(plugin, hook.role, f"p{number}")[hook.name]
+    ]
+    return combine(hook, implementations)(*values.values()), values
+
+
+@every_hook
+def test_arguments_arrive_by_name_in_any_order(hook: Hook) -> None:
+    for names in (hook.args, hook.args[::-1], hook.args[1:], hook.args[:1]):
+        plugin, seen = plugin_with(hook, ", ".join(names))
+        _, values = call(hook, plugin)
+        assert seen == [{name: values[name] for name in names}]
+
+
+@every_hook
+def test_each_argument_can_be_asked_for_alone(hook: Hook) -> None:
+    for name in hook.args:
+        plugin, seen = plugin_with(hook, name)
+        _, values = call(hook, plugin)
+        assert seen == [{name: values[name]}]
+
+
+@every_hook
+def test_keyword_only_and_defaulted_parameters_are_bound(hook: Hook) -> None:
+    if not hook.args:
+        plugin, seen = plugin_with(hook, "own=1")
+        call(hook, plugin)
+        assert seen == [{"own": 1}]
+        return
+    first, *rest = hook.args
+    for signature in (
+        f"*, {', '.join(reversed(hook.args))}",
+        ", ".join(f"{name}=None" for name in hook.args),
+        ", ".join([first, "*", *(f"{name}=None" for name in rest)]) if rest else f"*, {first}=None",
+        ", ".join(["own=7", *(f"{name}=None" for name in hook.args)]),
+    ):
+        plugin, seen = plugin_with(hook, signature)
+        _, values = call(hook, plugin)
+        own = {"own": 7} if "own" in signature else {}
+        assert seen == [{**own, **values}]
+
+
+@every_hook
+def test_variadic_parameters_receive_everything(hook: Hook) -> None:
+    plugin, seen = plugin_with(hook, "*given")
+    _, values = call(hook, plugin)
+    assert seen == [{"given": tuple(values.values())}]
+    plugin, seen = plugin_with(hook, "**given")
+    call(hook, plugin)
+    assert seen == [{"given": values}]
+    if hook.args:
+        first, *rest = hook.args
+        plugin, seen = plugin_with(hook, f"{first}, **given")
+        call(hook, plugin)
+        assert seen == [{first: values[first], "given": {name: values[name] for name in rest}}]
+
+
+@every_hook
+def test_renamed_arguments_are_bound_by_position_and_it_is_remembered(hook: Hook) -> None:
+    if not hook.args:
+        plugin, _ = plugin_with(hook, "stranger")
+        with pytest.raises(BindingError) as caught:
+            implementations_of(plugin, hook.role, "p")
+        assert caught.value.hint == "it takes no arguments"
+        return
+    renamed = [f"my_{name}" for name in hook.args]
+    for count in range(1, len(hook.args) + 1):
+        plugin, seen = plugin_with(hook, ", ".join(renamed[:count]))
+        _, values = call(hook, plugin)
+        assert list(seen[0].values()) == list(values.values())[:count]
+        (implementation,) = implementations_of(plugin, hook.role, "p")[hook.name]
+        assert implementation.by_position
+
+
+@every_hook
+def test_too_many_unknown_arguments_are_refused_by_name(hook: Hook) -> None:
+    strangers = ", ".join(f"stranger_{number}" for number in range(len(hook.args) + 1))
+    plugin, _ = plugin_with(hook, strangers)
+    with pytest.raises(BindingError) as caught:
+        implementations_of(plugin, hook.role, "culprit")
+    assert caught.value.plugin == "culprit"
+    assert caught.value.hook == hook.name
+    assert "stranger_0" in caught.value.message
+    assert all(name in caught.value.hint for name in hook.args)
+
+
+# Combining, for every hook of every role ---------------------------------------------------------
+
+
+def folded(hook: Hook, mark: str) -> Any:
+    """A result of the shape a fold hands on."""
+    values = tuple(carried(name, mark) for name in hook.combining.over)
+    return values if len(values) > 1 else values[0]
+
+
+def carried(name: str, mark: str) -> object:
+    return {"mark": mark} if name == "state" else [mark, name]
+
+
+@every_hook
+def test_one_implementation_gives_the_hooks_result_as_its_mode_says(hook: Hook) -> None:
+    mode = hook.combining.mode
+    result = folded(hook, "a") if mode == "fold" else object()
+    plugin, _ = plugin_with(hook, ", ".join(hook.args), result)
+    given, _ = call(hook, plugin)
+    assert given == ([result] if mode == "collect" else result)
+
+
+@every_hook
+def test_two_implementations_are_combined_as_the_mode_says(hook: Hook) -> None:
+    mode = hook.combining.mode
+    results = [folded(hook, mark) if mode == "fold" else mark for mark in "ab"]
+    made = [plugin_with(hook, ", ".join(hook.args), result) for result in results]
+    plugins, seen = [plugin for plugin, _ in made], [received for _, received in made]
+    if mode == "single":
+        with pytest.raises(ContractError, match="p0, p1"):
+            call(hook, *plugins)
+        return
+    given, values = call(hook, *plugins)
+    if mode == "collect":
+        assert given == ["a", "b"]
+        assert seen[0] == seen[1] == [values]
+    elif mode == "first":
+        assert given == "a"
+        assert seen[1] == []
+    else:
+        assert given == results[1]
+        (second,) = seen[1]
+        assert {n: second[n] for n in hook.args if n not in hook.combining.over} == {
+            n: values[n] for n in hook.args if n not in hook.combining.over
+        }
+        assert {n: second[n] for n in hook.combining.over} == {
+            n: carried(n, "a") for n in hook.combining.over
+        }
+
+
+@every_hook
+def test_none_is_no_answer_for_first_and_no_change_for_a_fold(hook: Hook) -> None:
+    silent, _ = plugin_with(hook, ", ".join(hook.args), None)
+    given, values = call(hook, silent)
+    over = hook.combining.over
+    unchanged = tuple(values[n] for n in over) if len(over) > 1 else values.get((*over, "")[0])
+    expected = {"single": None, "first": None, "collect": [None], "fold": unchanged}
+    assert given == expected[hook.combining.mode]
+
+
+@every_hook
+def test_without_an_implementation_a_fold_returns_what_it_was_given(hook: Hook) -> None:
+    values = [f"<{name}>" for name in hook.args]
+    given = combine(hook, [])(*values)
+    mode, over = hook.combining.mode, hook.combining.over
+    if mode == "fold":
+        kept = tuple(f"<{name}>" for name in over)
+        assert given == (kept if len(over) > 1 else kept[0])
+    else:
+        assert given == ([] if mode == "collect" else None)
+
+
+@every_hook
+def test_an_exception_becomes_a_hook_error_that_names_plugin_and_hook(hook: Hook) -> None:
+    class Broken:
+        pass
+
+    def raising(self: object) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    setattr(Broken, hook.name, raising)
+    with pytest.raises(HookError, match="p0.*" + hook.name) as caught:
+        call(hook, Broken())
+    assert (caught.value.plugin, caught.value.hook) == ("p0", hook.name)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+FOLDS = [hook for hook in HOOKS if hook.combining.mode == "fold"]
+
+
+@pytest.mark.parametrize("hook", FOLDS, ids=[f"{h.role}.{h.name}" for h in FOLDS])
+def test_a_fold_refuses_a_result_of_another_shape(hook: Hook) -> None:
+    several = len(hook.combining.over) > 1
+    wrong: list[object] = ["text", 3, (1,), tuple(range(9)), ["a", "list"] if several else object()]
+    wrong += [tuple("x" for _ in hook.combining.over)] if several else []
+    for result in wrong:
+        plugin, _ = plugin_with(hook, "", result)
+        with pytest.raises(
+            HookResultError, match=f"'p0': hook '{hook.name}' must return"
+        ) as caught:
+            call(hook, plugin)
+        assert (caught.value.plugin, caught.value.hook) == ("p0", hook.name)
+        assert any(name in caught.value.message for name in hook.combining.over)
+
+
+@every_hook
+def test_wrappers_enclose_hooks_that_run_once_and_are_refused_elsewhere(hook: Hook) -> None:
+    received: list[Any] = []
+
+    class Wrapping:
+        pass
+
+    @hookimpl(wrapper=True)
+    def around(self: object) -> Any:
+        result = yield
+        received.append(result)
+        return "wrapped"
+
+    around.__name__ = hook.name
+    setattr(Wrapping, hook.name, around)
+    if not hook.combining.wrappers:
+        with pytest.raises(ContractError, match="cannot be a wrapper") as caught:
+            implementations_of(Wrapping(), hook.role, "p")
+        assert caught.value.hook == hook.name
+        return
+    inner = folded(hook, "a") if hook.combining.mode == "fold" else "inner"
+    plain, _ = plugin_with(hook, "", inner)
+    given, _ = call(hook, plain, Wrapping())
+    assert given == "wrapped"
+    assert received == [inner]
+
+
+@every_hook
+def test_async_implementations_are_refused_where_nobody_awaits_them(hook: Hook) -> None:
+    class Waiting:
+        pass
+
+    async def waiting(self: object) -> None:
+        raise AssertionError("never awaited here")
+
+    setattr(Waiting, hook.name, waiting)
+    if hook.combining.may_be_async:
+        assert set(implementations_of(Waiting(), hook.role, "p")) == {hook.name}
+    else:
+        with pytest.raises(ContractError, match="must be a plain function"):
+            implementations_of(Waiting(), hook.role, "p")
+
+
+@every_hook
+def test_a_registry_of_its_role_takes_an_implementation(hook: Hook) -> None:
+    plugin, _ = plugin_with(hook, ", ".join(hook.args[1:]))
+    registry = HookRegistry(hook.role)
+    assert set(registry.register(plugin, "one")) == {hook.name}
+    assert "one" in registry
+    registry.unregister("one")
+    assert "one" not in registry
