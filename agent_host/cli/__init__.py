@@ -1,0 +1,23 @@
+"""The command line. This module must stay light: it runs before anything else does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``agent-host`` and return its exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given in (["--version"], ["-V"]):
+        # Answered before click is imported: it alone takes longer than all of this.
+        from agent_hookspecs._version import API_VERSION
+        from agent_host._version import __version__
+
+        print(f"agent-host {__version__} (contract {API_VERSION}, Python {sys.version.split()[0]})")
+        return 0
+    from agent_host.cli.app import run
+
+    return run(given)

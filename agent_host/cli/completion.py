@@ -1,0 +1,24 @@
+"""``agent-host completion``: scripts that let a shell complete our commands."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+__all__ = ["completion"]
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    '  eval "$(agent-host completion bash)"\n'
+    "  agent-host completion zsh > ~/.zfunc/_agent-host\n"
+    "  agent-host completion fish > ~/.config/fish/completions/agent-host.fish"
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of SHELL."""
+    made = get_completion_class(shell)
+    assert made is not None, "click knows these shells"
+    script = made(context.find_root().command, {}, "agent-host", "_AGENT_HOST_COMPLETE")
+    click.echo(script.source())

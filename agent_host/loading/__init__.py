@@ -1,0 +1,1 @@
+"""From installed packages to an active stack: discover, index, states, gate, order, activate."""

@@ -1,0 +1,40 @@
+"""The whole way from the environment to a catalog, for callers that do not need its steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_host.loading.bundle import Bundle
+from agent_host.loading.catalog import Catalog, LoaderSettings, build_catalog
+from agent_host.loading.index import cache_folder, indexed
+
+__all__ = ["load_catalog"]
+
+
+def load_catalog(
+    settings: LoaderSettings | None = None,
+    *,
+    base: Path | None = None,
+    clones: Path | None = None,
+) -> Catalog:
+    """What is installed and what the settings' sources add; imports no plugin.
+
+    Relative ``path:`` sources start at ``base``, by default the working folder. ``git+`` sources
+    are cloned below ``clones``, by default the cache.
+    """
+    settings = settings or LoaderSettings()
+    cache = cache_folder()
+    bundles = indexed(_discover, cache)
+    if settings.sources:
+        from agent_host.loading.sources import bundles_of_sources
+
+        bundles += bundles_of_sources(
+            settings.sources, base=base or Path.cwd(), cache=clones or cache
+        )
+    return build_catalog(bundles, settings)
+
+
+def _discover() -> list[Bundle]:
+    from agent_host.loading.discovery import discover
+
+    return discover()

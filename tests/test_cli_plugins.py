@@ -1,0 +1,451 @@
+"""What ``agent-host plugins`` shows to people and to scripts."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from agent_host.cli.app import root
+from making import (
+    EXTENSION,
+    FEATURE,
+    POISON,
+    PROVIDER,
+    full,
+    install,
+    run_host,
+    run_python,
+    write_package,
+)
+
+MODEL = """
+    def get_models(self, config):
+        return [{"id": "small"}, {"id": "large"}]
+
+    def get_tags(self, config):
+        return ["supports_tools"] if config.get("model") == "large" else []
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A provider, two extensions that depend on its tags, and a feature that is off."""
+    folder = tmp_path / "tree"
+    install(
+        folder,
+        "main",
+        "provider",
+        source=PROVIDER.format(name="main") + MODEL,
+        label="Main",
+        provides_tags=["provider:main"],
+        dynamic=["get_tags", "get_models"],
+    )
+    install(folder, "tools", required_tags=["supports_tools"], after=["first"])
+    install(folder, "first", priority=7, provides_tags=["from-first"])
+    install(folder, "audit", "feature", default_enabled=False)
+    return folder
+
+
+def test_list_shows_every_plugin_with_role_state_and_origin(tree: Path) -> None:
+    run = run_host("plugins", "list", trees=[tree], COLUMNS="200")
+    assert run.code == 0
+    lines = {line.split()[0]: line.split() for line in run.out.splitlines()}
+    assert lines["NAME"] == ["NAME", "ROLE", "STATE", "FROM", "NOTE"]
+    assert lines["main"] == ["main", "provider", "discovered", "dist-main", "1.0", "Main"]
+    assert lines["audit"][-3:] == ["off", "by", "default"]
+
+
+def test_list_can_be_limited_to_a_role(tree: Path) -> None:
+    run = run_host("plugins", "list", "--role", "extension", "--json", trees=[tree])
+    assert {record["role"] for record in run.json["plugins"]} == {"extension"}
+    assert {"tools", "first"} <= {record["name"] for record in run.json["plugins"]}
+
+
+def test_nothing_installed_is_said_in_words() -> None:
+    code = (
+        "import importlib_metadata, sysconfig\n"
+        "from agent_host.cli import main, plugins\n"
+        "from agent_host.loading import discovery\n"
+        "sys.path[:] = [sysconfig.get_path('stdlib')]\n"
+        "sys.exit(main(['plugins', 'list']))"
+    )
+    run = run_python(code)
+    assert (run.out, run.code) == ("No plugins found.\n", 0)
+
+
+def test_list_as_json_has_all_a_script_needs(tree: Path) -> None:
+    record = run_host("plugins", "list", "--json", trees=[tree]).plugin("tools")
+    assert record == {
+        "name": "tools",
+        "role": "extension",
+        "state": "discovered",
+        "reason": "",
+        "label": "",
+        "bundle": "tools",
+        "distribution": "dist-tools",
+        "version": "1.0",
+        "origin": "installed",
+        "source": "pkg_tools",
+    }
+
+
+@pytest.mark.parametrize("name", ["tools", "extension:tools", "dist-tools"])
+def test_info_shows_what_the_descriptor_says(tree: Path, name: str) -> None:
+    text = run_host("plugins", "info", name, trees=[tree]).out
+    for line in (
+        "Name",
+        "Role           extension",
+        "Required tags  supports_tools",
+        "After          first",
+    ):
+        assert line in text
+    record = run_host("plugins", "info", name, "--json", trees=[tree]).plugin("tools")
+    assert record["required_tags"] == ["supports_tools"]
+    assert record["entry"] == "pkg_tools.plugin:Plugin"
+    assert record["api"] == ">=1,<2"
+    assert record["file"].endswith("agent_plugin.json")
+
+
+def test_info_of_an_unknown_name_suggests_a_known_one(tree: Path) -> None:
+    run = run_host("plugins", "info", "tool", trees=[tree])
+    assert run.code == 1
+    assert "there is no plugin, bundle or distribution 'tool'" in run.err
+    assert "did you mean tools" in run.err
+
+
+#: Whatever else the environment has must not take part in what is expected.
+BUNDLED_OUT = ("--deny", "files", "--deny", "repairs")
+
+
+def test_explain_prints_rounds_tags_rejections_and_order_with_why(tree: Path) -> None:
+    run = run_host(
+        "plugins",
+        "explain",
+        "--provider",
+        "main",
+        "--model",
+        "large",
+        *BUNDLED_OUT,
+        trees=[tree],
+        COLUMNS="200",
+    )
+    assert run.code == 0, run.err
+    text = run.out
+    assert "Provider  main (dist-main)" in text
+    assert "Model     large" in text
+    assert "extension:first, extension:tools; gained tags from-first" in text
+    assert "nothing changes" in text
+    assert "feature:audit\n      off by default; name it in enabled_plugins" in text
+    assert "first (priority 7) → tools (after first)" in text
+    assert "pkg_audit" not in text, "what was left out is not imported"
+
+
+def test_explain_as_json_depends_on_model_and_settings(tree: Path) -> None:
+    def explained(*options: str) -> Any:
+        return run_host(
+            "plugins",
+            "explain",
+            "--provider",
+            "main",
+            "--json",
+            *BUNDLED_OUT,
+            *options,
+            trees=[tree],
+        ).json
+
+    large = explained("--model", "large")
+    assert large["enabled"] == ["extension:first", "extension:tools"]
+    assert [model["id"] for model in large["models"]] == ["small", "large"]
+    assert large["tags"] == ["from-first", "provider:main", "supports_tools"]
+    assert large["rounds"][0]["gained"] == ["from-first"]
+    (order,) = [o for o in large["order"] if o["role"] == "extension"]
+    assert order["hook"] == "finalize"
+    assert [p["name"] for p in order["plugins"]] == ["first", "tools"]
+    small = explained("--model", "small")
+    assert "needs tag supports_tools" in small["rejected"]["extension:tools"]
+    assert "pkg_tools.plugin:Plugin" not in small["imported"]
+    assert "feature:audit" in explained("--enable", "audit")["enabled"]
+    assert "extension:tools" in explained("--force", "tools")["enabled"]
+    assert "extension:first" not in explained("--deny", "first")["enabled"]
+    assert explained("--allow", "main")["enabled"] == []
+
+
+def test_settings_reach_the_plugins_as_json_values(tmp_path: Path) -> None:
+    body = "\n    def is_enabled(self, config):\n        return config['on']\n"
+    install(tmp_path, "main", "provider")
+    install(tmp_path, "asked", source=EXTENSION.format(name="asked") + body, dynamic=["is_enabled"])
+    for value, enabled in (("true", True), ("false", False)):
+        run = run_host(
+            "plugins",
+            "explain",
+            "--provider",
+            "main",
+            "--set",
+            f"on={value}",
+            "--json",
+            trees=[tmp_path],
+        )
+        assert ("extension:asked" in run.json["enabled"]) is enabled
+    run = run_host(
+        "plugins", "explain", "--provider", "main", "--set", "on=maybe", "--json", trees=[tmp_path]
+    )
+    assert "must return True, False or None" in run.plugin("asked")["reason"]
+
+
+def test_contradictions_are_explained_as_errors(tmp_path: Path) -> None:
+    install(tmp_path, "main", "provider")
+    install(tmp_path, "a", after=["b"])
+    install(tmp_path, "b", after=["a"])
+    run = run_host("plugins", "explain", "--provider", "main", trees=[tmp_path])
+    assert run.code == 1
+    assert "a → b → a" in run.err
+    error = run_host("plugins", "explain", "--provider", "main", "--json", trees=[tmp_path]).json
+    assert error["error"]["type"] == "OrderingError"
+    assert error["error"]["plugins"] == ["a", "b"]
+
+
+def test_doctor_is_content_with_healthy_plugins(tree: Path) -> None:
+    run = run_host("plugins", "doctor", "--strict", trees=[tree])
+    assert run.code == 0, run.out
+    assert "0 problems, 0 warnings." in run.out
+
+
+def test_doctor_exits_1_for_problems_and_with_strict_for_warnings(tmp_path: Path) -> None:
+    body = "\n    def finalize(self, finals):\n        return None\n"
+    install(tmp_path, "odd", source=EXTENSION.format(name="odd") + body)
+    relaxed = run_host("plugins", "doctor", trees=[tmp_path], COLUMNS="200")
+    assert relaxed.code == 0
+    assert "warning  odd (dist-odd)" in relaxed.out
+    assert "they are bound by position" in relaxed.out
+    assert run_host("plugins", "doctor", "--strict", trees=[tmp_path]).code == 1
+    install(tmp_path, "bad", source="raise ValueError('x')")
+    run = run_host("plugins", "doctor", "--json", trees=[tmp_path])
+    assert run.code == 1
+    assert [p["plugin"] for p in run.json["problems"]] == ["bad"]
+    assert [w["plugin"] for w in run.json["warnings"]] == ["odd"]
+
+
+def test_collisions_are_loud_and_settled_by_a_preference(tmp_path: Path) -> None:
+    install(
+        tmp_path,
+        "one",
+        "provider",
+        source=PROVIDER.format(name="same"),
+        descriptor=full("pkg_one", "provider", "same"),
+    )
+    install(
+        tmp_path,
+        "two",
+        "provider",
+        source=PROVIDER.format(name="same"),
+        descriptor=full("pkg_two", "provider", "same"),
+    )
+    run = run_host("plugins", "explain", "--provider", "same", trees=[tmp_path])
+    assert run.code == 1
+    assert "claimed by dist-one and by dist-two" in run.err
+    settled = run_host(
+        "plugins",
+        "explain",
+        "--provider",
+        "same",
+        "--json",
+        "--prefer",
+        "provider:same=dist-two",
+        trees=[tmp_path],
+    )
+    assert settled.code == 0
+    assert "pkg_two.plugin:Plugin" in settled.json["imported"]
+
+
+def test_sources_are_listed_beside_what_is_installed(tmp_path: Path) -> None:
+    write_package(
+        tmp_path / "p",
+        "pkg_src",
+        descriptor=full("pkg_src", "feature", "from_source"),
+        source=FEATURE.format(name="from_source"),
+    )
+    run = run_host("plugins", "list", "--json", "--plugin", "path:p", cwd=tmp_path)
+    assert run.plugin("from_source")["origin"] == "path"
+    assert run_host("plugins", "doctor", "--plugin", "path:p", cwd=tmp_path).code == 0
+
+
+def test_what_plugins_print_does_not_spoil_json(tree: Path) -> None:
+    noise = "print('hello from a plugin')\n" + EXTENSION.format(name="noisy")
+    install(tree, "noisy", source=noise)
+    for command in (["explain", "--provider", "main"], ["doctor"]):
+        run = run_host("plugins", *command, "--json", trees=[tree])
+        assert run.json
+        assert "hello from a plugin" in run.err
+
+
+EVIL = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x08\u202e\u200f"
+
+
+def test_control_characters_of_foreign_text_never_reach_the_terminal(tmp_path: Path) -> None:
+    install(
+        tmp_path,
+        "evil",
+        "provider",
+        label=EVIL,
+        description=EVIL,
+        provides_tags=[EVIL],
+        source=PROVIDER.format(name="evil"),
+        unheard_of=1,
+    )
+    install(tmp_path, "raises", source=f"raise ValueError({EVIL!r})")
+    install(tmp_path, "wrong", descriptor={"entries": [EVIL]})
+    for arguments in (
+        ["list"],
+        ["info", "evil"],
+        ["info", EVIL],
+        ["explain", "--provider", "evil", "--model", EVIL],
+        ["explain", "--provider", EVIL],
+        ["doctor"],
+        ["list", "--plugin", f"path:{EVIL}"],
+    ):
+        for options in ([], ["--json"]):
+            run = run_host("plugins", *arguments, *options, trees=[tmp_path])
+            shown = (run.out + run.err).replace("\n", "")
+            assert shown
+            assert [c for c in shown if not c.isprintable()] == [], arguments
+
+
+def test_line_breaks_in_foreign_text_become_spaces(tmp_path: Path) -> None:
+    install(tmp_path, "one", label="two\nlines")
+    assert "two lines" in run_host("plugins", "list", trees=[tmp_path], COLUMNS="200").out
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 120])
+def test_text_stays_within_the_terminal(tree: Path, columns: int) -> None:
+    install(tree, "wordy", descriptor=b"{", version="1.0")
+    install(tree, "labelled", label="many words " * 20)
+    for command in (["list"], ["doctor"], ["explain", "--provider", "main"]):
+        run = run_host("plugins", *command, trees=[tree], COLUMNS=str(columns))
+        # What cannot be broken, such as a path or the columns of a table, may be longer.
+        long = [line for line in run.out.splitlines() if len(line) > max(columns, 34)]
+        assert not [line for line in long if "many words" in line]
+
+
+def in_terminal(tree: Path, **environment: str) -> str:
+    """The bytes a terminal gets from ``plugins list``."""
+    host, terminal = pty.openpty()
+    code = (
+        f"import site, sys; site.addsitedir({str(tree)!r})\n"
+        "from agent_host.cli import main\nsys.exit(main(['plugins', 'list']))"
+    )
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=terminal, stderr=terminal, env={**kept, **environment}
+    )
+    os.close(terminal)
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(host, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(host)
+    assert process.wait(timeout=30) == 0
+    return b"".join(chunks).decode()
+
+
+def test_colours_are_for_terminals_that_want_them(tree: Path) -> None:
+    assert "\x1b[32mdiscovered" in in_terminal(tree, TERM="xterm")
+    assert "\x1b" not in in_terminal(tree, TERM="xterm", NO_COLOR="1")
+    assert "\x1b" not in run_host("plugins", "list", trees=[tree]).out
+
+
+COMMANDS = [["plugins", command] for command in ("list", "info", "explain", "doctor")]
+
+
+def every_command(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
+    """The path and the help of a command and of all that are below it."""
+    yield context.command_path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from every_command(below, click.Context(below, context, name))
+
+
+def test_every_command_has_help_with_examples() -> None:
+    shown = dict(every_command(root, click.Context(root, info_name="agent-host")))
+    assert "agent-host plugins explain" in shown
+    for path, text in shown.items():
+        assert "Examples:" in text, path
+        assert path in text.split("Examples:")[1]
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+@pytest.mark.parametrize("command", [[], ["plugins"], COMMANDS[0]])
+def test_help_is_shown_for_either_option(command: list[str], option: str) -> None:
+    run = run_host(*command, option)
+    assert run.code == 0
+    assert run.out.startswith(f"Usage: agent-host {' '.join(command)}".rstrip())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_that_shows_something_has_json_and_strict(command: list[str]) -> None:
+    shown = run_host(*command, "--help").out
+    assert "--json" in shown
+    assert "--strict" in shown
+
+
+# Commands of plugins -----------------------------------------------------------------------------
+
+GREETER = (
+    FEATURE
+    + """
+    def cli_command(self, name):
+        import click
+
+        @click.command(epilog="none")
+        @click.argument("who")
+        def greet(who):
+            click.echo(f"{{name}}: hello, {{who}}")
+            return 3
+
+        return greet if name == "greet" else None
+"""
+)
+
+
+def test_a_plugin_adds_a_command(tmp_path: Path) -> None:
+    source = GREETER.format(name="greeter")
+    install(tmp_path, "greeter", "feature", source=source, commands=["greet", "idle"])
+    run = run_host("greet", "you", trees=[tmp_path])
+    assert (run.out, run.code) == ("greet: hello, you\n", 3)
+    assert "greet       From plugin greeter." in run_host("--help", trees=[tmp_path]).out
+    assert "WHO" in run_host("greet", "--help", trees=[tmp_path]).out
+    missing = run_host("idle", trees=[tmp_path])
+    assert missing.code == 1
+    assert "plugin 'greeter' announces the command 'idle' but does not give it" in missing.err
+
+
+def test_the_command_of_a_broken_plugin_reports_it(tmp_path: Path) -> None:
+    install(tmp_path, "broken", source=POISON, commands=["greet"])
+    run = run_host("greet", trees=[tmp_path])
+    assert run.code == 1
+    assert "importing 'pkg_broken.plugin' failed" in run.err
+    raising = FEATURE.format(name="raising") + "\n    def cli_command(self, name): 1 / 0\n"
+    install(tmp_path, "raising", "feature", source=raising, commands=["divide"])
+    run = run_host("divide", "--json", trees=[tmp_path])
+    assert run.code == 1
+    assert run.json["error"]["type"] == "HookError"
+
+
+def test_a_plugin_cannot_take_a_command_of_our_own(tmp_path: Path) -> None:
+    install(tmp_path, "thief", source=POISON, commands=["plugins"])
+    run = run_host("plugins", "list", "--json", trees=[tmp_path])
+    assert run.plugin("thief")["state"] == "discovered"

@@ -1,0 +1,298 @@
+"""``path:``, ``pkg:`` and ``git+`` sources: what they lead to, and what they refuse."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_hookspecs.errors import SourceError
+from agent_host.loading.bundle import Bundle
+from agent_host.loading.sources import GitSource, bundles_of_sources, parse_git
+from making import POISON, full, run_host, write_package
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def only(source: str, base: Path, cache: Path | None = None) -> Bundle:
+    (bundle,) = bundles_of_sources([source], base=base, cache=cache)
+    return bundle
+
+
+def test_a_descriptor_in_a_package_under_the_folder_is_found(tmp_path: Path) -> None:
+    for layout in ("flat", "src"):
+        root = tmp_path / layout
+        packages = root / "src" if layout == "src" else root
+        write_package(packages, "pkg_one", descriptor=full("pkg_one", "tool", "one"))
+        bundle = only(f"path:{root}", tmp_path)
+        assert bundle.problem == ""
+        assert (bundle.name, bundle.origin) == ("pkg_one", "path")
+        assert bundle.import_root == str(packages)
+
+
+def test_a_descriptor_at_the_root_says_where_its_packages_are(tmp_path: Path) -> None:
+    write_package(tmp_path / "lib", "pkg_one")
+    descriptor = tmp_path / "agent_plugin.json"
+    descriptor.write_text('{"entries": ["pkg_one.plugin.Plugin"], "subdirectory": "lib"}', "utf-8")
+    assert only(f"path:{tmp_path}", tmp_path).import_root == str(tmp_path / "lib")
+    descriptor.write_text('{"entries": ["pkg_one.plugin.Plugin"]}', "utf-8")
+    assert "is not in" in only(f"path:{tmp_path}", tmp_path).problem
+
+
+def test_relative_paths_start_at_the_base_and_home_is_expanded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_package(tmp_path / "p", "pkg_one", descriptor=full("pkg_one", "tool", "one"))
+    assert only("path:p", tmp_path).problem == ""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert only("path:~/p", Path("/")).problem == ""
+
+
+def test_several_packages_under_one_folder_are_several_bundles(tmp_path: Path) -> None:
+    for name in ("pkg_b", "pkg_a"):
+        write_package(tmp_path, name, descriptor=full(name, "tool", name))
+    found = bundles_of_sources([f"path:{tmp_path}"], base=tmp_path, cache=None)
+    assert [bundle.name for bundle in found] == ["pkg_a", "pkg_b"]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("path:absent", "is not a folder"),
+        ("path:", "is not a plugin source"),
+        ("nonsense", "use path:FOLDER, pkg:PACKAGE or git+https://HOST/REPO@COMMIT"),
+        ("pkg:no_such_package", "cannot be found on sys.path"),
+        ("pkg:json", "has no agent_plugin.json"),
+        ("pkg:../..", "cannot be found on sys.path"),
+        ("path:" + "x" * 5000, "cannot be read"),
+        ("path:a\0b", "path:a"),
+        ("git+https://host/repo", "is not a git source"),
+    ],
+)
+def test_what_cannot_be_used_is_a_problem_that_says_what_to_do(
+    tmp_path: Path, source: str, words: str
+) -> None:
+    bundle = only(source, tmp_path)
+    assert bundle.descriptor is None
+    assert words in bundle.problem
+    assert bundle.problem.endswith(")"), "there is a hint"
+
+
+def test_a_folder_without_a_descriptor_says_so(tmp_path: Path) -> None:
+    assert "there is no agent_plugin.json in" in only(f"path:{tmp_path}", tmp_path).problem
+
+
+@pytest.mark.parametrize("kind", [os.mkfifo, os.mkdir])
+def test_a_descriptor_that_is_no_file_is_not_waited_for(tmp_path: Path, kind: Any) -> None:
+    kind(tmp_path / "agent_plugin.json")
+    assert "there is no agent_plugin.json in" in only(f"path:{tmp_path}", tmp_path).problem
+
+
+@pytest.mark.parametrize("subdirectory", ["..", "../..", "/etc", "link"])
+def test_a_subdirectory_that_leads_out_is_refused(tmp_path: Path, subdirectory: str) -> None:
+    root = tmp_path / "root"
+    write_package(root, "pkg_one", descriptor={**full("pkg_one", "tool", "one")})
+    (root / "link").symlink_to(tmp_path)
+    descriptor = {**full("pkg_one", "tool", "one"), "subdirectory": f"../{subdirectory}"}
+    if subdirectory == "/etc":
+        descriptor["subdirectory"] = "/etc"
+    write_package(root, "pkg_one", descriptor=descriptor)
+    problem = only(f"path:{root}", tmp_path).problem
+    assert "leads out of it" in problem
+    assert "keep everything a source names inside its folder" in problem
+
+
+def test_a_descriptor_that_is_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
+    real = write_package(tmp_path / "real", "pkg_one", descriptor=full("pkg_one", "tool", "one"))
+    package = write_package(tmp_path / "root", "pkg_one")
+    (package / "agent_plugin.json").symlink_to(real / "agent_plugin.json")
+    assert "leads out of it" in only(f"path:{tmp_path / 'root'}", tmp_path).problem
+
+
+def test_a_package_that_is_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
+    write_package(tmp_path / "real", "pkg_one")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "pkg_one").symlink_to(tmp_path / "real" / "pkg_one")
+    (root / "agent_plugin.json").write_text('{"entries": ["pkg_one.plugin:Plugin"]}', "utf-8")
+    assert "leads out of it" in only(f"path:{root}", tmp_path).problem
+
+
+def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
+    write_package(tmp_path / "real", "pkg_one", descriptor=full("pkg_one", "tool", "one"))
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert only("path:link", tmp_path).problem == ""
+
+
+def test_links_in_a_circle_are_a_problem_not_an_error(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert only("path:loop", tmp_path).problem
+
+
+def test_a_source_may_not_shadow_what_is_installed(tmp_path: Path) -> None:
+    write_package(tmp_path, "json", descriptor=full("json", "tool", "one"))
+    problem = only(f"path:{tmp_path}", tmp_path).problem
+    assert "package 'json'" in problem
+    assert "would shadow the one" in problem
+
+
+def test_no_entry_of_a_source_may_shadow_what_is_installed(tmp_path: Path) -> None:
+    entries = ["pkg_one.plugin:Plugin", "sys:Plugin"]
+    write_package(tmp_path, "pkg_one", descriptor={"entries": entries})
+    assert "package 'sys'" in only(f"path:{tmp_path}", tmp_path).problem
+
+
+def test_an_installed_package_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_package(tmp_path, "pkg_named", descriptor=full("pkg_named", "tool", "one"))
+    monkeypatch.syspath_prepend(tmp_path)
+    bundle = only("pkg:pkg_named", tmp_path)
+    assert (bundle.name, bundle.origin, bundle.problem) == ("pkg_named", "pkg", "")
+    assert "pkg_named" not in sys.modules
+
+
+def test_a_source_changes_no_path_and_imports_nothing(tmp_path: Path) -> None:
+    write_package(tmp_path, "pkg_one", descriptor=full("pkg_one", "tool", "one"), init=POISON)
+    before = list(sys.path)
+    assert only(f"path:{tmp_path}", tmp_path).problem == ""
+    assert sys.path == before
+
+
+# git ---------------------------------------------------------------------------------------------
+
+
+def test_a_git_source_is_taken_apart() -> None:
+    assert parse_git(f"git+https://host/a/b.git@{COMMIT.upper()}") == GitSource(
+        "https://host/a/b.git", COMMIT
+    )
+    assert parse_git(f"git+ssh://git@host:22/r@{COMMIT}#subdirectory=x/y") == GitSource(
+        "ssh://git@host:22/r", COMMIT, "x/y"
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"git+http://host/r@{COMMIT}",
+        f"git+file:///r@{COMMIT}",
+        f"git+ext::sh -c evil@{COMMIT}",
+        "git+https://host/r",
+        "git+https://host/r@main",
+        "git+https://host/r@0123abc",
+        f"git+https://--upload-pack=evil/r@{COMMIT}",
+        f"git+ssh://-oProxyCommand=evil/r@{COMMIT}",
+        f"git+https://user:secret@host/r@{COMMIT}",
+        f"git+https://host/r@{COMMIT}#egg=x",
+    ],
+)
+def test_an_unsafe_or_unpinned_git_source_is_refused(source: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        parse_git(source)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("credentials", ["user:s3cret", "s3cret", "s3cret:x-oauth-basic"])
+def test_credentials_are_never_shown(tmp_path: Path, credentials: str) -> None:
+    bundle = only(f"git+https://{credentials}@host.invalid/r@short", tmp_path)
+    assert "s3cret" not in repr(bundle)
+    assert bundle.origin == "git"
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(
+        ["git", *identity, "-C", str(folder), *arguments], capture_output=True, check=True
+    )
+    return done.stdout.decode().strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """A repository that answers at an https address, and its commit."""
+    folder = tmp_path / "repository"
+    write_package(
+        folder / "sub" / "src",
+        "pkg_git",
+        descriptor=full("pkg_git", "feature", "from_git"),
+        source="from agent_hookspecs import FeaturePlugin\n\n"
+        "class Plugin(FeaturePlugin):\n    name = 'from_git'\n",
+    )
+    (folder / "out").symlink_to("/etc")
+    git(folder, "init", "--quiet")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "one")
+    # Git itself takes the address to the folder, so that the source is an ordinary one.
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.{folder.as_uri()}.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://host.invalid/repository")
+    return "git+https://host.invalid/repository", git(folder, "rev-parse", "HEAD")
+
+
+def test_a_pinned_commit_is_fetched_once_and_used(
+    tmp_path: Path, repository: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, commit = repository
+    cache = tmp_path / "cache"
+    source = f"{url}@{commit}#subdirectory=sub"
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "misleading"))
+    bundle = only(source, tmp_path, cache)
+    assert (bundle.problem, bundle.origin, bundle.name) == ("", "git", "pkg_git")
+    assert bundle.import_root.startswith(str(cache))
+    monkeypatch.setenv("PATH", "")
+    assert only(source, tmp_path, cache) == bundle, "no git is needed the second time"
+    assert [f.name for f in (cache / "git").iterdir() if f.name.startswith("clone-")] == []
+
+
+def test_the_plugin_of_a_git_source_can_be_used(
+    tmp_path: Path, repository: tuple[str, str]
+) -> None:
+    url, commit = repository
+    run = run_host(
+        "plugins",
+        "doctor",
+        "--json",
+        "--plugin",
+        f"{url}@{commit}#subdirectory=sub",
+        "--allow",
+        "pkg_git",
+        cache=tmp_path / "cache",
+    )
+    assert run.json["problems"] == []
+
+
+def test_a_subdirectory_of_a_repository_stays_inside(
+    tmp_path: Path, repository: tuple[str, str]
+) -> None:
+    url, commit = repository
+    for outside in ("..", "out"):
+        problem = only(f"{url}@{commit}#subdirectory={outside}", tmp_path, tmp_path / "c").problem
+        assert "leads out of it" in problem
+
+
+def test_a_commit_that_does_not_exist_is_a_problem_with_git_s_words(
+    tmp_path: Path, repository: tuple[str, str]
+) -> None:
+    url, _ = repository
+    problem = only(f"{url}@{COMMIT}", tmp_path, tmp_path / "cache").problem
+    assert f"git could not fetch {COMMIT[:12]}" in problem
+    assert "check the address" in problem
+
+
+def test_without_git_or_a_cache_the_problem_says_so(
+    tmp_path: Path, repository: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, commit = repository
+    assert "set AGENT_HOST_CACHE_DIR" in only(f"{url}@{commit}", tmp_path).problem
+    monkeypatch.setenv("PATH", "")
+    assert "git is not installed" in only(f"{url}@{commit}", tmp_path, tmp_path / "c").problem
+
+
+def test_a_cache_that_cannot_be_written_is_a_problem_not_an_error(
+    tmp_path: Path, repository: tuple[str, str]
+) -> None:
+    url, commit = repository
+    (tmp_path / "file").write_text("", "utf-8")
+    assert "cannot be read" in only(f"{url}@{commit}", tmp_path, tmp_path / "file").problem
