@@ -1,0 +1,59 @@
+"""Undoes the compression of an answer, piece by piece."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from agent_hookspecs.errors import ProtocolError, StreamCutError
+
+__all__ = ["Inflate", "inflating"]
+
+_INFLATED_PIECE: Final = 1024 * 1024
+
+
+class Inflate:
+    """gzip and deflate, in pieces of bounded size."""
+
+    def __init__(self, coding: str, host: str) -> None:
+        self._host = host
+        self._gzip = coding in ("gzip", "x-gzip")
+        self._machine = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        self._untouched = True
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._machine.eof:
+                if not self._gzip:
+                    return
+                self._machine = zlib.decompressobj(zlib.MAX_WBITS | 32)
+            try:
+                piece = self._machine.decompress(data, _INFLATED_PIECE)
+            except zlib.error as exc:
+                if self._gzip or not self._untouched:
+                    raise ProtocolError(f"the compressed answer of {self._host} is broken") from exc
+                # "deflate" means a zlib stream, but some servers leave its header out.
+                self._machine = zlib.decompressobj(-zlib.MAX_WBITS)
+                self._untouched = False
+                continue
+            self._untouched = False
+            data = self._machine.unconsumed_tail or self._machine.unused_data
+            if piece:
+                yield piece
+
+    def flush(self) -> None:
+        if not self._machine.eof and not self._untouched:
+            raise StreamCutError(f"the compressed answer of {self._host} stopped before its end")
+
+
+def inflating(headers: Mapping[str, str], host: str) -> Inflate | None:
+    coding = headers.get("content-encoding", "").strip().lower()
+    if coding in ("", "identity"):
+        return None
+    if coding in ("gzip", "x-gzip", "deflate"):
+        return Inflate(coding, host)
+    raise ProtocolError(
+        f"{host} sent an answer with the content coding {coding!r}, which was not asked for",
+        hint="leave accept-encoding out of the request's headers",
+    )

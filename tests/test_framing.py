@@ -1,0 +1,440 @@
+"""Framing: the same events however the bytes are cut, and clear errors for everything else."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from agent_hookspecs.errors import ConfigError, ProtocolError, StreamCutError
+from agent_hookspecs.logs import remember_secrets
+from agent_host.wire.framing import Event, Framing, framing
+
+CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
+
+#: Name, framing, bytes, expected events.
+SHAPES: list[tuple[str, str, bytes, list[Event]]] = [
+    (
+        "unicode line ends inside strings",
+        "sse",
+        'data: {"a":"x\u2028y\u2029z\u0085w"}\n\n'.encode(),
+        [({"a": "x\u2028y\u2029z\u0085w"}, None)],
+    ),
+    (
+        "mixed line ends",
+        "sse",
+        b'data: {"a":1}\r\n\r\ndata: {"a":2}\r\rdata: {"a":3}\n\n'
+        b'data: {"a":4}\r\n\ndata: {"a":5}\n\r\n',
+        [({"a": n}, None) for n in range(1, 6)],
+    ),
+    ("byte order mark", "sse", b'\xef\xbb\xbfdata: {"a":1}\n\n', [({"a": 1}, None)]),
+    (
+        "no blank line at the end",
+        "sse",
+        b'data: {"a":1}\n\ndata: {"a":2}',
+        [({"a": 1}, None), ({"a": 2}, None)],
+    ),
+    ("one line end at the end", "sse", b'data: {"a":1}\n', [({"a": 1}, None)]),
+    ("no space", "sse", b'data:{"a":1}\n\n', [({"a": 1}, None)]),
+    ("two spaces and a trailing one", "sse", b'data:  {"a":1} \n\n', [({"a": 1}, None)]),
+    ("several data lines", "sse", b'data: {"a":\ndata: 1}\n\n', [({"a": 1}, None)]),
+    ("empty data", "sse", b'data:\n\ndata\n\ndata: \n\ndata: {"a":1}\n\n', [({"a": 1}, None)]),
+    ("empty data line beside a full one", "sse", b'data:\ndata: {"a":1}\n\n', [({"a": 1}, None)]),
+    (
+        "id and retry only",
+        "sse",
+        b'id: 7\n\nretry: 10\n\nid: 8\n: ping\n\ndata: {"a":1}\n\n',
+        [({"a": 1}, None)],
+    ),
+    ("comments", "sse", b': PROCESSING\n\n:\n\ndata: {"a":1}\n: x\n\n', [({"a": 1}, None)]),
+    ("keepalive as data", "sse", b'data: : keepalive\n\ndata: {"a":1}\n\n', [({"a": 1}, None)]),
+    (
+        "event names",
+        "sse",
+        b'event: ping\ndata: {"a":1}\n\nevent:stop\ndata: {"a":2}\n\n'
+        b'data: {"a":3}\n\nevent: lost\n\ndata: {"a":4}\n\n',
+        [({"a": 1}, "ping"), ({"a": 2}, "stop"), ({"a": 3}, None), ({"a": 4}, None)],
+    ),
+    ("event name after the data", "sse", b'data: {"a":1}\nevent: late\n\n', [({"a": 1}, "late")]),
+    ("multi-byte characters", "sse", 'data: {"a":"é中😀"}\n\n'.encode(), [({"a": "é中😀"}, None)]),
+    ("lone surrogate", "sse", b'data: {"a":"\\ud83d"}\n\n', [({"a": "\ud83d"}, None)]),
+    ("done", "sse", b'data: {"a":1}\n\ndata: [DONE]\n\n', [({"a": 1}, None)]),
+    ("done with spaces", "sse", b'data: {"a":1}\n\ndata:  [DONE]  \n\n', [({"a": 1}, None)]),
+    ("done without line end", "sse", b'data: {"a":1}\n\ndata: [DONE]', [({"a": 1}, None)]),
+    (
+        "bytes after done",
+        "sse",
+        b'data: {"a":1}\n\ndata: [DONE]\n\ndata: {"a":2}\n\n<html>',
+        [({"a": 1}, None)],
+    ),
+    (
+        "blank lines forgotten",
+        "sse",
+        b'data: {"a":1}\ndata: {"a":2}\ndata: [DONE]\n\n',
+        [({"a": 1}, None), ({"a": 2}, None)],
+    ),
+    (
+        "empty and null choices",
+        "sse",
+        b'data: {"choices":[]}\n\ndata: {"choices":[null]}\n\n'
+        b'data: {"choices":[{"delta":null}]}\n\n'
+        b'data: {"choices":[{"delta":{"content":null}}]}\n\n',
+        [
+            ({"choices": []}, None),
+            ({"choices": [None]}, None),
+            ({"choices": [{"delta": None}]}, None),
+            ({"choices": [{"delta": {"content": None}}]}, None),
+        ],
+    ),
+    ("invalid UTF-8 is replaced", "sse", b'data: {"a":"\xff"}\n\n', [({"a": "\ufffd"}, None)]),
+    (
+        "lines",
+        "ndjson",
+        b'\xef\xbb\xbf{"a":1}\n\r\n  \n{"a":2}\r\n{"a":3}',
+        [({"a": n}, None) for n in (1, 2, 3)],
+    ),
+    (
+        "unicode line ends",
+        "ndjson",
+        '{"a":"\u2028\u0085"}\n'.encode(),
+        [({"a": "\u2028\u0085"}, None)],
+    ),
+    (
+        "array",
+        "json-array",
+        b'\xef\xbb\xbf\n[ {"a":"}]\\"[{,"}\r\n,\n{"b":[{},[1]]} ,[2],"x,]",3]\n',
+        [({"a": '}]"[{,'}, None), ({"b": [{}, [1]]}, None), ([2], None), ("x,]", None), (3, None)],
+    ),
+    ("bytes after the array", "json-array", b'[{"a":1}]{"b":', [({"a": 1}, None)]),
+    ("empty array", "json-array", b" [ ] ", []),
+    (
+        "object in place of the array",
+        "json-array",
+        b' {"error":{"code":400}}\n',
+        [({"error": {"code": 400}}, None)],
+    ),
+    ("document", "json", b'\xef\xbb\xbf {"a":[1,"\xc3\xa9"]}\n', [({"a": [1, "é"]}, None)]),
+    ("empty document", "json", b" \n", []),
+]
+
+
+def run(machine: Framing, pieces: list[bytes]) -> list[Event]:
+    events = [event for piece in pieces for event in machine.decode(piece)]
+    return events + machine.flush()
+
+
+def cut(data: bytes, positions: list[int]) -> list[bytes]:
+    edges = [0, *sorted(positions), len(data)]
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+def recordings() -> list[Any]:
+    found = []
+    for path in sorted(CORPUS.glob("*/*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["response"]["status"] == 200:
+            body = record["response"]["body"].encode()
+            found.append(pytest.param(record["framing"], body, id=path.stem[:60]))
+    return found or [
+        pytest.param("", b"", marks=pytest.mark.skip(reason="no recordings beside the repository"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"), [pytest.param(*shape[1:], id=shape[0]) for shape in SHAPES]
+)
+def test_shape_gives_the_same_events_whole_and_byte_by_byte(
+    name: str, data: bytes, expected: list[Event]
+) -> None:
+    assert run(framing(name), [data]) == expected
+    assert run(framing(name), [data[i : i + 1] for i in range(len(data))]) == expected
+    for position in range(len(data) + 1):
+        assert run(framing(name), cut(data, [position])) == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_shape_gives_the_same_events_however_it_is_cut(data: st.DataObject) -> None:
+    _, name, body, expected = data.draw(st.sampled_from(SHAPES))
+    positions = data.draw(st.lists(st.integers(0, len(body)), max_size=12))
+    assert run(framing(name), cut(body, positions)) == expected
+
+
+@pytest.mark.parametrize(("name", "body"), recordings())
+def test_recording_gives_the_same_events_however_it_is_cut(name: str, body: bytes) -> None:
+    whole = run(framing(name), [body])
+    assert whole
+    if name == "json":
+        assert whole == [(json.loads(body), None)]
+
+    @settings(max_examples=5, deadline=None, database=None)
+    @given(st.lists(st.integers(0, len(body)), max_size=40), st.integers(1, 200))
+    def same(positions: list[int], width: int) -> None:
+        assert run(framing(name), cut(body, positions)) == whole
+        assert run(framing(name), cut(body, list(range(0, len(body), width)))) == whole
+
+    same()
+
+
+@pytest.mark.parametrize(("name", "body"), recordings())
+def test_recorded_stream_agrees_with_a_naive_parser(name: str, body: bytes) -> None:
+    text = body.decode().replace("\r\n", "\n")
+    if name == "sse":
+        values = [
+            line[5:].strip()
+            for line in text.split("\n")
+            if line.startswith("data:") and line[5:].strip() not in ("", "[DONE]")
+        ]
+        expected = [json.loads(value) for value in values]
+    elif name == "ndjson":
+        expected = [json.loads(line) for line in text.split("\n") if line.strip()]
+    else:
+        expected = json.loads(body) if name == "json-array" else [json.loads(body)]
+    assert [chunk for chunk, _ in run(framing(name), [body])] == expected
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.floats(allow_nan=False),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.dictionaries(st.text(max_size=4), JSON, max_size=3), max_size=5), st.data())
+def test_any_values_come_back_in_every_framing(values: list[Any], data: st.DataObject) -> None:
+    ascii_only = data.draw(st.booleans())
+    indent = data.draw(st.sampled_from([None, 1]))
+    written = [json.dumps(value, ensure_ascii=ascii_only) for value in values]
+    bodies = {
+        "sse": "".join(f"data: {text}\n\n" for text in written),
+        "ndjson": "".join(f"{text}\n" for text in written),
+        "json-array": json.dumps(values, ensure_ascii=ascii_only, indent=indent),
+    }
+    for name, body in bodies.items():
+        raw = body.encode()
+        positions = data.draw(st.lists(st.integers(0, len(raw)), max_size=6))
+        machine = framing(name)
+        assert [chunk for chunk, _ in run(machine, cut(raw, positions))] == values
+        assert machine.skipped == 0
+
+
+ODD_VALUES = [
+    '"\\ud800"',
+    '"\\ud83d\\u0041"',
+    "NaN",
+    "-Infinity",
+    "-0",
+    "-0.0",
+    "1e400",
+    "9" * 60,
+    "9" * 5000,
+    '{"a":1,"a":2}',
+    "0.1e-7",
+    "5e-324",
+    "1.7976931348623159e308",
+    "[" * 500 + "]" * 500,
+    "01",
+    "'x'",
+    "Inf",
+    "-NaN",
+    "tru",
+    "nul",
+    "1.",
+    ".5",
+    "+1",
+    '"\x01"',
+    '"\\x"',
+    '"\\u00e"',
+    "[1,]",
+    "{,}",
+    '{"a" 1}',
+    "[]x",
+    "//c\n1",
+]
+
+
+@settings(max_examples=120, deadline=None)
+@given(JSON, st.data())
+def test_quick_decoder_agrees_with_json_on_everything(value: Any, data: st.DataObject) -> None:
+    pydantic_core = pytest.importorskip("pydantic_core")
+    text = data.draw(st.sampled_from(ODD_VALUES) | st.just(json.dumps(value)))
+    if data.draw(st.booleans()):
+        place = data.draw(st.integers(0, len(text)))
+        text = text[:place] + data.draw(st.sampled_from(list('"[]{},:0e-.\\u \t'))) + text[place:]
+
+    def outcome() -> str:
+        try:
+            return repr(run(framing("ndjson"), [text.encode(errors="surrogatepass") + b"\n"]))
+        except ProtocolError as exc:
+            return exc.message
+
+    assert sys.modules["pydantic_core"] is pydantic_core
+    with_it = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delitem(sys.modules, "pydantic_core")
+        assert outcome() == with_it
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.text(max_size=4), JSON, min_size=1, max_size=3), st.data())
+def test_every_proper_beginning_of_a_document_is_a_cut(value: Any, data: st.DataObject) -> None:
+    text = json.dumps(value)
+    end = data.draw(st.integers(1, len(text) - 1))
+    for name in ("json", "json-array", "ndjson"):
+        machine = framing(name)
+        machine.decode(text[:end].encode())
+        with pytest.raises(StreamCutError):
+            machine.flush()
+    machine = framing("json-array")
+    machine.decode(b"[{}," + text[:end].encode())
+    with pytest.raises(StreamCutError):
+        machine.flush()
+
+
+@pytest.mark.parametrize("rest", [b'data: {"b":', b'data: {"b":\n', b'data: {"b":\ndata: 1\r\n'])
+def test_sse_that_stops_inside_an_event_is_a_cut(rest: bytes) -> None:
+    machine = framing("sse")
+    assert machine.decode(b'data: {"a":1}\n\n' + rest) == [({"a": 1}, None)]
+    with pytest.raises(StreamCutError, match="middle"):
+        machine.flush()
+
+
+@given(st.binary(max_size=200), st.sampled_from(["sse", "ndjson", "json-array", "json"]))
+@settings(max_examples=150, deadline=None)
+def test_garbage_never_raises_anything_untyped(garbage: bytes, name: str) -> None:
+    for data in (garbage, b"data: " + garbage + b"\n\n", b"[" + garbage, b'{"a":' + garbage):
+        machine = framing(name)
+        try:
+            run(machine, [data[:5], data[5:]])
+        except (StreamCutError, ProtocolError):
+            continue
+
+
+def test_done_is_seen_where_the_protocol_has_an_end_marker() -> None:
+    for name, body, done in [
+        ("sse", b"data: {}\n\ndata: [DONE]\n\n", True),
+        ("sse", b"data: {}\n\n", False),
+        ("json-array", b"[{}]", True),
+        ("json", b"{}", True),
+        ("ndjson", b"{}\n", False),
+    ]:
+        machine = framing(name)
+        run(machine, [body])
+        assert machine.done is done
+
+
+def test_event_is_given_out_as_soon_as_it_is_complete() -> None:
+    sse = framing("sse")
+    assert sse.decode(b'data: {"a":1}\r') == []
+    assert sse.decode(b"\r") == [({"a": 1}, None)]
+    array = framing("json-array")
+    assert array.decode(b'[{"a":1}') == [({"a": 1}, None)]
+
+
+def test_data_that_is_not_json_is_counted_and_the_first_kept() -> None:
+    machine = framing("sse")
+    run(machine, [b'data: oops\n\ndata: {"a":1}\n\ndata: again\n\n'])
+    assert (machine.skipped, machine.first_skipped, machine.decoded) == (2, b"oops", 1)
+
+
+@pytest.mark.parametrize("name", ["sse", "ndjson", "json-array", "json"])
+@pytest.mark.parametrize(
+    "value",
+    [b"[" * 200_000 + b"]" * 200_000, b'{"n":' + b"9" * 5000 + b"}"],
+    ids=["deep", "digits"],
+)
+def test_json_that_python_cannot_read_is_a_protocol_error(name: str, value: bytes) -> None:
+    body = {"sse": b"data: %s\n\n", "ndjson": b"%s\n", "json-array": b"[%s]", "json": b"%s"}[name]
+    with pytest.raises(ProtocolError):
+        run(framing(name), [body % value])
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("sse", b'data: {"a":"'),
+        ("ndjson", b'{"a":"'),
+        ("json-array", b'[{"a":"'),
+        ("json", b'{"a":"'),
+    ],
+)
+def test_event_over_the_limit_is_refused_while_it_grows(name: str, head: bytes) -> None:
+    machine = framing(name, max_event_bytes=10_000)
+    with pytest.raises(ProtocolError, match="larger than 10000"):
+        run(machine, [head, *[b"x" * 1000] * 1000])
+    assert machine.decoded == 0
+    whole = framing(name, max_event_bytes=10_000)
+    with pytest.raises(ProtocolError, match="larger than 10000"):
+        run(whole, [head + b"x" * 20_000 + b'"}\n\n'])
+
+
+def test_many_data_lines_of_one_event_count_together() -> None:
+    machine = framing("sse", max_event_bytes=10_000)
+    with pytest.raises(ProtocolError):
+        run(machine, [b"data: " + b"x" * 1000 + b"\n"] * 20)
+    with pytest.raises(ProtocolError):
+        run(framing("sse", max_event_bytes=10_000), [b"data\n" * 100] * 30)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "tail"),
+    [
+        ("sse", b'data: {"a":"', b'"}\n\n'),
+        ("ndjson", b'{"a":"', b'"}\n'),
+        ("json-array", b'[{"a":"', b'"}]'),
+    ],
+)
+def test_long_event_in_small_reads_takes_linear_time(name: str, head: bytes, tail: bytes) -> None:
+    def seconds(reads: int) -> float:
+        machine = framing(name)
+        pieces = [head, *[b"x" * 16] * reads, tail]
+        start = time.process_time()
+        ((chunk, _),) = run(machine, pieces)
+        assert len(chunk["a"]) == 16 * reads
+        return time.process_time() - start
+
+    seconds(1000)
+    small = min(seconds(20_000) for _ in range(3))
+    # Eight times the reads; quadratic work would be sixty-four times the time.
+    assert min(seconds(160_000) for _ in range(2)) < 24 * max(small, 0.002)
+
+
+def test_answer_of_another_kind_is_described() -> None:
+    page = b"<!DOCTYPE html><html><head><title>Sign &amp; in</title></head></html>"
+    for name in ("sse", "ndjson", "json-array", "json"):
+        machine = framing(name)
+        assert run(machine, [page]) == []
+        error = machine.nothing_decoded("text/html")
+        assert error is not None
+        assert "HTML page titled 'Sign & in'" in error.message
+        assert error.hint
+    remember_secrets(["hunter22"])
+    machine = framing("sse")
+    run(machine, [b"upstream said: key sk-abcdef0123456789 is bad, ours is hunter22"])
+    error = machine.nothing_decoded("text/plain; charset=utf-8")
+    assert error is not None
+    assert "text/plain that begins 'upstream said" in error.message
+    assert "sk-abc" not in f"{error.message}{error.excerpt}"
+    assert "hunter22" not in f"{error.message}{error.excerpt}"
+
+
+def test_nothing_is_wrong_with_events_with_done_or_with_no_bytes() -> None:
+    for name, body in [("sse", b"data: {}\n\n"), ("sse", b"data: [DONE]\n\n"), ("json", b"")]:
+        machine = framing(name)
+        run(machine, [body])
+        assert machine.nothing_decoded("text/plain") is None
+
+
+def test_unknown_framing_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="msgpack") as caught:
+        framing("msgpack")
+    assert "ndjson" in caught.value.hint
