@@ -1,0 +1,374 @@
+"""`AgentCore`: plugins, sessions and requests, without config files, agents or a tool loop.
+
+A façade: every method hands over to the module that does the work.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_hookspecs.errors import AgentError
+from agent_hookspecs.logs import redact_error
+from agent_hookspecs.messages import ActionResult, Config, CoreMessage, ModelInfo
+from agent_hookspecs.roles import PluginRole
+from agent_host.loading.catalog import Catalog
+from agent_host.loading.registered import registered
+from agent_host.request.actions import actions_of, execute_action, lifecycle
+from agent_host.request.adrive import AsyncStream, acomplete
+from agent_host.request.context import request_context, tool_context
+from agent_host.request.drive import Stream, complete
+from agent_host.request.effects import Steps
+from agent_host.request.elements import ui_elements
+from agent_host.request.prepare import initial_state
+from agent_host.request.run import Run
+from agent_host.request.stack import Stack
+from agent_host.request.stacks import Stacks
+from agent_host.sessions.session import Session
+from agent_host.tools.execution import run_calls
+from agent_host.wire import framing
+from agent_host.wire.http import AsyncTransport, Transport
+
+if TYPE_CHECKING:
+    from agent_hookspecs.tool_interop import ToolDescriptor
+    from agent_host.loading.resolution import Resolution
+
+__all__ = ["AgentCore"]
+
+T = TypeVar("T")
+
+
+class AgentCore:
+    """Runs requests of sessions through plugins.
+
+    It discovers nothing by itself: register classes, or hand it a ``catalog`` of what is installed.
+    ``http_client`` and ``async_http_client`` are ready httpx clients to use instead of its own;
+    ``http`` names the library its own are made with. ``model_seconds`` is how long a list of models
+    stays fresh. Threads and event loops may share one core; close it when done.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: Catalog | None = None,
+        http: str = "httpx",
+        http_client: Any = None,
+        async_http_client: Any = None,
+        model_seconds: float = 300.0,
+    ) -> None:
+        self._stacks = Stacks(model_seconds=model_seconds)
+        self._transport = Transport(http_client, http)
+        self._async_transport = AsyncTransport(async_http_client, http)
+        self._lock = threading.Lock()
+        if catalog is not None:
+            self._stacks.use(catalog)
+
+    def register_provider(self, plugin: type, extensions: Iterable[type] | None = None) -> None:
+        """Register a provider class, and extension classes along with it: all of them or none."""
+        self._register(("provider", plugin), *(("extension", each) for each in extensions or ()))
+
+    def register_extension(self, plugin: type) -> None:
+        """Register a provider extension class."""
+        self._register(("extension", plugin))
+
+    def register_feature(self, plugin: type) -> None:
+        """Register a feature class."""
+        self._register(("feature", plugin))
+
+    def register_tool(self, plugin: type) -> None:
+        """Register a tool class."""
+        self._register(("tool", plugin))
+
+    def _register(self, *plugins: tuple[PluginRole, type]) -> None:
+        with self._lock:
+            catalog = self._stacks.catalog
+            for role, plugin in plugins:
+                record = registered(plugin, role, catalog, self._stacks.activator)
+                catalog = replace(catalog, records=(*catalog.records, record))
+            self._stacks.use(catalog)
+
+    @property
+    def stacks(self) -> Stacks:
+        """The resolved stacks, for whoever builds on requests, such as a tool loop."""
+        return self._stacks
+
+    @property
+    def transport(self) -> Transport:
+        """What carries sync requests."""
+        return self._transport
+
+    @property
+    def async_transport(self) -> AsyncTransport:
+        """What carries async requests; its connections belong to the event loop that made them."""
+        return self._async_transport
+
+    def create_session(self, metadata: Mapping[str, Any] | None = None) -> Session:
+        """An empty session."""
+        return Session((), metadata)
+
+    def add_message(
+        self,
+        session: Session,
+        role: str,
+        content: str,
+        metadata: Mapping[str, Any] | None = None,
+        **parts: Any,
+    ) -> Session:
+        """A new session with one more message; ``parts`` such as ``toolResult`` go into it."""
+        message = {"role": role, "content": content, "metadata": dict(metadata or {}), **parts}
+        return session.appended(message)
+
+    def send_request(
+        self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
+    ) -> tuple[Session, list[CoreMessage]]:
+        """Send the session; the session with the answer, and the messages it consists of."""
+        run = self._run(session, config, context, stream=False, asynchronous=False)
+        complete(run.steps(), self._transport)
+        return run.session, run.finals
+
+    def send_request_stream(
+        self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
+    ) -> Stream:
+        """Send the session; the events of the answer as they come."""
+        run = self._run(session, config, context, stream=True, asynchronous=False)
+        return Stream(run, self._transport)
+
+    async def asend_request(
+        self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
+    ) -> tuple[Session, list[CoreMessage]]:
+        """The async form of `send_request`."""
+        run = self._run(session, config, context, stream=False, asynchronous=True)
+        await acomplete(run.steps(), self._async_transport)
+        return run.session, run.finals
+
+    def asend_request_stream(
+        self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
+    ) -> AsyncStream:
+        """The async form of `send_request_stream`; not itself a coroutine."""
+        run = self._run(session, config, context, stream=True, asynchronous=True)
+        return AsyncStream(run, self._async_transport)
+
+    def _run(
+        self,
+        session: Session,
+        config: Config,
+        context: Mapping[str, Any] | None,
+        *,
+        stream: bool,
+        asynchronous: bool,
+    ) -> Run:
+        return Run(
+            self._stacks,
+            session,
+            config,
+            core=self,
+            stream=stream,
+            asynchronous=asynchronous,
+            context=context,
+        )
+
+    def get_models(self, config: Config) -> list[ModelInfo]:
+        """The models on offer for this config, after extensions and features have had their say."""
+        return list(self._stack(config).models)
+
+    def resolution(self, config: Config) -> Resolution:
+        """Which plugins this config's requests use, in which order, and why."""
+        return self._stack(config).resolution
+
+    def get_tags(self, config: Config) -> list[str]:
+        """The tags of the stack that this config resolves to."""
+        return sorted(self._stack(config).resolution.tags)
+
+    def get_config_schema(self, config: Config) -> dict[str, dict[str, Any]]:
+        """The settings that the active plugins understand, by key."""
+        return self._stack(config).schema.to_dict()
+
+    def get_ui_elements(self, config: Config) -> list[dict[str, Any]]:
+        """The input elements that the active plugins suggest for their settings."""
+        return ui_elements(self._stack(config), self)
+
+    def get_tool_schemas(self, config: Config) -> list[ToolDescriptor]:
+        """The tools on offer, each with the schema its plugin authored."""
+        return list(self._stack(config).descriptors)
+
+    def get_actions(self, config: Config) -> list[dict[str, Any]]:
+        """The session actions that the active plugins offer."""
+        stack = self._stack(config)
+        if not stack.has_actions:
+            return []
+        context = request_context(self, stack, None)
+        return actions_of(stack.calls, initial_state(stack, stack.calls, context["config"]))
+
+    def execute_tool_calls(
+        self,
+        calls: Sequence[Mapping[str, Any]],
+        config: Config,
+        *,
+        errors: Mapping[str, str] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> list[CoreMessage]:
+        """Run tool calls as they stand in an assistant message; one tool message for each.
+
+        Give its ``tool_call_errors`` as ``errors``: those calls were broken and are not run.
+        """
+        return self._complete(self._tool_steps(calls, config, errors, context))
+
+    async def aexecute_tool_calls(
+        self,
+        calls: Sequence[Mapping[str, Any]],
+        config: Config,
+        *,
+        errors: Mapping[str, str] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> list[CoreMessage]:
+        """The async form of `execute_tool_calls`."""
+        return await self._acomplete(self._tool_steps(calls, config, errors, context))
+
+    def _tool_steps(
+        self,
+        calls: Sequence[Mapping[str, Any]],
+        config: Config,
+        errors: Mapping[str, str] | None,
+        context: Mapping[str, Any] | None,
+    ) -> Steps[list[CoreMessage]]:
+        stack = yield from self._stacks.stack(config)
+        return (yield from run_calls(stack, calls, tool_context(stack, context), errors or {}))
+
+    def execute_session_action(
+        self,
+        session: Session,
+        action_id: str,
+        config: Config,
+        params: Mapping[str, Any] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        layer: Mapping[str, Any] | None = None,
+    ) -> tuple[Session, ActionResult]:
+        """Run an action on the session; the session it leaves behind, and what it returned.
+
+        ``context`` may add keys to the action's context; ``layer`` are those that an application
+        around this core owns.
+        """
+        steps = self._action_steps(session, action_id, config, params, context, layer)
+        return self._complete(steps)
+
+    async def aexecute_session_action(
+        self,
+        session: Session,
+        action_id: str,
+        config: Config,
+        params: Mapping[str, Any] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        layer: Mapping[str, Any] | None = None,
+    ) -> tuple[Session, ActionResult]:
+        """The async form of `execute_session_action`."""
+        steps = self._action_steps(session, action_id, config, params, context, layer)
+        return await self._acomplete(steps)
+
+    def _action_steps(
+        self,
+        session: Session,
+        action_id: str,
+        config: Config,
+        params: Mapping[str, Any] | None,
+        context: Mapping[str, Any] | None,
+        layer: Mapping[str, Any] | None,
+    ) -> Steps[tuple[Session, ActionResult]]:
+        stack = yield from self._stacks.stack(config)
+        layered = request_context(self, stack, context, layer)
+        return (yield from execute_action(stack, session, action_id, params or {}, layered))
+
+    def run_session_lifecycle(
+        self,
+        session: Session,
+        trigger: str,
+        config: Config,
+        *,
+        context: Mapping[str, Any] | None = None,
+        layer: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Run the actions that name a lifecycle trigger; the session they leave behind.
+
+        Requests do so by themselves for ``request_start`` and ``request_end``.
+        """
+        return self._complete(self._lifecycle_steps(session, trigger, config, context, layer))
+
+    async def arun_session_lifecycle(
+        self,
+        session: Session,
+        trigger: str,
+        config: Config,
+        *,
+        context: Mapping[str, Any] | None = None,
+        layer: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """The async form of `run_session_lifecycle`."""
+        return await self._acomplete(
+            self._lifecycle_steps(session, trigger, config, context, layer)
+        )
+
+    def _lifecycle_steps(
+        self,
+        session: Session,
+        trigger: str,
+        config: Config,
+        context: Mapping[str, Any] | None,
+        layer: Mapping[str, Any] | None,
+    ) -> Steps[Session]:
+        stack = yield from self._stacks.stack(config)
+        layered = request_context(self, stack, context, layer)
+        return (yield from lifecycle(stack, stack.calls, session, trigger, layered))
+
+    def warm_up(self, config: Config) -> None:
+        """Load plugins, models, tools and what requests need now, so that a first one need not."""
+        self._stack(config)
+        self._transport.warm_up()
+        framing.warm_up()
+
+    async def awarm_up(self, config: Config) -> None:
+        """The async form of `warm_up`."""
+        await self._acomplete(self._stacks.stack(config))
+        self._transport.warm_up()
+        framing.warm_up()
+
+    def _stack(self, config: Config) -> Stack:
+        return self._complete(self._stacks.stack(config))
+
+    def _complete(self, steps: Steps[T]) -> T:
+        try:
+            return complete(steps, self._transport)
+        except AgentError as error:
+            redact_error(error)
+            raise
+
+    async def _acomplete(self, steps: Steps[T]) -> T:
+        try:
+            return await acomplete(steps, self._async_transport)
+        except AgentError as error:
+            redact_error(error)
+            raise
+
+    def close(self) -> None:
+        """Let tools and connections go; the core can still be used, with new ones."""
+        self._stacks.close()
+        self._transport.close()
+
+    async def aclose(self) -> None:
+        """`close`, and the connections of the running event loop."""
+        await self._async_transport.aclose()
+        self.close()
+
+    def __enter__(self) -> AgentCore:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> AgentCore:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()

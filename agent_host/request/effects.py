@@ -1,0 +1,120 @@
+"""What the steps of a request ask their driver to do.
+
+A step yields an effect and is sent its result, or thrown its error. So the same steps serve sync
+and async callers; only who waits differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from agent_hookspecs.events import Event
+from agent_host.wire.http import WireRequest
+
+if TYPE_CHECKING:
+    from agent_host.sessions.session import Session
+
+__all__ = [
+    "DRAIN_SECONDS",
+    "END",
+    "Call",
+    "Drain",
+    "Effect",
+    "Emit",
+    "Gather",
+    "Next",
+    "Open",
+    "Read",
+    "ReadAll",
+    "Running",
+    "Sleep",
+    "Steps",
+]
+
+#: What `Next` and `Read` give when there is no more.
+END: Any = object()
+
+#: How long a `Drain` may take.
+DRAIN_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Send a request; the result has ``status`` and ``headers``. The driver keeps the response."""
+
+    request: WireRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The next bytes of the open response, or `END`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAll:
+    """The rest of the open response, at most ``limit`` bytes; closes it."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Nothing, after the open response, if there is one, has ended or a short time has passed.
+
+    The answer is complete, so what follows its end marker is of no interest; but a connection that
+    was read to its end can serve the next request.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The next item of an iterator that may block or be async, or `END`."""
+
+    iterator: Iterator[Any] | AsyncIterator[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The result of a function that may block; if it is awaitable, what it awaits to."""
+
+    function: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """The results of several sequences of steps, carried out at once; their events come mixed."""
+
+    many: list[Generator[Any, Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Nothing, after a while."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Nothing, after the caller has seen these events; they may be made one by one as it looks."""
+
+    events: Iterable[Event]
+
+
+Effect: TypeAlias = Open | Read | ReadAll | Drain | Next | Call | Gather | Sleep | Emit
+
+T = TypeVar("T")
+Steps = Generator[Effect, Any, T]
+
+
+class Running(Protocol):
+    """Something with steps whose session can be looked at while they are carried out."""
+
+    def steps(self) -> Steps[None]:
+        """The steps, once."""
+
+    @property
+    def session(self) -> Session:
+        """The session so far."""

@@ -1,0 +1,133 @@
+"""The steps before a request is sent: state, native history, and what the plugins make of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent_hookspecs.errors import ConfigError, ContractError, HookResultError
+from agent_hookspecs.logs import remember_secrets
+from agent_hookspecs.messages import Config, Context, CoreMessage, NativeMessage, State
+from agent_hookspecs.specs import SpecRole
+from agent_host.request.stack import Calls, Stack, answered, listed
+from agent_host.sessions.native import Origin, Retained, retained
+from agent_host.sessions.session import Session
+
+__all__ = ["Prepared", "default_to_native", "initial_state", "native_history", "prepare"]
+
+_ADDITIONS: tuple[SpecRole, ...] = ("extension", "feature")
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A request that is ready to be sent."""
+
+    state: State
+    natives: list[NativeMessage]
+    before: Retained
+    origin: Origin
+
+
+def prepare(
+    stack: Stack, calls: Calls, session: Session, state: State, context: Context
+) -> Prepared:
+    """Native history and ``initialize_request``: provider, extensions, features."""
+    # Only after every init: a feature may have brought the key.
+    _require_access(stack, state["config"])
+    stack.schema.check_required(state["config"])
+    prepared = native_history(stack, calls, session, state)
+    natives, state = prepared.natives, prepared.state
+    if calls.has("provider", "initialize_request"):
+        result = calls.call("provider", "initialize_request")(natives, state, context)
+        natives, state = answered(
+            stack.provider.name, "initialize_request", result, "native_messages", "state"
+        )
+    for role in _ADDITIONS:
+        if calls.has(role, "initialize_request"):
+            fold = calls.call(role, "initialize_request")
+            natives, state = fold(natives, state, context)
+    prepared.natives, prepared.state = list(natives), state
+    return prepared
+
+
+def initial_state(stack: Stack, calls: Calls, config: Config) -> State:
+    """The state after every ``init``: provider, extensions, features."""
+    state = calls.call("provider", "init")(config)
+    if state is None:
+        state = {"request": {}}
+    if not isinstance(state, dict):
+        raise HookResultError(
+            f"plugin {stack.provider.name!r}: hook 'init' must return a dict, "
+            f"not {type(state).__name__}",
+            plugin=stack.provider.name,
+            hook="init",
+        )
+    state = {"config": config, "partial": None, **state}
+    if config.get("debug_stream"):
+        state.setdefault("debug_stream", True)
+    for role in _ADDITIONS:
+        if calls.has(role, "init"):
+            state = calls.call(role, "init")(_config(stack, state), state)
+    remember_secrets(stack.schema.secrets(_config(stack, state)))
+    return dict(state)
+
+
+def _require_access(stack: Stack, config: Config) -> None:
+    """Refuse to ask a provider without the key or address that it says it needs."""
+    entry = stack.provider.entry
+    variable = f", or {entry.key_variable} in the environment" if entry.key_variable else ""
+    for key, needed, also in (
+        ("api_key", entry.requires_api_key, variable),
+        ("base_url", entry.requires_base_url, ""),
+    ):
+        if needed and config.get(key) in (None, ""):
+            raise ConfigError(
+                f"provider {stack.provider.name!r} needs the setting {key!r}",
+                key=key,
+                hint=f"set {key} in the config{also}",
+            )
+
+
+def _config(stack: Stack, state: State) -> Config:
+    config = state.get("config")
+    if not isinstance(config, dict):
+        raise ContractError(
+            f"after init, state['config'] is {type(config).__name__} and not a dict",
+            plugin=stack.provider.name,
+            hook="init",
+            hint="plugins may change the config's keys; state['config'] itself stays a dict",
+        )
+    return config
+
+
+def native_history(stack: Stack, calls: Calls, session: Session, state: State) -> Prepared:
+    """The retained natives that still hold, and the rest of the session converted."""
+    origin = Origin(stack.provider.name, str(_config(stack, state).get("base_url") or ""))
+    before = retained(session, origin)
+    natives = before.natives
+    tail = list(session.messages[before.covered :])
+    if tail:
+        natives = natives + _converted(stack, calls, tail, state)
+    return Prepared(state, natives, before, origin)
+
+
+def _converted(
+    stack: Stack, calls: Calls, messages: list[CoreMessage], state: State
+) -> list[NativeMessage]:
+    if calls.has("provider", "to_native_messages"):
+        given = calls.call("provider", "to_native_messages")(messages, state)
+        natives = listed(stack.provider.name, "to_native_messages", given)
+    else:
+        natives = [default_to_native(message) for message in messages]
+    if calls.has("extension", "to_native_messages"):
+        natives = list(calls.call("extension", "to_native_messages")(messages, natives))
+    return natives
+
+
+def default_to_native(message: CoreMessage) -> NativeMessage:
+    """Role and content; what else there is travels in ``_metadata``, which is never sent."""
+    native: dict[str, Any] = {"role": message["role"], "content": message["content"]}
+    metadata = {k: v for k, v in message["metadata"].items() if k != "native_indices"}
+    if metadata:
+        native["_metadata"] = metadata
+    return native

@@ -1,0 +1,381 @@
+"""One request from end to end, as steps that own no socket.
+
+The straight line: stack, prepare, send, read, finish, session. The only ways back are a retry
+before the model has said anything, and the error that ends a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from agent_hookspecs.combining import Implementation
+from agent_hookspecs.errors import AgentError, ConfigError, ProviderError, StreamCutError
+from agent_hookspecs.events import Event
+from agent_hookspecs.logs import get_logger, redact, redact_error
+from agent_hookspecs.messages import Config, Context, CoreMessage
+from agent_host.request.actions import lifecycle
+from agent_host.request.context import request_context
+from agent_host.request.effects import (
+    END,
+    Call,
+    Drain,
+    Emit,
+    Next,
+    Open,
+    Read,
+    ReadAll,
+    Sleep,
+    Steps,
+)
+from agent_host.request.finish import check_complete, finish, partial_session
+from agent_host.request.prepare import Prepared, initial_state, prepare
+from agent_host.request.reading import Reading, decoded_item
+from agent_host.request.stack import Calls, SkippingCalls, Stack, answered
+from agent_host.request.wiring import default_request, wire_request
+from agent_host.wire.failures import failure
+from agent_host.wire.framing import MAX_EVENT_BYTES, Framing, framing
+from agent_host.wire.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from agent_host.request.stacks import Stacks
+    from agent_host.sessions.session import Session
+
+__all__ = ["Run", "error_event"]
+
+log = get_logger(__name__)
+
+_ANSWER = ("partials", "finals", "native_messages", "state")
+_MAX_BODY = 64 << 20
+_MAX_REFUSAL = 256 << 10
+_READ = Read()
+
+
+class Run:
+    """A request of one session. After its steps, ``session`` and ``finals`` are the result.
+
+    ``session`` can be read at any time: while the answer is still coming, or after the run was
+    closed or has failed, it holds the text so far, marked partial.
+    """
+
+    def __init__(
+        self,
+        stacks: Stacks,
+        session: Session,
+        config: Config,
+        *,
+        core: object,
+        stream: bool,
+        asynchronous: bool,
+        context: Mapping[str, Any] | None = None,
+        layer: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._stacks = stacks
+        self._start = session
+        self._begun = False
+        self._config = config
+        self._core = core
+        self._stream = stream
+        self._asynchronous = asynchronous
+        self._caller_context = context
+        self._layer = layer
+        self._reading: Reading | None = None
+        self._result: Session | None = None
+        self.finals: list[CoreMessage] = []
+
+    @property
+    def session(self) -> Session:
+        return self._result or partial_session(self._start, self._reading)
+
+    def steps(self) -> Steps[None]:
+        try:
+            yield from self._whole()
+        except Exception as error:
+            yield Emit([error_event(error)])
+            raise
+
+    def _whole(self) -> Steps[None]:
+        stack = yield from self._stacks.stack(self._config)
+        yield Emit([*_opening(stack)])
+        policy = RetryPolicy(max_retries=_retries(stack.config))
+        attempt = 0
+        while True:
+            try:
+                yield from self._attempt(stack)
+                return
+            except ProviderError as error:
+                if error.provider is None:
+                    error.provider = stack.provider.name
+                spoken = self._reading is not None and self._reading.has_output
+                delay = None if spoken else policy.delay(attempt, error)
+                if delay is None:
+                    raise
+                refusal = error
+            attempt += 1
+            yield from _pause(delay, refusal, stack.provider.name)
+
+    def _attempt(self, stack: Stack) -> Steps[None]:
+        warnings: list[Event] = []
+        calls = _calls(stack, warnings)
+        context = request_context(self._core, stack, self._caller_context, self._layer)
+        self._reading = None
+        state = initial_state(stack, calls, context["config"])
+        if not self._begun:
+            # Not again when an attempt is repeated.
+            self._begun = True
+            self._start = yield from lifecycle(
+                stack, calls, self._start, "request_start", context, state
+            )
+        prepared = prepare(stack, calls, self._start, state, context)
+        if isinstance(calls, SkippingCalls):
+            calls.skipping = False
+        if warnings:
+            yield Emit(warnings)
+        debug = bool(prepared.state.get("debug_stream"))
+        reading = Reading(calls, prepared.natives, prepared.state, debug=debug)
+        self._reading = reading
+        yield from self._read(stack, calls, prepared, reading, context)
+        session, finals = finish(stack, calls, self._start, prepared, reading, context)
+        session = yield from lifecycle(stack, calls, session, "request_end", context, reading.state)
+        self._result, self.finals = session, finals
+        yield Emit([*_closing(finals, reading, session)])
+        # Only now: nobody should have to wait for what a server does after its last word.
+        yield Drain()
+
+    def _read(
+        self, stack: Stack, calls: Calls, prepared: Prepared, reading: Reading, context: Context
+    ) -> Steps[None]:
+        """Get the answer by whichever way the provider offers, the host's wire by default."""
+        own = "stream_api" if self._stream else "call_api"
+        other = "call_api" if self._stream else "stream_api"
+        for way in (own, "build_request", other):
+            if calls.has("provider", way) or calls.has("provider", f"a{way}"):
+                break
+        else:
+            way = "build_request"
+        if way == "stream_api":
+            yield from self._read_own_stream(stack, calls, reading, context)
+        elif way == "call_api":
+            yield from self._read_own_answer(stack, calls, reading, context)
+        else:
+            yield from self._read_wire(stack, calls, prepared, reading, context)
+
+    def _own(self, calls: Calls, hook: str) -> Implementation:
+        """The provider's own I/O hook: the async form for async callers, if there is one."""
+        names = (f"a{hook}", hook) if self._asynchronous else (hook, f"a{hook}")
+        for name in names:
+            found = calls.implementations("provider", name)
+            if found:
+                return found[0]
+        raise AssertionError("the way to read was chosen because there is such a hook")
+
+    def _read_own_answer(
+        self, stack: Stack, calls: Calls, reading: Reading, context: Context
+    ) -> Steps[None]:
+        hook = self._own(calls, "call_api")
+        compiled = calls.call("provider", hook.hook)
+        answer = yield Call(partial(compiled, reading.natives, reading.state, context))
+        taken = answered(stack.provider.name, hook.hook, answer, *_ANSWER)
+        events = reading.take(None, taken)
+        if not any(event["type"] == "partial" for event in events):
+            events += _whole_text(reading)
+        if self._stream and events:
+            yield Emit(events)
+
+    def _read_own_stream(
+        self, stack: Stack, calls: Calls, reading: Reading, context: Context
+    ) -> Steps[None]:
+        hook = self._own(calls, "stream_api")
+        iterator = yield from _opened(hook, reading.natives, reading.state, context)
+        ended = False
+        while True:
+            try:
+                item = yield Next(iterator)
+            except Exception as error:
+                failure = hook.failed(error)
+                raise failure from (None if failure is error else error)
+            if item is END:
+                break
+            try:
+                chunk = decoded_item(item)
+            except EOFError:
+                ended = True
+                break
+            if chunk is not None:
+                yield Emit(reading.feed([(chunk, None)]))
+        check_complete(stack, calls, reading.state, ended=ended)
+
+    def _read_wire(
+        self, stack: Stack, calls: Calls, prepared: Prepared, reading: Reading, context: Context
+    ) -> Steps[None]:
+        name = stack.provider.name
+        if calls.has("provider", "build_request"):
+            build = calls.call("provider", "build_request")
+            spec = build(reading.natives, reading.state, self._stream, context)
+        else:
+            spec = default_request(reading.natives, reading.state, self._stream, name)
+        request = wire_request(spec, prepared.state.get("config") or stack.config, name)
+        response = yield Open(request)
+        if not 200 <= response.status < 300:
+            body = yield ReadAll(_MAX_REFUSAL)
+            raise _refused(calls, name, response.status, response.headers, body)
+        kind = spec.get("framing") or getattr(stack.provider.instance, "framing", "sse")
+        if not self._stream:
+            yield from self._read_body(stack, calls, reading, response)
+            return
+        machine = framing(kind, max_event_bytes=_event_limit(stack.config))
+        while not machine.done:
+            data = yield _READ
+            if data is END:
+                yield Emit(reading.feed(machine.last_events()))
+                break
+            yield Emit(reading.feed(machine.events(data)))
+        _check_something(machine, name, response.headers)
+        check_complete(stack, calls, reading.state, ended=machine.done)
+
+    def _read_body(
+        self, stack: Stack, calls: Calls, reading: Reading, response: Any
+    ) -> Steps[None]:
+        machine = framing("json", max_event_bytes=_MAX_BODY)
+        machine.decode((yield ReadAll(_MAX_BODY + 1)))
+        decoded = machine.flush()
+        _check_something(machine, stack.provider.name, response.headers)
+        body = decoded[0][0]
+        if calls.has("provider", "parse_response"):
+            parse = calls.call("provider", "parse_response")
+            answer = parse(body, reading.natives, reading.state)
+            taken = answered(stack.provider.name, "parse_response", answer, *_ANSWER)
+            reading.take(body, taken)
+        else:
+            yield Emit(reading.feed([(body, None)]))
+
+
+def _opened(hook: Implementation, *args: Any) -> Steps[Any]:
+    """The iterator of a provider's own stream, which may take time to open."""
+    try:
+        source = yield Call(partial(hook.call, *args))
+        if hasattr(source, "__next__") or hasattr(source, "__anext__"):
+            return source
+        return aiter(source) if hasattr(source, "__aiter__") else iter(source)
+    except Exception as error:
+        failure = hook.failed(error)
+        raise failure from (None if failure is error else error)
+
+
+def _calls(stack: Stack, warnings: list[Event]) -> Calls:
+    policy = stack.config.get("on_plugin_error", "raise")
+    if policy not in ("raise", "skip"):
+        raise ConfigError(
+            f"on_plugin_error is {policy!r}", key="on_plugin_error", hint="use raise or skip"
+        )
+    if policy == "raise":
+        return stack.calls
+
+    def dropped(plugin: str, error: AgentError) -> None:
+        message = f"plugin {plugin!r} was left out of this request: {redact(error.message)}"
+        log.warning("plugin_skipped", plugin=plugin, error=error.message)
+        warnings.append({"type": "warning", "message": message, "plugin": plugin})
+
+    return SkippingCalls(stack.calls, dropped)
+
+
+def _retries(config: Config) -> int:
+    retries = config.get("retries", RetryPolicy().max_retries)
+    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        raise ConfigError(f"retries is {retries!r}", key="retries", hint="give a whole number")
+    return retries
+
+
+def _event_limit(config: Config) -> int:
+    limit = config.get("max_event_bytes", MAX_EVENT_BYTES)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise ConfigError(
+            f"max_event_bytes is {limit!r}", key="max_event_bytes", hint="give a number of bytes"
+        )
+    return limit
+
+
+def _pause(delay: float, error: ProviderError, provider: str) -> Steps[None]:
+    log.info("retry", provider=provider, seconds=round(delay, 2), error=error.message)
+    message = f"trying again in {delay:.1f} s: {redact(error.message)}"
+    yield Emit([{"type": "warning", "message": message, "plugin": provider}])
+    yield Sleep(delay)
+
+
+def _check_something(machine: Framing, provider: str, headers: Mapping[str, str]) -> None:
+    """Refuse an answer in which nothing was said, though its status was a success."""
+    wrong = machine.nothing_decoded(headers.get("content-type", ""))
+    if wrong is not None:
+        raise wrong
+    if not machine.decoded and not machine.done:
+        raise StreamCutError(
+            f"{provider} answered with an empty body",
+            provider=provider,
+            hint="ask again; if it persists, look at proxies and gateways on the way",
+        )
+
+
+def _refused(
+    calls: Calls, provider: str, status: int, headers: Mapping[str, str], body: bytes
+) -> AgentError:
+    for hook in calls.implementations("provider", "map_error"):
+        try:
+            mapped = hook.call(status, headers, body)
+        except Exception as error:
+            log.warning("map_error_failed", plugin=provider, error=str(error))
+        else:
+            if isinstance(mapped, AgentError):
+                return mapped
+    return failure(status, headers, body, provider)
+
+
+def _opening(stack: Stack) -> list[Event]:
+    opening: list[Event] = [
+        {
+            "type": "request_started",
+            "provider": stack.provider.name,
+            "model": stack.config.get("model"),
+        }
+    ]
+    opening += [
+        cast(Event, {"type": "warning", "message": warning, "plugin": None})
+        for warning in stack.warnings
+    ]
+    return opening
+
+
+def _whole_text(reading: Reading) -> list[Event]:
+    """For an answer that came in one piece: the piece, for those who show only partials."""
+    texts = [final.get("content") for final in reading.finals]
+    return [
+        {"type": "partial", "message": {"role": "assistant", "content": text}}
+        for text in texts
+        if isinstance(text, str) and text
+    ]
+
+
+def _closing(finals: list[CoreMessage], reading: Reading, session: Session) -> list[Event]:
+    closing: list[Event] = []
+    reason = "stop"
+    for message in finals:
+        metadata = message["metadata"]
+        closing += [
+            cast(Event, {"type": "tool_call", "call": call})
+            for call in metadata.get("tool_calls") or ()
+        ]
+        if metadata.get("usage"):
+            closing.append({"type": "usage", "usage": metadata["usage"]})
+        reason = metadata.get("finish_reason") or reason
+    closing.append({"type": "final", "messages": finals, "session": session})
+    closing.append({"type": "done", "reason": reason})
+    return closing
+
+
+def error_event(error: Exception) -> Event:
+    """The event that ends a run which fails; takes secrets out of the error itself, too."""
+    if isinstance(error, AgentError):
+        redact_error(error)
+        return {"type": "error", "error": error.to_dict()}
+    told = {"type": type(error).__name__, "message": redact(str(error)), "hint": ""}
+    return {"type": "error", "error": told}

@@ -1,0 +1,204 @@
+"""The settings of a request: what the active plugins ask for, checked key by key.
+
+Plugins describe their settings as a flat map of keys or as a JSON Schema object; both become one
+table. The check covers what a person gets wrong: a missing key, a value of the wrong type or not
+among the choices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_hookspecs.errors import ConfigError
+
+__all__ = ["ConfigSchema", "Setting", "likely_secrets", "merge_schemas"]
+
+#: Names of settings that hold credentials, whoever understands them and whether they say so or not.
+_SECRET_NAME = re.compile(
+    r"(?i)(?:api|access|secret|private)[-_]?key|(?:^|[-_])(?:token|secret|password)$|authorization"
+)
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "array": (list, tuple),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key and the plugin that asks for it; ``schema`` is as the plugin wrote it."""
+
+    key: str
+    plugin: str
+    schema: Mapping[str, Any]
+    required: bool
+
+    @property
+    def holds_secrets(self) -> bool:
+        return _holds_secrets(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSchema:
+    """The settings of a stack by key; where two plugins know a key, the first one's word counts."""
+
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+    def secrets(self, config: Mapping[str, Any]) -> Iterator[str]:
+        """The values in ``config`` that are marked as secrets, or stand under such a name."""
+        yield from likely_secrets(config)
+        for key, setting in self.settings.items():
+            yield from _marked_secrets(setting.schema, config.get(key))
+
+    def for_tool(self, tool: str, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The config as a tool may see it: of what is secret, only its own."""
+        hidden = {key for key, s in self.settings.items() if s.holds_secrets and s.plugin != tool}
+        own = {key for key, s in self.settings.items() if s.plugin == tool}
+        return {
+            key: value if key in own else _without_credentials(value)
+            for key, value in config.items()
+            if key not in hidden and (key in own or not _SECRET_NAME.search(key))
+        }
+
+    def with_defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The config with the defaults of keys that are not set, or set to None."""
+        defaults = {
+            key: setting.schema["default"]
+            for key, setting in self.settings.items()
+            if "default" in setting.schema and config.get(key) is None
+        }
+        return {**config, **defaults}
+
+    def check_values(self, config: Mapping[str, Any]) -> None:
+        """Refuse values of the wrong kind; keys nobody described are left alone."""
+        for key, setting in self.settings.items():
+            if config.get(key) is not None:
+                _check_value(setting, config[key])
+
+    def check_required(self, config: Mapping[str, Any]) -> None:
+        """Refuse a config in which a required key is missing or empty."""
+        for key, setting in self.settings.items():
+            if setting.required and config.get(key) in (None, ""):
+                raise ConfigError(
+                    f"plugin {setting.plugin!r} needs the setting {key!r}",
+                    key=key,
+                    hint=setting.schema.get("description") or f"set {key!r} in the config",
+                )
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """As a flat map, each key with the plugin that asks for it."""
+        return {
+            key: {**setting.schema, "required": setting.required, "plugin": setting.plugin}
+            for key, setting in self.settings.items()
+        }
+
+
+def merge_schemas(schemas: Iterable[tuple[str, object]]) -> ConfigSchema:
+    """One table from what each plugin, given by name, said; what is no schema is left out."""
+    settings: dict[str, Setting] = {}
+    for plugin, schema in schemas:
+        for key, described, required in _described(schema):
+            settings.setdefault(key, Setting(key, plugin, described, required))
+    return ConfigSchema(settings)
+
+
+def _described(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
+    if not isinstance(schema, Mapping):
+        return
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping) and all(isinstance(p, Mapping) for p in properties.values()):
+        required = schema.get("required")
+        names = required if isinstance(required, (list, tuple)) else ()
+        for key, described in properties.items():
+            yield key, described, key in names
+        return
+    for key, described in schema.items():
+        if isinstance(described, Mapping):
+            yield key, described, described.get("required") is True
+
+
+def _check_value(setting: Setting, value: object) -> None:
+    wanted = setting.schema.get("type")
+    names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
+    kinds = [_TYPES[name] for name in names if name in _TYPES]
+    if kinds and not any(_is(value, kind) for kind in kinds):
+        raise ConfigError(
+            f"setting {setting.key!r} is {type(value).__name__}",
+            key=setting.key,
+            hint=f"plugin {setting.plugin!r} wants {' or '.join(names)}",
+        )
+    choices = setting.schema.get("enum")
+    if isinstance(choices, (list, tuple)) and value not in choices:
+        raise ConfigError(
+            f"setting {setting.key!r} is none of the choices",
+            key=setting.key,
+            hint=f"plugin {setting.plugin!r} wants one of {', '.join(map(str, choices))}",
+        )
+
+
+def _is(value: object, kinds: tuple[type, ...]) -> bool:
+    if isinstance(value, bool):
+        return bool in kinds
+    return isinstance(value, kinds)
+
+
+def likely_secrets(config: Mapping[str, Any]) -> Iterator[str]:
+    """The values that stand under a credential's name, at whatever depth."""
+    for key, value in config.items():
+        if isinstance(key, str) and _SECRET_NAME.search(key):
+            yield from _leaves(value)
+        elif isinstance(value, Mapping):
+            yield from likely_secrets(value)
+
+
+def _without_credentials(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: _without_credentials(item)
+        for key, item in value.items()
+        if not (isinstance(key, str) and _SECRET_NAME.search(key))
+    }
+
+
+def _marked_secrets(schema: Mapping[str, Any], value: object) -> Iterator[str]:
+    if _is_secret(schema):
+        yield from _leaves(value)
+    elif isinstance(value, Mapping):
+        for key, described in _properties(schema).items():
+            yield from _marked_secrets(described, value.get(key))
+
+
+def _holds_secrets(schema: Mapping[str, Any]) -> bool:
+    return _is_secret(schema) or any(map(_holds_secrets, _properties(schema).values()))
+
+
+def _is_secret(schema: Mapping[str, Any]) -> bool:
+    return bool(schema.get("secret")) or schema.get("format") == "password"
+
+
+def _properties(schema: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return {}
+    return {key: each for key, each in properties.items() if isinstance(each, Mapping)}
+
+
+def _leaves(value: object) -> Iterator[str]:
+    """Every text and number in a value, as text."""
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        yield str(value)

@@ -1,0 +1,105 @@
+"""From what a provider says to send to a request the wire understands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeGuard
+
+from agent_hookspecs.errors import ConfigError, ContractError, HookResultError
+from agent_hookspecs.messages import Config, NativeMessage, State
+from agent_host.wire.http import Timeouts, WireRequest
+
+__all__ = ["default_request", "sendable", "wire_request"]
+
+_TIMEOUTS = tuple(field.name for field in fields(Timeouts))
+_MAX_CONNECT = 10.0
+
+
+def default_request(
+    natives: Sequence[NativeMessage], state: State, stream: bool, plugin: str
+) -> dict[str, Any]:
+    """What ``build_request`` gives when the provider has none: ``state["request"]``, merged.
+
+    A list at ``state["request"]["messages"]`` is sent in place of the native history.
+    """
+    request = state.get("request")
+    if not isinstance(request, Mapping) or not request.get("url"):
+        raise ContractError(
+            f"provider {plugin!r} has no build_request and put no url into state['request']",
+            plugin=plugin,
+            hook="build_request",
+            hint="set url and payload in initialize_request, or implement build_request",
+        )
+    payload = request.get("payload")
+    body = {**payload} if isinstance(payload, Mapping) else {}
+    override = request.get("messages")
+    body["messages"] = sendable(override if isinstance(override, list) else natives)
+    if stream:
+        body["stream"] = True
+    return {
+        "method": request.get("method", "POST"),
+        "url": request["url"],
+        "headers": request.get("headers") or {},
+        "body": body,
+        **({"timeout": request["timeout"]} if "timeout" in request else {}),
+        **({"framing": request["framing"]} if "framing" in request else {}),
+    }
+
+
+def sendable(natives: Sequence[NativeMessage]) -> list[NativeMessage]:
+    """The natives as they may be sent: without ``_metadata``, and without what is no message."""
+    return [
+        _stripped(native) if "_metadata" in native else native
+        for native in natives
+        if isinstance(native, dict)
+    ]
+
+
+def _stripped(native: NativeMessage) -> NativeMessage:
+    # Copied and shortened, not rebuilt: with a long history this is most of a turn's own cost.
+    copied = dict(native)
+    del copied["_metadata"]
+    return copied
+
+
+def wire_request(
+    spec: object, config: Config, plugin: str, hook: str = "build_request"
+) -> WireRequest:
+    """Check what a provider wants sent; a `HookResultError` names the key that is wrong."""
+    if not isinstance(spec, Mapping):
+        raise _wrong(plugin, hook, f"must return a dict, not {type(spec).__name__}")
+    method, url = spec.get("method", "POST"), spec.get("url")
+    headers = spec.get("headers") or {}
+    if not isinstance(url, str) or not url.lower().startswith(("http://", "https://")):
+        raise _wrong(plugin, hook, f"gave the url {url!r}, which is not an http address")
+    if not isinstance(method, str) or not isinstance(headers, Mapping):
+        raise _wrong(plugin, hook, "must give method as a string and headers as a dict")
+    timeout = spec.get("timeout", config.get("timeout"))
+    return WireRequest(method, url, headers, spec.get("body"), _timeouts(timeout))
+
+
+def _timeouts(timeout: object) -> Timeouts:
+    """A number bounds every wait; a dict names them one by one."""
+    if timeout is None:
+        return Timeouts()
+    if _is_seconds(timeout):
+        seconds = float(timeout)
+        return Timeouts(min(_MAX_CONNECT, seconds), seconds, seconds, None)
+    if isinstance(timeout, Mapping) and set(timeout) <= set(_TIMEOUTS):
+        limits = timeout.values()
+        if all(limit is None or _is_seconds(limit) for limit in limits):
+            return Timeouts(**timeout)
+    raise ConfigError(
+        f"timeout is {timeout!r}",
+        key="timeout",
+        hint=f"give seconds, or an object with any of {', '.join(_TIMEOUTS)}",
+    )
+
+
+def _is_seconds(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+def _wrong(plugin: str, hook: str, what: str) -> HookResultError:
+    return HookResultError(f"plugin {plugin!r}: hook {hook!r} {what}", plugin=plugin, hook=hook)

@@ -1,0 +1,80 @@
+"""Dicts and lists that cannot be changed, for values that several sessions share.
+
+They are real dicts and lists to everyone who reads them, JSON and ``==`` included. Whoever wants to
+change one copies it first: every way of copying gives a plain one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["FrozenDict", "FrozenList", "frozen", "thawed"]
+
+
+def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
+    raise TypeError(
+        "what a session holds cannot be changed in place: copy it, change the copy, and hand that "
+        "on; session.with_messages(…) makes a new session of changed messages"
+    )
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that refuses to be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    copy = __copy__
+
+    def __deepcopy__(self, memo: object) -> dict[str, Any]:
+        plain: dict[str, Any] = thawed(self)
+        return plain
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+class FrozenList(list[Any]):
+    """A list that refuses to be changed."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = _refuse
+    reverse = sort = _refuse
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    copy = __copy__
+
+    def __deepcopy__(self, memo: object) -> list[Any]:
+        plain: list[Any] = thawed(self)
+        return plain
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+def frozen(value: Any) -> Any:
+    """``value`` with every dict and list in it frozen; what is frozen already is not copied."""
+    kind = type(value)
+    if kind is FrozenDict or kind is FrozenList:
+        return value
+    if isinstance(value, dict):
+        return FrozenDict({key: frozen(item) for key, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return FrozenList([frozen(item) for item in value])
+    return value
+
+
+def thawed(value: Any) -> Any:
+    """A plain copy of ``value``, all the way down."""
+    if isinstance(value, dict):
+        return {key: thawed(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [thawed(item) for item in value]
+    return value

@@ -1,0 +1,1 @@
+"""Running what models call."""

@@ -1,0 +1,367 @@
+"""What is logged, and that secrets never are, wherever they would come up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import traceback
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agent_hookspecs import FeaturePlugin, ProviderPlugin, ToolPlugin, get_logger, redact
+from agent_hookspecs.errors import AgentError, HookError, ProviderError
+from agent_hookspecs.logs import redact_error, remember_secrets
+from agent_host import AgentCore
+from loopback import Peer, Request, serve
+from talking import WAYS, Way, ask, core_with, events_of, said, talker
+
+log = get_logger("tests.logging")
+
+
+def test_an_event_is_logged_with_its_values(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        log.info("answer", status=200, body={"a": 1}, text="two words")
+    (record,) = caplog.records
+    assert record.getMessage() == "answer status=200 body={'a': 1} text=two words"
+    assert (record.name, record.levelname) == ("tests.logging", "INFO")
+    assert record.event == "answer"  # type: ignore[attr-defined]
+    assert record.values == {"status": "200", "body": "{'a': 1}", "text": "two words"}  # type: ignore[attr-defined]
+    assert record.filename == "test_logging.py"
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+def test_each_level_is_there_and_off_where_it_is_not_wanted(
+    level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Loud:
+        def __repr__(self) -> str:
+            raise AssertionError("nobody listens, so nothing needs to be shown")
+
+    with caplog.at_level(level.upper()):
+        getattr(log, level)("here")
+    assert [record.levelname for record in caplog.records] == [level.upper()]
+    with caplog.at_level(logging.CRITICAL):
+        getattr(log, level)("here", value=Loud())
+    assert len(caplog.records) == 1
+
+
+def test_values_may_have_any_name(caplog: pytest.LogCaptureFixture) -> None:
+    log.warning("named", event=1, self=2, level=3, name="n")
+    assert caplog.records[0].getMessage() == "named event=1 self=2 level=3 name=n"
+
+
+def test_long_values_are_cut(caplog: pytest.LogCaptureFixture) -> None:
+    log.warning("long", a="x" * 5000, b="y" * 2000, c=["z" * 3000])
+    values = caplog.records[0].values  # type: ignore[attr-defined]
+    assert values["a"] == "x" * 2000 + "…"
+    assert values["b"] == "y" * 2000
+    assert len(values["c"]) == 2001
+
+
+def test_a_value_that_cannot_be_shown_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    class Shy:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    log.warning("shy", value=Shy())
+    assert "value=<Shy whose repr raised RuntimeError>" in caplog.text
+
+
+# --- redaction ------------------------------------------------------------------------------------
+
+secrets = st.text(st.characters(codec="utf-8"), min_size=6, max_size=20)
+
+
+@given(secrets.map(lambda text: f"§{text}§"), st.text(max_size=5))
+def test_a_remembered_value_is_masked_in_every_form(secret: str, around: str) -> None:
+    remember_secrets([secret])
+    nested = json.dumps({"inner": json.dumps({"key": secret})})
+    for text in (secret, repr(secret), json.dumps(secret), repr([secret]), nested):
+        assert secret not in (shown := redact(around + text + around))
+        assert repr(secret)[1:-1] not in shown
+        assert json.dumps(secret)[1:-1] not in shown
+
+
+def test_a_secret_at_the_edge_of_a_cut_does_not_survive_in_part(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    secret = f"edge{uuid.uuid4().hex}"
+    remember_secrets([secret])
+    log.warning("edge", body="x" * 1990 + secret)
+    assert secret[:8] not in caplog.text
+
+
+def test_an_event_itself_may_hold_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    secret = f"event{uuid.uuid4().hex}"
+    remember_secrets([secret])
+    log.warning(f"event {secret}")
+    assert secret not in repr(vars(caplog.records[0]))
+
+
+def test_an_error_is_redacted_in_all_that_it_says() -> None:
+    secret = f"error{uuid.uuid4().hex}"
+    remember_secrets([secret])
+    error = ProviderError(
+        f"m {secret}", hint=f"h {secret}", excerpt=f"e {secret}", code=secret, request_id=secret
+    )
+    redact_error(error)
+    assert secret not in repr(error) + str(error) + json.dumps(error.to_dict()) + error.explain()
+
+
+# --- secrets of a config, through the core --------------------------------------------------------
+
+
+def secret_of(name: str) -> str:
+    # Nothing about it looks like a key, so that only the marking can tell.
+    return f"{name} {uuid.uuid4().hex[:12]} plum"
+
+
+SCHEMAS: dict[str, Any] = {
+    "flat": {"phrase": {"type": "string", "secret": True}},
+    "password": {"phrase": {"type": "string", "format": "password"}},
+    "object": {"type": "object", "properties": {"phrase": {"type": "string", "secret": True}}},
+}
+
+
+def leaks(secret: str, caplog: pytest.LogCaptureFixture, *shown: object) -> bool:
+    records = [repr(vars(record)) + record.getMessage() for record in caplog.records]
+    return any(secret in text for text in (*records, *map(str, shown), *map(repr, shown)))
+
+
+def raising(hook: str, key: str = "phrase") -> Any:
+    """A hook that raises with the secret in its words."""
+
+    def method(self: Any, **given: Any) -> Any:
+        config = given.get("config") or given["state"]["config"]
+        raise ValueError(f"cannot use {config[key]!r} in {json.dumps(config, default=str)}")
+
+    return method
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=list(SCHEMAS))
+@pytest.mark.parametrize("hook", ["init", "initialize_request", "call_api", "to_native_messages"])
+def test_a_marked_secret_is_in_no_error_event_or_log(
+    hook: str, schema: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = secret_of("marked")
+    provider = talker(get_config_schema=lambda self: schema, **{hook: raising(hook)})
+    with caplog.at_level("DEBUG"):
+        stream = core_with(provider).send_request_stream(said("x"), {"phrase": secret})
+        events: list[Any] = []
+        with pytest.raises(HookError) as caught:
+            events.extend(stream)
+        events.extend(stream)
+    error = caught.value
+    assert "[redacted]" in str(error)
+    assert not leaks(secret, caplog, error, error.to_dict(), error.explain(), events)
+
+
+@pytest.mark.parametrize(
+    "hook", ["get_models", "get_tags", "accepted_tool_schema_formats", "get_ui_elements"]
+)
+def test_a_marked_secret_is_safe_before_the_first_request(
+    hook: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = secret_of("early")
+    provider = talker(get_config_schema=lambda self: SCHEMAS["flat"], **{hook: raising(hook)})
+    core = core_with(provider)
+    shown: list[object] = []
+    for ask_core in (core.get_models, core.get_tags, core.get_ui_elements, core.warm_up):
+        try:
+            shown.append(ask_core({"phrase": secret}))
+        except AgentError as error:
+            shown += [error, error.to_dict()]
+    assert not leaks(secret, caplog, *shown)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_error_that_a_plugin_words_itself_is_redacted_outside_a_request_too(
+    asynchronous: bool,
+) -> None:
+    secret = secret_of("worded")
+
+    class Acting(FeaturePlugin):
+        name = "acting"
+
+        def get_config_schema(self) -> Any:
+            return SCHEMAS["flat"]
+
+        def get_actions(self) -> Any:
+            return [{"id": "act"}]
+
+        def execute_action(self, action_id: str, context: Any) -> Any:
+            raise ProviderError("refused", excerpt=f"with {context['config']['phrase']}")
+
+    core = core_with(talker(), Acting)
+    config = {"phrase": secret}
+
+    def act() -> Any:
+        if asynchronous:
+            return asyncio.run(core.aexecute_session_action(said("x"), "act", config))
+        return core.execute_session_action(said("x"), "act", config)
+
+    with pytest.raises(ProviderError) as caught:
+        act()
+    assert caught.value.excerpt == "with [redacted]"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_error_that_a_plugin_words_itself_is_redacted_in_a_request(way: Way) -> None:
+    secret = secret_of("worded")
+
+    def refuse(self: Any, native_messages: Any, state: Any) -> Any:
+        said_back = f"with {state['config']['phrase']}"
+        raise ProviderError(said_back, hint=said_back, excerpt=said_back)
+
+    provider = talker(get_config_schema=lambda self: SCHEMAS["flat"], call_api=refuse)
+    with pytest.raises(ProviderError) as caught:
+        ask(core_with(provider), said("x"), {"phrase": secret}, way)
+    error = caught.value
+    assert [error.message, str(error), error.hint, error.excerpt] == ["with [redacted]"] * 4
+
+
+def test_the_error_event_and_the_error_say_the_same() -> None:
+    secret = secret_of("both")
+    provider = talker(get_config_schema=lambda self: SCHEMAS["flat"], call_api=raising("call_api"))
+    stream = core_with(provider).send_request_stream(said("x"), {"phrase": secret})
+    events: list[Any] = []
+
+    def drain() -> None:
+        for event in stream:
+            events.append(event)
+
+    with pytest.raises(HookError) as caught:
+        drain()
+    assert events[-1] == {"type": "error", "error": caught.value.to_dict()}
+    assert secret not in json.dumps(events)
+
+
+def test_secrets_of_features_tools_and_nested_settings_are_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one, two, three, four = (secret_of(name) for name in ("one", "two", "three", "four"))
+
+    class Feature(FeaturePlugin):
+        name = "feature"
+
+        def get_config_schema(self) -> Any:
+            inner = {"words": {"type": "string", "secret": True}, "open": {"type": "string"}}
+            return {
+                "feature_words": {"secret": True},
+                "nested": {"type": "object", "properties": inner},
+            }
+
+        def init(self, config: Any, state: Any) -> Any:
+            log.warning("init", config=config)
+            state["config"]["api_key"] = four
+
+    class Tool(ToolPlugin):
+        name = "tool"
+
+        def get_config_schema(self) -> Any:
+            return {"tool_words": {"type": "array", "secret": True}}
+
+        def get_tool_schemas(self, state: Any) -> Any:
+            return [{"name": "look", "parameters": {"type": "object"}}]
+
+        def execute_tool(self, tool_name: str, payload: Any, state: Any, context: Any) -> Any:
+            raise ValueError(f"no use: {context['config']['tool_words']}")
+
+    def answer(natives: Any) -> str:
+        log.warning("later", key=four)
+        return "ok"
+
+    config = {
+        "feature_words": one,
+        "nested": {"words": two, "open": "visible"},
+        "tool_words": [three, "visible too"],
+    }
+    core = core_with(talker(answer=answer), Feature, Tool)
+    ask(core, said("x"), config)
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    (result,) = core.execute_tool_calls([call], config)
+    assert "visible" in caplog.text
+    for secret in (one, two, three, four):
+        assert not leaks(secret, caplog, result)
+
+
+@pytest.mark.parametrize(
+    "key", ["api_key", "X-Api-Key", "access_token", "password", "client_secret"]
+)
+def test_what_stands_under_a_credentials_name_is_secret_without_a_schema(
+    key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = secret_of("unmarked")
+
+    def failing(self: Any, config: Any) -> Any:
+        raise ValueError(f"no models for {config}")
+
+    core = core_with(talker(get_models=failing))
+    assert core.get_models({"deep": {key: secret}, key: secret}) == []
+    assert "models_unavailable" in caplog.text
+    assert not leaks(secret, caplog)
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+def test_logged_chunks_are_redacted(way: Way, caplog: pytest.LogCaptureFixture) -> None:
+    secret = secret_of("echoed")
+
+    class Echoing(ProviderPlugin):
+        name = "echoing"
+
+        def get_config_schema(self) -> Any:
+            return SCHEMAS["flat"]
+
+        def stream_api(self, native_messages: Any, state: Any) -> Any:
+            yield {"echo": state["config"]["phrase"], "n": 1}
+
+        def process_chunk(self, native_chunk: Any, native_messages: Any, state: Any) -> Any:
+            return [], [], native_messages, state
+
+    with caplog.at_level("INFO"):
+        events_of(core_with(Echoing), said("x"), {"phrase": secret, "debug_stream": True}, way)
+    assert "chunk chunk={'echo': '[redacted]', 'n': 1}" in caplog.text
+    assert not leaks(secret, caplog)
+
+
+def test_what_a_server_says_back_is_redacted(caplog: pytest.LogCaptureFixture) -> None:
+    secret = uuid.uuid4().hex
+
+    class Wired(ProviderPlugin):
+        name = "wired"
+
+        def initialize_request(self, native_messages: Any, state: Any) -> Any:
+            config = state["config"]
+            headers = {"X-Phrase": config["phrase"]}
+            state["request"] = {"url": config["base_url"], "headers": headers, "payload": {}}
+            return native_messages, state
+
+        def get_config_schema(self) -> Any:
+            return SCHEMAS["flat"]
+
+        def process_chunk(self, native_chunk: Any, native_messages: Any, state: Any) -> Any:
+            return [], [], native_messages, state
+
+    def play(peer: Peer, request: Request) -> None:
+        said_back = {"error": {"message": f"bad {request.headers['x-phrase']}", "code": secret}}
+        peer.answer(json.dumps(said_back).encode(), status="401 No")
+
+    with serve(play) as server, AgentCore() as core:
+        core.register_provider(Wired)
+        with caplog.at_level("DEBUG", logger="agent_host"), pytest.raises(AgentError) as caught:
+            core.send_request(said("x"), {"base_url": server.url, "phrase": secret})
+    error = caught.value
+    told = "".join(traceback.format_exception_only(error))
+    assert "[redacted]" in error.message
+    own = [record for record in caplog.records if record.name.startswith("agent_host")]
+    assert not any(secret in record.getMessage() for record in own)
+    assert secret not in told + json.dumps(error.to_dict()) + repr(error.__cause__)
+
+
+def test_a_short_value_masks_nothing() -> None:
+    remember_secrets(["abc", 3, None])
+    assert redact("abc 3 None") == "abc 3 None"
