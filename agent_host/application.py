@@ -1,0 +1,321 @@
+"""`AgentApplication`: config, installed plugins and the tool loop around a core.
+
+This is what most programs use: name an agent, give it a prompt, watch the events, take the answer.
+It must not know any provider, nor how a request or a stream works.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_hookspecs.combining import told
+from agent_hookspecs.errors import UnknownPluginError
+from agent_hookspecs.events import Event
+from agent_hookspecs.logs import get_logger
+from agent_hookspecs.messages import ActionResult, CoreMessage
+from agent_host.config import AppConfig, load_config, parse_config
+from agent_host.core import AgentCore
+from agent_host.loading.loader import load_catalog
+from agent_host.private import config_home
+from agent_host.request.adrive import AsyncStream, acomplete
+from agent_host.request.drive import Stream, complete
+from agent_host.tools.loop import Limits, Loop, settled
+from agent_host.tools.policy import Approve, Decision, Memory, Policy
+
+if TYPE_CHECKING:
+    from agent_host.loading.activation import LoadedPlugin
+    from agent_host.loading.catalog import Catalog, PluginRecord
+    from agent_host.sessions.session import Session
+
+__all__ = ["AgentApplication", "Answer"]
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a run came to: the last text, every new message, the session, and why it ended."""
+
+    text: str
+    messages: list[CoreMessage]
+    session: Session
+    reason: str
+
+
+class AgentApplication:
+    """Agents as a config describes them, on the plugins that are installed.
+
+    ``config`` is a path, a dict in the form of the file, or None for what `find_config` finds.
+    ``tools`` are tool classes or decorated functions of the program's own. ``approve`` is asked
+    about calls that the policy neither allows nor denies; without it they are denied.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | str | Path | None = None,
+        *,
+        tools: Iterable[Any] = (),
+        approve: Approve | None = None,
+        http_client: Any = None,
+        async_http_client: Any = None,
+    ) -> None:
+        self.config = _loaded(config)
+        values = self.config.values
+        # For plugins, which look there; the config itself does not need it.
+        os.environ.update(values.get("env", {}))
+        catalog = load_catalog(
+            self.config.loader_settings(), base=self.config.folder, clones=self.config.clones()
+        )
+        self.core = AgentCore(
+            catalog=catalog,
+            http=values.get("http", "httpx"),
+            http_client=http_client,
+            async_http_client=async_http_client,
+        )
+        for tool in tools:
+            self.core.register_tool(tool)
+        described = values.get("tools", {})
+        self.limits = Limits.of(described)
+        self.policy = Policy.of(described, Memory(config_home() / "allowed-tools.json"))
+        self._parallel = bool(described.get("parallel", False))
+        self._approve = approve
+        self._told: dict[str, LoadedPlugin] = {}
+        self._observers: tuple[Callable[[Event], None], ...] = ()
+        self._lock = threading.Lock()
+
+    @property
+    def decisions(self) -> deque[Decision]:
+        """The latest decisions about tool calls, in order; the log has them all."""
+        return self.policy.decisions
+
+    def run(self, prompt: str, **options: Any) -> Answer:
+        """Give an agent a prompt and wait for its answer. Options are those of `stream`."""
+        loop = self._loop(prompt, asynchronous=False, **options)
+        complete(loop.steps(), self.core.transport)
+        return _answer(loop)
+
+    def stream(self, prompt: str, **options: Any) -> Stream:
+        """Give an agent a prompt and watch the events as they come.
+
+        Options: ``session`` to go on with, ``agent``, ``provider`` and ``model`` to use, ``system``
+        for the system prompt of a new session, ``tools`` as patterns of tool names, ``settings``
+        for the request, ``approve``, ``limits``, and ``context`` for the plugins.
+        """
+        loop = self._loop(prompt, asynchronous=False, **options)
+        return Stream(loop, self.core.transport, on_close=loop.cancel)
+
+    async def arun(self, prompt: str, **options: Any) -> Answer:
+        """The async form of `run`."""
+        loop = self._loop(prompt, asynchronous=True, **options)
+        await acomplete(loop.steps(), self.core.async_transport)
+        return _answer(loop)
+
+    def astream(self, prompt: str, **options: Any) -> AsyncStream:
+        """The async form of `stream`; not itself a coroutine."""
+        loop = self._loop(prompt, asynchronous=True, **options)
+        return AsyncStream(loop, self.core.async_transport, on_close=loop.cancel)
+
+    def _loop(
+        self,
+        prompt: str,
+        *,
+        asynchronous: bool,
+        session: Session | None = None,
+        agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        system: str | None = None,
+        tools: Iterable[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        approve: Approve | None = None,
+        limits: Limits | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Loop:
+        config = self.request_config(agent, provider, model, tools, settings)
+        if session is None:
+            session = self.create_session(system or self.config.system_prompt(agent))
+        return Loop(
+            stacks=self.core.stacks,
+            start=settled(session).appended({"role": "user", "content": prompt}),
+            config=config,
+            core=self.core,
+            policy=self.policy,
+            limits=limits or self.limits,
+            approve=approve or self._approve,
+            parallel=self._parallel,
+            asynchronous=asynchronous,
+            context=context,
+            layer=self._layer(),
+            observe=self._observe,
+        )
+
+    def request_config(
+        self,
+        agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        tools: Iterable[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The settings of a request, as a core wants them."""
+        config = self.config.request_config(agent, provider, model)
+        if isinstance(tools, str):
+            tools = [tools]
+        patterns = list(tools) if tools is not None else self.config.tool_patterns(agent)
+        if patterns is not None:
+            config["use_tools"] = patterns
+        config |= settings or {}
+        self._complete_provider(config, agent)
+        return config
+
+    def _complete_provider(self, config: dict[str, Any], agent: str | None) -> None:
+        """Refuse a provider that is not there, and take its key from where it customarily is."""
+        catalog, named = self.core.stacks.catalog, config.get("provider")
+        if catalog.usable(None):
+            # Some plugins are known by name only once they are imported, which a request does.
+            return
+        installed = {record.name: record for record in catalog.usable("provider")}
+        if named is not None and named not in installed:
+            broken = ("failed", "incompatible")
+            if not any(record.state in broken or record.name == named for record in catalog):
+                names = {*self.config.values.get("providers", {}), *installed}
+                key = f"agents.{agent or 'default'}.provider"
+                raise self.config.unknown("provider", str(named), names, key)
+            # It may be one of those that cannot be used, and a request says why.
+            return
+        record = installed[named] if named is not None else _fallback(catalog)
+        variable = record.entry.key_variable if record is not None and record.entry else None
+        if variable and not config.get("api_key") and self.config.env.get(variable):
+            config["api_key"] = self.config.env[variable]
+
+    def create_session(self, system: str | None = None) -> Session:
+        """An empty session, or one that begins with a system prompt."""
+        session = self.core.create_session()
+        return session.appended({"role": "system", "content": system}) if system else session
+
+    def execute_session_action(
+        self,
+        session: Session,
+        action_id: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        agent: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> tuple[Session, ActionResult]:
+        """Run an action that an active plugin offers on the session."""
+        config = self.request_config(agent)
+        return self.core.execute_session_action(
+            session, action_id, config, params, context=context, layer=self._layer()
+        )
+
+    def run_session_lifecycle(
+        self,
+        session: Session,
+        trigger: str,
+        *,
+        agent: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Run the actions that name a lifecycle trigger."""
+        config = self.request_config(agent)
+        return self.core.run_session_lifecycle(
+            session, trigger, config, context=context, layer=self._layer()
+        )
+
+    def _layer(self) -> dict[str, Any]:
+        return {
+            "app": self,
+            "application": self,
+            "base_config": dict(self.config.values),
+            "trigger_source": "application",
+        }
+
+    def _observe(self, event: Event) -> None:
+        """Show an event to every loaded plugin, once it knows that the application runs."""
+        if event["type"] == "request_started":
+            # A request has just loaded what it needs; between requests nothing is loaded.
+            self._welcome()
+        for observer in self._observers:
+            observer(event)
+
+    def _welcome(self) -> None:
+        with self._lock:
+            loaded = self.core.stacks.activator.loaded
+            new = [plugin for plugin in loaded if plugin.key not in self._told]
+            self._told |= {plugin.key: plugin for plugin in new}
+        for plugin in new:
+            _broadcast(plugin, "host_started", self)
+        if new:
+            self._observers = tuple(
+                partial(self._show, plugin)
+                for plugin in loaded
+                if "observe_event" in plugin.host_implementations
+            )
+
+    def _show(self, plugin: LoadedPlugin, event: Event) -> None:
+        # Tools see what happens, but not the config with the providers' keys.
+        layer = {"trigger_source": "application"} if plugin.role == "tool" else self._layer()
+        _broadcast(plugin, "observe_event", event, layer)
+
+    def close(self) -> None:
+        """Tell the plugins, and let tools and connections go."""
+        with self._lock:
+            known, self._told = list(self._told.values()), {}
+            self._observers = ()
+        for plugin in known:
+            _broadcast(plugin, "host_closing", self)
+        self.core.close()
+
+    async def aclose(self) -> None:
+        """`close`, and the connections of the running event loop."""
+        self.close()
+        await self.core.aclose()
+
+    def __enter__(self) -> AgentApplication:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> AgentApplication:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+def _broadcast(plugin: LoadedPlugin, hook: str, *args: Any) -> None:
+    """Call a broadcast hook; what it raises is logged and nobody else's affair."""
+    for implementation in plugin.host_implementations.get(hook, ()):
+        try:
+            implementation.call(*args)
+        except Exception as error:
+            log.warning("broadcast_failed", hook=hook, plugin=plugin.name, error=told(error))
+
+
+def _fallback(catalog: Catalog) -> PluginRecord | None:
+    """The provider of requests that name none, if that can be told."""
+    try:
+        return catalog.provider(None)
+    except UnknownPluginError:
+        return None
+
+
+def _loaded(config: Mapping[str, Any] | str | Path | None) -> AppConfig:
+    if isinstance(config, Mapping):
+        return parse_config(dict(config))
+    return load_config(None if config is None else Path(config))
+
+
+def _answer(loop: Loop) -> Answer:
+    session = loop.session
+    new = list(session.messages[len(loop.start.messages) :])
+    spoken = [message["content"] for message in new if message["role"] == "assistant"]
+    return Answer(spoken[-1] if spoken else "", new, session, loop.reason)

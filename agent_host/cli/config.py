@@ -1,0 +1,92 @@
+"""``agent-host config``: what may be configured, whether it is right, and what is in force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from agent_host.cli.render import print_json, printable
+
+__all__ = ["config"]
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(
+    epilog="\b\nExamples:\n  agent-host config schema > agent-host.schema.json\n"
+    "  agent-host config validate agent-host.toml\n  agent-host config show --json"
+)
+def config() -> None:
+    """Check and show the configuration."""
+
+
+@config.command(epilog="\b\nExamples:\n  agent-host config schema > agent-host.schema.json")
+@click.option("--json", "as_json", is_flag=True, help="The schema is JSON anyway.")
+def schema(as_json: bool) -> None:
+    """Print the JSON Schema of the config file."""
+    from agent_host.config import CONFIG_SCHEMA
+
+    print_json(CONFIG_SCHEMA)
+
+
+@config.command(
+    epilog="\b\nExamples:\n  agent-host config validate\n"
+    "  agent-host config validate my.toml --json"
+)
+@click.argument("file", required=False, type=_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+def validate(file: Path | None, as_json: bool) -> None:
+    """Check FILE, or the config that would be used, and name what is missing."""
+    from agent_host.config import load_config, placeholders
+
+    loaded = load_config(file)
+    missing = sorted({name for name in placeholders(loaded.values) if name not in loaded.env})
+    if as_json:
+        shown = str(loaded.file) if loaded.file else None
+        print_json({"file": shown, "valid": True, "missing_variables": missing})
+        return
+    if loaded.file:
+        click.echo(f"{printable(loaded.file)} is valid.")
+    else:
+        click.echo("No config file: the defaults are valid.")
+    for name in missing:
+        click.echo(f"The environment variable {printable(name)} is not set.")
+
+
+@config.command(
+    epilog="\b\nExamples:\n  agent-host config show\n"
+    "  agent-host config show --config my.toml --json"
+)
+@click.option("--config", "config_file", type=_FILE, help="The config file to show.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+def show(config_file: Path | None, as_json: bool) -> None:
+    """Show the configuration in force, with secrets masked."""
+    from agent_host.config import load_config, masked
+
+    loaded = load_config(config_file)
+    values = masked(loaded.values)
+    if as_json:
+        print_json({"file": str(loaded.file) if loaded.file else None, "values": values})
+        return
+    click.echo(f"# {loaded.file or 'no config file: the defaults'}")
+    print_json(values)
+
+
+@config.command(
+    epilog="\b\nExamples:\n  agent-host config trust\n  agent-host config trust ../project --revoke"
+)
+@click.argument(
+    "folder", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
+@click.option("--revoke", is_flag=True, help="Trust it no longer.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+def trust(folder: Path, revoke: bool, as_json: bool) -> None:
+    """Trust the config that lies in FOLDER: it may then name plugins, policy and keys."""
+    from agent_host import trust as trusted
+
+    (trusted.untrust if revoke else trusted.trust)(folder)
+    if as_json:
+        print_json({"folder": str(folder.resolve()), "trusted": not revoke})
+    else:
+        click.echo(f"{folder.resolve()} is {'no longer' if revoke else 'now'} trusted.")

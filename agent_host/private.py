@@ -1,0 +1,49 @@
+"""The user's own folder and the small private files in it.
+
+It must not know what the files say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+__all__ = ["config_home", "read_private", "write_private"]
+
+
+def config_home() -> Path:
+    """The user's own folder for config and decisions."""
+    named = os.environ.get("AGENT_HOST_CONFIG_HOME")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA")
+    return Path(base, "agent-host") if base else Path.home() / ".config" / "agent-host"
+
+
+def read_private(file: Path) -> Any:
+    """The JSON in a file that only we can have written; None if there is none."""
+    try:
+        with file.open("rb") as handle:
+            found = os.fstat(handle.fileno())
+            if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022):
+                return None
+            return json.loads(handle.read())
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def write_private(file: Path, document: object) -> None:
+    """Replace the file in one step, readable by us alone."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Made by nobody before and readable by us alone, even if others can write to the folder.
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
+    try:
+        with open(descriptor, "w", encoding="utf-8") as handle:
+            json.dump(document, handle, indent=2)
+        os.replace(temporary, file)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,105 @@
+"""`agent-host config`: the schema, what is wrong, what is in force, and whom to trust."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from agent_host.config import CONFIG_SCHEMA
+from making import Run, run_host
+
+SECRET = "s3cr3t-value-of-mine"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+def host(place: Path, *arguments: str, **environment: str) -> Run:
+    return run_host(
+        *arguments,
+        cwd=place / "work",
+        AGENT_HOST_CONFIG_HOME=str(place / "home"),
+        **environment,
+    )
+
+
+def lies(place: Path, values: Any, name: str = "agent-host.json") -> Path:
+    file = place / "work" / name
+    file.write_text(json.dumps(values), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_the_schema_is_printed_as_it_is(place: Path, options: list[str]) -> None:
+    run = host(place, "config", "schema", *options)
+    assert (run.code, run.err) == (0, "")
+    assert run.json == CONFIG_SCHEMA
+    jsonschema.Draft202012Validator.check_schema(run.json)
+
+
+def test_nothing_configured_is_valid(place: Path) -> None:
+    run = host(place, "config", "validate")
+    assert (run.code, run.out) == (0, "No config file: the defaults are valid.\n")
+
+
+def test_a_valid_config_is_named_with_the_variables_it_lacks(place: Path) -> None:
+    values = {"providers": {"a": {"provider": "p", "api_key": "${env:ONE_I_LACK}"}}}
+    file = lies(place, values, "mine.json")
+    run = host(place, "config", "validate", "mine.json")
+    assert run.code == 0
+    assert run.out == "mine.json is valid.\nThe environment variable ONE_I_LACK is not set.\n"
+    as_json = host(place, "config", "validate", str(file), "--json").json
+    assert as_json == {"file": str(file), "valid": True, "missing_variables": ["ONE_I_LACK"]}
+    there = host(place, "config", "validate", "mine.json", ONE_I_LACK="x")
+    assert there.out == "mine.json is valid.\n"
+
+
+def test_what_is_wrong_is_named_with_file_key_and_remedy(place: Path) -> None:
+    lies(place, {"tools": {"max_turn": 5}}, "mine.json")
+    run = host(place, "config", "validate", "mine.json")
+    assert run.code == 1
+    assert "there is no key 'tools.max_turn'" in run.err
+    assert "mine.json" in run.err
+    assert "did you mean 'max_turns'?" in run.err
+    error = host(place, "config", "validate", "mine.json", "--json").json["error"]
+    assert (error["key"], error["file"]) == ("tools.max_turn", "mine.json")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_what_is_in_force_is_shown_without_secrets(place: Path, options: list[str]) -> None:
+    values = {
+        "env": {"A": SECRET},
+        "providers": {"a": {"provider": "p", "api_key": SECRET, "model": "m"}},
+    }
+    lies(place, values, "mine.json")
+    run = host(place, "config", "show", "--config", "mine.json", *options)
+    assert run.code == 0
+    assert SECRET not in run.out
+    assert '"api_key": "[redacted]"' in run.out
+    assert "mine.json" in run.out
+    if options:
+        assert run.json["values"]["providers"]["a"]["model"] == "m"
+
+
+def test_a_folder_is_trusted_and_trusted_no_longer(place: Path) -> None:
+    lies(place, {"tools": {"max_turns": 5}})
+    refused = host(place, "config", "show")
+    assert refused.code == 1
+    assert "sets tools, and its folder is not trusted" in refused.err
+    trusted = host(place, "config", "trust")
+    assert trusted.out == f"{place / 'work'} is now trusted.\n"
+    assert host(place, "config", "show").code == 0
+    revoked = host(place, "config", "trust", "--revoke", "--json").json
+    assert revoked == {"folder": str(place / "work"), "trusted": False}
+    assert host(place, "config", "show").code == 1
+
+
+def test_only_folders_that_are_there_can_be_trusted(place: Path) -> None:
+    assert host(place, "config", "trust", "nowhere").code == 2

@@ -1,0 +1,296 @@
+"""`agent-host run` in a process of its own: what goes where, what scripts get, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from making import full, write_package
+
+SLOW = """
+import threading
+from agent_hookspecs import ProviderPlugin
+
+
+class Plugin(ProviderPlugin):
+    name = "slow"
+
+    def init(self, config):
+        return {"config": config, "request": {}, "partial": None}
+
+    def stream_api(self, native_messages, state):
+        yield {"text": "A beginning"}
+        threading.Event().wait(60)
+
+    def process_chunk(self, native_chunk, native_messages, state, event):
+        return [{"role": "assistant", "content": native_chunk["text"]}], [], native_messages, state
+"""
+
+TOOLS = """
+from agent_hookspecs import tool, tools
+
+
+@tool(effect="write")
+def save(text: str) -> str:
+    \"\"\"Save a text.\"\"\"
+    return "saved " + text
+
+
+@tool(effect="execute")
+def explode() -> str:
+    \"\"\"Fail.\"\"\"
+    raise RuntimeError("out of order")
+
+
+Plugin = tools(save, explode, name="workbench")
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a config in it that has a slow provider and two tools."""
+    write_package(
+        tmp_path / "slow", "slow_pkg", descriptor=full("slow_pkg", "provider", "slow"), source=SLOW
+    )
+    described = full(
+        "bench_pkg", "tool", "workbench", tools={"save": "write", "explode": "execute"}
+    )
+    write_package(tmp_path / "tools", "bench_pkg", descriptor=described, source=TOOLS)
+    config = {"plugins": ["path:slow", "path:tools"], "denied_plugins": ["files"]}
+    (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
+    return tmp_path
+
+
+def environment(place: Path) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AGENT_HOST_", "NO_COLOR"))}
+    return {
+        **kept,
+        "AGENT_HOST_CONFIG_HOME": str(place / "home"),
+        "AGENT_HOST_CACHE_DIR": str(place / "cache"),
+        "PYTHONUTF8": "1",
+    }
+
+
+def run(
+    place: Path, *arguments: str, stdin: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "agent_host", "run", *arguments],
+        capture_output=True,
+        cwd=place,
+        env=environment(place),
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        input=stdin,
+        timeout=60,
+        check=False,
+    )
+
+
+def lines(done: subprocess.CompletedProcess[bytes]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+CALL = '/call save {"text": "x"}'
+
+
+def test_only_the_answer_is_on_standard_output(place: Path) -> None:
+    prompt = f"/think Hm.\nAnd now:\n{CALL}"
+    done = run(place, "--config", "c.json", "--yes", prompt)
+    assert done.returncode == 0
+    assert done.stdout.decode() == "And now:\nsave returned: saved x\n"
+    assert done.stderr.decode() == 'Hm.\n→ save(text="x")\n← save: saved x\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "answer"),
+    [
+        (["Hello there"], None, "Hello there\n"),
+        ([], b"from a pipe\n", "from a pipe\n"),
+        (["-"], b"from a pipe\r\n", "from a pipe\n"),
+        ([], b"not \xff UTF-8", "not � UTF-8\n"),
+        (["--model", "echo-1", "/think no\nyes"], None, "yes\n"),
+        (["--set", "reasoning=false", "/think no\nyes"], None, "yes\n"),
+    ],
+)
+def test_a_prompt_comes_from_the_command_line_or_a_pipe(
+    place: Path, arguments: list[str], stdin: bytes | None, answer: str
+) -> None:
+    done = run(place, *arguments, stdin=stdin)
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, answer, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error", "hint"),
+    [
+        ([""], 2, "the prompt is empty", ""),
+        ([" \n"], 2, "the prompt is empty", ""),
+        ([], 2, "the prompt is empty", ""),
+        (["--yes", "--deny", "x"], 2, "--yes and --deny exclude each other", ""),
+        (["--tools", "a", "--no-tools", "x"], 2, "--tools and --no-tools exclude", ""),
+        (["--set", "nonsense", "x"], 2, "write it as KEY=VALUE", ""),
+        (["--provider", "ecko", "x"], 1, "there is no provider 'ecko'", "did you mean 'echo'?"),
+        (["--agent", "nobody", "x"], 1, "there is no agent 'nobody'", "there are: none"),
+        (["--config", "missing.json", "x"], 1, "missing.json cannot be read", "check it"),
+        (["/fail auth Wrong key"], 1, "Wrong key", "take the /fail line out"),
+        (["Half an answer\n/fail server Broken"], 1, "Broken", ""),
+    ],
+)
+def test_what_goes_wrong_is_said_with_a_hint_and_an_exit_code(
+    place: Path, arguments: list[str], code: int, error: str, hint: str
+) -> None:
+    done = run(place, *arguments)
+    said = done.stderr.decode()
+    assert done.returncode == code
+    assert said.startswith("error: ")
+    assert error in said
+    assert hint in said
+    assert "Traceback" not in said
+    assert done.stdout in (b"", b"Half an answer\n")
+
+
+def test_json_is_one_event_a_line(place: Path) -> None:
+    done = run(place, "--config", "c.json", "--json", "--yes", f"Ä\n{CALL}")
+    events = lines(done)
+    assert done.stdout.isascii()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [e["type"] for e in events if e["type"] not in ("partial", "tool_call_delta")] == [
+        "request_started",
+        "tool_call_started",
+        "tool_call",
+        "usage",
+        "final",
+        "approval_required",
+        "tool_started",
+        "tool_result",
+        "turn_end",
+        "request_started",
+        "usage",
+        "final",
+        "turn_end",
+        "done",
+    ]
+    finals = [event for event in events if event["type"] == "final"]
+    assert finals[-1]["session"]["messages"][-1]["content"] == "save returned: saved x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "count"),
+    [
+        (["x\n/fail rate_limit Slow down"], "RateLimitError", 3),
+        (["--agent", "nobody", "x"], "ConfigError", 1),
+        (["--config", "missing.json", "x"], "ConfigError", 1),
+    ],
+)
+def test_under_json_the_last_line_is_the_error(
+    place: Path, arguments: list[str], kind: str, count: int
+) -> None:
+    done = run(place, "--json", *arguments)
+    events = lines(done)
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert len(events) == count
+    assert [event["type"] == "error" for event in events] == [*[False] * (count - 1), True]
+    assert events[-1]["error"]["type"] == kind
+
+
+@pytest.mark.parametrize(
+    ("options", "result"),
+    [
+        (["--yes"], "saved x"),
+        (["--deny"], "Tool call denied: effect write, and nobody can be asked."),
+        ([], "Tool call denied: effect write, and nobody can be asked."),
+        (["--tools", "s*", "--yes"], "saved x"),
+    ],
+)
+def test_calls_are_denied_where_nobody_can_be_asked(
+    place: Path, options: list[str], result: str
+) -> None:
+    done = run(place, "--config", "c.json", *options, CALL)
+    assert (done.returncode, done.stdout.decode()) == (0, f"save returned: {result}\n")
+
+
+@pytest.mark.parametrize("options", [["--no-tools"], ["--tools", "other*"]])
+def test_tools_that_are_not_wanted_are_not_offered(place: Path, options: list[str]) -> None:
+    done = run(place, "--config", "c.json", "--yes", *options, CALL)
+    assert done.stdout.decode() == "Cannot call save: no tool is on offer.\n"
+
+
+def test_a_tool_that_fails_is_a_short_line_and_the_run_goes_on(place: Path) -> None:
+    done = run(place, "--config", "c.json", "--yes", "/call explode")
+    assert done.returncode == 0
+    assert "← explode: Tool 'explode' failed: RuntimeError: out of order" in done.stderr.decode()
+
+
+def test_a_limit_is_named(place: Path) -> None:
+    config = {"plugins": ["path:tools"], "tools": {"max_turns": 1}}
+    (place / "short.json").write_text(json.dumps(config), encoding="utf-8")
+    done = run(place, "--config", "short.json", "--yes", CALL)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.decode().endswith("stopped: max_turns was reached\n")
+
+
+def test_the_text_of_a_model_cannot_move_the_cursor(place: Path) -> None:
+    done = run(place, "red \x1b[31m bell \x07 \u202e tab\tend")
+    assert done.stdout.decode() == "red �[31m bell � � tab\tend\n"
+
+
+def test_an_untrusted_folder_is_refused_until_it_is_trusted(place: Path) -> None:
+    (place / "c.json").rename(place / "agent-host.json")
+    refused = run(place, "--yes", CALL)
+    assert refused.returncode == 1
+    assert "its folder is not trusted" in refused.stderr.decode()
+    assert "agent-host config trust" in refused.stderr.decode()
+    subprocess.run(
+        [sys.executable, "-m", "agent_host", "config", "trust"],
+        cwd=place,
+        env=environment(place),
+        check=True,
+        capture_output=True,
+    )
+    assert run(place, "--yes", CALL).stdout == b"save returned: saved x\n"
+
+
+@contextmanager
+def running(place: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agent_host", "run", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=place,
+        env=environment(place),
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_an_interrupt_ends_a_run_at_the_start_of_a_line(place: Path) -> None:
+    with running(place, "--config", "c.json", "--provider", "slow", "x") as process:
+        assert process.stdout is not None
+        begun = process.stdout.read(len("A beginning"))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (begun + out).decode() == "A beginning\n"
+    assert err.decode() == "interrupted\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(place: Path) -> None:
+    with running(place, "/repeat 99999 many words") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(4) == b"many"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 0

@@ -1,0 +1,267 @@
+"""What a person sees: `agent-host run` and `demo` on a pseudo-terminal of 80 columns."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from making import full, write_package
+
+pty = pytest.importorskip("pty")
+termios = pytest.importorskip("termios")
+fcntl = pytest.importorskip("fcntl")
+
+TOOLS = """
+from agent_hookspecs import tool, tools
+
+
+@tool(effect="write")
+def save(text: str, name: str = "a.txt") -> str:
+    \"\"\"Save a text.\"\"\"
+    return "saved " + text[:20]
+
+
+Plugin = tools(save, name="workbench")
+"""
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Terminal:
+    """The person's end: what was shown, and what is typed."""
+
+    def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
+        self._master = master
+        self.process = process
+        self.raw = ""
+        self._read_up_to = 0
+
+    @property
+    def shown(self) -> str:
+        return ESCAPES.sub("", self.raw).replace("\r\n", "\n")
+
+    def expect(self, text: str) -> None:
+        """Wait until the text is on the screen, after what was waited for before."""
+        deadline = time.monotonic() + 30
+        while (found := self.shown.find(text, self._read_up_to)) < 0:
+            assert self._more(deadline), f"{text!r} was never shown, but:\n{self.shown}"
+        self._read_up_to = found + len(text)
+
+    def _more(self, deadline: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], max(deadline - time.monotonic(), 0))
+        try:
+            data = os.read(self._master, 65536) if ready else b""
+        except OSError:
+            # The way a pseudo-terminal says that the other end is closed.
+            data = b""
+        self.raw += data.decode("utf-8", "replace")
+        return bool(data)
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def interrupt(self) -> None:
+        """What Ctrl-C does; again if the process was just about to wait and did not notice."""
+        shown = len(self.raw)
+        while len(self.raw) == shown and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self._more(time.monotonic() + 2)
+
+    def end(self) -> int:
+        """Read on until the process has ended; its exit code."""
+        deadline = time.monotonic() + 30
+        while self._more(deadline):
+            continue
+        return self.process.wait(30)
+
+
+@contextmanager
+def terminal(
+    *arguments: str, cwd: Path, columns: int = 80, env: Mapping[str, str] | None = None
+) -> Iterator[Terminal]:
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("AGENT_HOST_") and key not in ("NO_COLOR", "COLUMNS", "LINES")
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agent_host", *arguments],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        cwd=cwd,
+        start_new_session=True,
+        env={
+            **kept,
+            "TERM": "xterm-256color",
+            "PYTHONUTF8": "1",
+            "AGENT_HOST_CONFIG_HOME": str(cwd / "home"),
+            "AGENT_HOST_CACHE_DIR": str(cwd / "cache"),
+            **(env or {}),
+        },
+    )
+    os.close(slave)
+    try:
+        yield Terminal(master, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    described = full("bench_pkg", "tool", "workbench", tools={"save": "write"})
+    write_package(tmp_path / "tools", "bench_pkg", descriptor=described, source=TOOLS)
+    config = {"plugins": ["path:tools"], "denied_plugins": ["files"]}
+    (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
+    return tmp_path
+
+
+CALL = '/call save {"text": "a line", "name": "b.txt"}'
+QUESTION = "Allow it? [y]es, [a]lways, [n]o [n]: "
+
+
+@pytest.mark.parametrize(
+    ("key", "result", "remembered"),
+    [
+        ("y", "saved a line", False),
+        ("a", "saved a line", True),
+        ("n", "Tool call denied: the answer was deny.", False),
+        ("", "Tool call denied: the answer was deny.", False),
+    ],
+)
+def test_a_person_is_asked_and_sees_what_becomes_of_it(
+    place: Path, key: str, result: str, remembered: bool
+) -> None:
+    with terminal("run", "--config", "c.json", f"/think Hm.\n{CALL}", cwd=place) as seen:
+        seen.expect(QUESTION)
+        seen.type(f"{key}\n")
+        assert seen.end() == 0
+    owner = f"path:{(place / 'tools' / 'bench_pkg' / 'agent_plugin.json').resolve()}"
+    started = [] if "denied" in result else ['→ save(text="a line", name="b.txt")']
+    assert seen.shown.splitlines() == [
+        "Hm.",
+        f"save ({owner}) wants to write something:",
+        "  text: a line",
+        "  name: b.txt",
+        f"{QUESTION}{key}",
+        *started,
+        f"← save: {result}",
+        f"save returned: {result}",
+    ]
+    assert "\x1b[2mHm.\x1b[0m" in seen.raw
+    memory = place / "home" / "allowed-tools.json"
+    assert memory.exists() is remembered
+
+
+def test_what_was_allowed_for_good_is_not_asked_about_again(place: Path) -> None:
+    with terminal("run", "--config", "c.json", CALL, cwd=place) as seen:
+        seen.expect(QUESTION)
+        seen.type("a\n")
+        assert seen.end() == 0
+    with terminal("run", "--config", "c.json", CALL, cwd=place) as seen:
+        assert seen.end() == 0
+    assert "Allow it?" not in seen.shown
+    assert "save returned: saved a line" in seen.shown
+
+
+def test_a_wrong_key_is_asked_again(place: Path) -> None:
+    with terminal("run", "--config", "c.json", CALL, cwd=place) as seen:
+        seen.expect(QUESTION)
+        seen.type("maybe\n")
+        seen.expect(QUESTION)
+        seen.type("y\n")
+        assert seen.end() == 0
+
+
+def test_long_arguments_are_shown_in_part_and_on_request_as_a_whole(place: Path) -> None:
+    text = "\\n".join(f"line {number}" for number in range(40))
+    call = f'/call save {{"text": "{text}"}}'
+    with terminal("run", "--config", "c.json", call, cwd=place) as seen:
+        seen.expect("  … and 21 more lines\n")
+        assert "line 39" not in seen.shown
+        seen.expect("Allow it? [y]es, [a]lways, [n]o, [v]iew all [n]: ")
+        seen.type("v\n")
+        seen.expect("    line 39\n")
+        seen.expect("[v]iew all [n]: ")
+        seen.type("y\n")
+        assert seen.end() == 0
+
+
+def test_lines_about_calls_fit_the_terminal(place: Path) -> None:
+    call = f'/call save {{"text": "{"ä漢" * 80}"}}'
+    with terminal("run", "--config", "c.json", "--yes", call, cwd=place, columns=40) as seen:
+        assert seen.end() == 0
+    (line,) = [line for line in seen.shown.splitlines() if line.startswith("→")]
+    assert line.endswith("…")
+    assert sum(2 if c == "漢" else 1 for c in line) <= 40
+
+
+@pytest.mark.parametrize("how", ["interrupt", "end of input"])
+def test_interrupting_the_question_ends_the_run(place: Path, how: str) -> None:
+    with terminal("run", "--config", "c.json", CALL, cwd=place) as seen:
+        seen.expect(QUESTION)
+        if how == "interrupt":
+            seen.interrupt()
+        else:
+            seen.type("\x04")
+        assert seen.end() == 130
+    assert seen.shown.endswith("\ninterrupted\n")
+    assert "Traceback" not in seen.shown
+    assert "saved" not in seen.shown
+
+
+def test_plain_text_is_plain_if_that_is_wanted(place: Path) -> None:
+    with terminal("run", "/think Hm.\nHello", cwd=place, env={"NO_COLOR": "1"}) as seen:
+        assert seen.end() == 0
+    assert seen.raw.replace("\r\n", "\n") == "Hm.\nHello\n"
+
+
+def test_without_a_prompt_a_person_is_told_to_give_one(place: Path) -> None:
+    with terminal("run", cwd=place) as seen:
+        assert seen.end() == 2
+    assert "give a prompt, or pipe one in" in seen.shown
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_the_demo_tours_discovery_gating_a_stream_and_an_approval(
+    tmp_path: Path, answer: str
+) -> None:
+    with terminal("demo", cwd=tmp_path) as seen:
+        for text in ("Discovery", "echo_reasoning", "Gating", "echo-1", "needs tag", "A stream"):
+            seen.expect(text)
+        seen.expect("Hello! I live inside this process.")
+        seen.expect("A tool call")
+        seen.expect("take_note")
+        seen.expect("wants to write something:")
+        seen.expect("text: plugins are fun")
+        seen.expect(QUESTION)
+        seen.type(f"{answer}\n")
+        seen.expect("noted (1 so far)" if answer == "y" else "denied: the answer was deny")
+        seen.expect("Recorded: take_note was " + ("allowed" if answer == "y" else "denied"))
+        seen.expect("What next")
+        assert seen.end() == 0
+    assert all(len(line) <= 80 for line in seen.shown.splitlines())
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_demo_runs_by_itself_when_told_to(tmp_path: Path) -> None:
+    with terminal("demo", "--yes", cwd=tmp_path) as seen:
+        assert seen.end() == 0
+    assert "Allow it?" not in seen.shown
+    assert "noted (1 so far)" in seen.shown
