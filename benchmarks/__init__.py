@@ -1,0 +1,1 @@
+"""What the host costs, as ratios to plain code that does the same: ``python -m benchmarks``."""
