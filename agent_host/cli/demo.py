@@ -94,14 +94,18 @@ def _discovery(app: AgentApplication) -> None:
 
 def _gating(app: AgentApplication) -> None:
     _step("Gating", "Tags decide who takes part. The same request, to two models:")
-    for model in ("echo-1", "echo-reasoner"):
-        gating = app.core.resolution({"model": model}).gating
-        click.echo(f"  {model}")
+    models = [model["id"] for model in app.core.get_models({})][:2]
+    decisions = {model: app.core.resolution({"model": model}).gating for model in models}
+    everywhere = set.intersection(*(set(gating.rejected) for gating in decisions.values()))
+    for model, gating in decisions.items():
+        click.echo(f"  {printable(model)}")
         for plugin in gating.enabled:
             print_text(printable(plugin), indent=6, first=styled("    +", fg="green"))
-        for plugin, reason in gating.rejected.items():
-            text = printable(f"{plugin}: {reason}")
+        for plugin in sorted(set(gating.rejected) - everywhere):
+            text = printable(f"{plugin}: {gating.rejected[plugin]}")
             print_text(text, indent=6, first=styled("    -", fg="red"))
+    if everywhere:
+        click.echo(f"  {len(everywhere)} more take part in neither; plugins explain says why.")
 
 
 def _talk(app: AgentApplication, prompt: str, session: Session | None) -> Session:

@@ -31,6 +31,8 @@ _STATE_COLOURS = {
 }
 
 #: A column narrower than this is no pleasure to read.
+#: A first column wider than this makes way for the others where there is little room.
+_SHORT = 28
 _READABLE = 30
 
 
@@ -83,16 +85,23 @@ def print_error(message: str, hint: str = "") -> None:
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Left-aligned columns as wide as their content; the last one wraps at the terminal's edge.
 
-    A text too long for what room is left there gets lines of its own, under the others.
+    A text too long for what room is left there gets lines of its own, under the others; so does,
+    above the others, a first one that would push them off the edge.
     """
     cells = [list(row) for row in rows]
     widths = [
         max(map(_width, (heading, *(row[column] for row in cells))))
         for column, heading in enumerate(headings)
     ]
+    if _columns() - sum(width + 2 for width in widths[:-1]) < _SHORT:
+        short = [width for row in cells if (width := _width(row[0])) <= _SHORT]
+        widths[0] = max([_width(headings[0]), *short])
     room = _columns() - sum(width + 2 for width in widths[:-1])
     _print_row([styled(heading, bold=True) for heading in headings], widths)
     for row in cells:
+        if _width(row[0]) > widths[0]:
+            click.echo(row[0])
+            row[0] = ""
         if room >= _READABLE or _fits(row[-1], room):
             _print_row(row, widths)
         else:
