@@ -15,7 +15,17 @@ from pathlib import Path
 
 from benchmarks.measure import Table, show
 
-NAMES = ("streaming", "requests", "history", "accumulate", "framing", "gating", "loop", "listing")
+NAMES = (
+    "streaming",
+    "requests",
+    "history",
+    "accumulate",
+    "framing",
+    "gating",
+    "loop",
+    "fairness",
+    "listing",
+)
 
 
 def main() -> int:

@@ -533,4 +533,6 @@ def test_slow_plugins_do_not_hold_up_the_event_loop(what: str) -> None:
             assert taken[0] >= 0.3
             return gap
 
-        assert host.run(work()) < 0.05
+        # A plugin that blocked the loop would show as its whole 0.3 s; how short the gap really is
+        # depends on the machine and is measured by the benchmark "fairness".
+        assert host.run(work()) < 0.2
