@@ -419,12 +419,18 @@ def rounds_until(rounds: int, enough: Callable[[], bool]) -> Iterator[int]:
         yield number
 
 
+def raced(turns: Counter[str], outcomes: Counter[str], *wanted: str) -> bool:
+    """Whether both sides were in place often enough and each outcome was seen."""
+    often = min(turns["honest"], turns["trap"]) > 50
+    return often and all(outcomes[outcome] for outcome in wanted)
+
+
 def test_reading_while_a_parent_is_swapped_for_a_link_never_leaks(tmp_path: Path) -> None:
     root, _, honest, trap = race_ground(tmp_path)
     workspace = Workspace(folder_by_handle(root))
     outcomes: Counter[str] = Counter()
     with swapping(root / "target", honest, trap) as turns:
-        for _ in rounds_until(1500, lambda: min(turns["honest"], turns["trap"]) > 50):
+        for _ in rounds_until(1500, lambda: raced(turns, outcomes, "link")):
             try:
                 data = workspace.read(parse_file("target/data.txt"), 1000).data
                 outcomes[data.decode()] += 1
@@ -442,7 +448,7 @@ def test_writing_while_a_parent_is_swapped_for_a_link_never_reaches_out(tmp_path
     outcomes: Counter[str] = Counter()
     before = contents(outside)
     with swapping(root / "target", honest, trap) as turns:
-        for _ in rounds_until(300, lambda: min(turns["honest"], turns["trap"]) > 50):
+        for _ in rounds_until(300, lambda: raced(turns, outcomes, "done", "link")):
             for change in (
                 lambda: workspace.write(parse_file("target/new.txt"), b"x"),
                 lambda: workspace.write(parse_file("target/sub/new.txt"), b"x"),
