@@ -397,6 +397,8 @@ def test_cancelling_the_task_reaches_the_tool_that_runs(parallel: bool) -> None:
 @pytest.mark.parametrize("how", ["cancel", "aclose"])
 @pytest.mark.parametrize("parallel", [False, True])
 def test_a_coroutine_tool_is_stopped_where_it_waits(how: str, parallel: bool) -> None:
+    at_once = 2 if parallel else 1
+    started: list[str] = []
     stopped: list[str] = []
 
     async def go() -> None:
@@ -405,7 +407,9 @@ def test_a_coroutine_tool_is_stopped_where_it_waits(how: str, parallel: bool) ->
         @tool(effect="read")
         async def sleep() -> str:
             """Sleep for ever."""
-            begun.set()
+            started.append("here")
+            if len(started) == at_once:
+                begun.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -431,7 +435,7 @@ def test_a_coroutine_tool_is_stopped_where_it_waits(how: str, parallel: bool) ->
         check_history(stream.session.messages)
 
     asyncio.run(go())
-    assert stopped == ["here"] * (2 if parallel else 1)
+    assert stopped == ["here"] * at_once
 
 
 @ways

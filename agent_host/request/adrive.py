@@ -34,6 +34,7 @@ from agent_host.request.effects import (
     Read,
     ReadAll,
     Running,
+    RunState,
     Sleep,
     Steps,
 )
@@ -265,6 +266,11 @@ class AsyncStream:
     def session(self) -> Session:
         return self._run.session
 
+    @property
+    def state(self) -> RunState:
+        """How far the run is: a stream nobody has begun to read is pending."""
+        return self._run.state
+
     async def aclose(self) -> None:
         """Stop: closes the socket at once."""
         if self._on_close is not None:
@@ -273,6 +279,8 @@ class AsyncStream:
         with suppress(RuntimeError):
             # Another task may be inside; it finds the driver closed and ends by itself.
             await self._source.aclose()
+        if self._run.state in ("pending", "running"):
+            self._run.state = "cancelled"
 
     async def __aenter__(self) -> AsyncStream:
         return self

@@ -26,6 +26,7 @@ from agent_host.request.effects import (
     Read,
     ReadAll,
     Running,
+    RunState,
     Sleep,
     Steps,
 )
@@ -264,6 +265,11 @@ class Stream:
     def session(self) -> Session:
         return self._run.session
 
+    @property
+    def state(self) -> RunState:
+        """How far the run is: a stream nobody has begun to read is pending."""
+        return self._run.state
+
     def close(self) -> None:
         """Stop: closes the socket at once, from whichever thread it is called."""
         if self._on_close is not None:
@@ -273,6 +279,8 @@ class Stream:
             # In another thread it is not ours to end: whoever is inside finds the driver closed.
             with suppress(ValueError):
                 self._source.close()
+        if self._run.state in ("pending", "running"):
+            self._run.state = "cancelled"
 
     def __enter__(self) -> Stream:
         return self

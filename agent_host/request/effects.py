@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from agent_hookspecs.events import Event
 from agent_host.wire.http import WireRequest
@@ -28,6 +28,7 @@ __all__ = [
     "Open",
     "Read",
     "ReadAll",
+    "RunState",
     "Running",
     "Sleep",
     "Steps",
@@ -109,8 +110,14 @@ T = TypeVar("T")
 Steps = Generator[Effect, Any, T]
 
 
+#: How far a run is; the last three are final.
+RunState: TypeAlias = Literal["pending", "running", "succeeded", "failed", "cancelled"]
+
+
 class Running(Protocol):
-    """Something with steps whose session can be looked at while they are carried out."""
+    """Something with steps that can be looked at while they are carried out."""
+
+    state: RunState
 
     def steps(self) -> Steps[None]:
         """The steps, once."""

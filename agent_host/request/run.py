@@ -26,6 +26,7 @@ from agent_host.request.effects import (
     Open,
     Read,
     ReadAll,
+    RunState,
     Sleep,
     Steps,
 )
@@ -83,17 +84,23 @@ class Run:
         self._reading: Reading | None = None
         self._result: Session | None = None
         self.finals: list[CoreMessage] = []
+        self.state: RunState = "pending"
 
     @property
     def session(self) -> Session:
         return self._result or partial_session(self._start, self._reading)
 
     def steps(self) -> Steps[None]:
+        self.state = "running"
         try:
             yield from self._whole()
         except Exception as error:
+            self.state = "failed"
             yield Emit([error_event(error)])
             raise
+        finally:
+            if self.state == "running":
+                self.state = "cancelled"
 
     def _whole(self) -> Steps[None]:
         stack = yield from self._stacks.stack(self._config)
@@ -139,6 +146,7 @@ class Run:
         session, finals = finish(stack, calls, self._start, prepared, reading, context)
         session = yield from lifecycle(stack, calls, session, "request_end", context, reading.state)
         self._result, self.finals = session, finals
+        self.state = "succeeded"
         yield Emit([*_closing(finals, reading, session)])
         # Only now: nobody should have to wait for what a server does after its last word.
         yield Drain()

@@ -16,7 +16,7 @@ from agent_hookspecs.combining import told
 from agent_hookspecs.events import Event
 from agent_hookspecs.messages import Config, Context, CoreMessage
 from agent_host.request.context import tool_context
-from agent_host.request.effects import Call, Emit, Gather, Steps
+from agent_host.request.effects import Call, Emit, Gather, RunState, Steps
 from agent_host.request.run import Run, error_event
 from agent_host.sessions.frozen import thawed
 from agent_host.tools.execution import PlannedCall, perform, plan_call
@@ -89,6 +89,7 @@ class Loop:
     observe: Callable[[Event], None] | None = None
     finals: list[CoreMessage] = field(default_factory=list)
     reason: str = ""
+    state: RunState = "pending"
     _session: Session | None = None
     _run: Run | None = None
     _over: bool = False
@@ -112,13 +113,18 @@ class Loop:
         self._cancelled.set()
 
     def steps(self) -> Steps[None]:
+        self.state = "running"
         try:
             self.reason = yield from self._turns()
+            self.state = "succeeded"
             yield self._emit({"type": "done", "reason": self.reason})
         except Exception as error:
+            self.state = "failed"
             yield self._emit(error_event(error))
             raise
         finally:
+            if self.state == "running":
+                self.state = "cancelled"
             self._over = True
             self.cancel()
 

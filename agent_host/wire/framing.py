@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from abc import ABC, abstractmethod
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -108,7 +109,7 @@ def _stops_inside(text: str, error: json.JSONDecodeError) -> bool:
     return near_the_end or error.msg.startswith("Unterminated string")
 
 
-class Framing:
+class Framing(ABC):
     """What all machines share: the counts, the limit and the words for an answer of another kind.
 
     ``done`` is True once the protocol's own end marker was seen; bytes after it are ignored.
@@ -180,11 +181,13 @@ class Framing:
             hint="check the base URL: something other than the model's API answers there",
         )
 
+    @abstractmethod
     def _feed(self, data: bytes) -> Iterator[Event]:
-        raise NotImplementedError
+        """The events that ``data``, never empty, completes."""
 
+    @abstractmethod
     def _end(self) -> Iterator[Event]:
-        raise NotImplementedError
+        """The events that the end of the input completes."""
 
     def _value(self, data: bytes) -> Any:
         """The JSON value that ``data`` is; JSONDecodeError when it is not one."""
