@@ -238,3 +238,13 @@ def test_the_console_script_is_the_same_program() -> None:
         pytest.skip("agent-host is not installed in this environment")
     done = subprocess.run([script, "plugins", "list", "--json"], capture_output=True, check=True)
     assert json.loads(done.stdout)["plugins"]
+
+
+def test_version_and_completion_are_json_for_scripts() -> None:
+    from agent_hookspecs import API_VERSION
+
+    for options in (("--version", "--json"), ("--json", "-V")):
+        assert run_host(*options).json["contract"] == API_VERSION
+    shown = run_host("completion", "zsh", "--json").json
+    assert shown["shell"] == "zsh"
+    assert shown["script"].strip() == run_host("completion", "zsh").out.strip()

@@ -7,16 +7,25 @@ from collections.abc import Sequence
 
 __all__ = ["main"]
 
+_VERSION = frozenset({"--version", "-V"})
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``agent-host`` and return its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if given in (["--version"], ["-V"]):
+    if set(given) <= {*_VERSION, "--json"} and not _VERSION.isdisjoint(given):
         # Answered before click is imported: it alone takes longer than all of this.
         from agent_hookspecs._version import API_VERSION
         from agent_host._version import __version__
 
-        print(f"agent-host {__version__} (contract {API_VERSION}, Python {sys.version.split()[0]})")
+        python = sys.version.split()[0]
+        if "--json" in given:
+            import json
+
+            known = {"agent_host": __version__, "contract": API_VERSION, "python": python}
+            print(json.dumps(known))
+        else:
+            print(f"agent-host {__version__} (contract {API_VERSION}, Python {python})")
         return 0
     from agent_host.cli.app import run
 

@@ -112,7 +112,7 @@ def _exit_code_help() -> str:
     "  agent-host plugins explain --model echo-reasoner\n"
     f"  agent-host plugins doctor --json\n\n{_exit_code_help()}",
 )
-@click.option("-V", "--version", is_flag=True, help="Print the version and exit.")
+@click.option("-V", "--version", is_flag=True, help="Print the version and exit; --json with it.")
 def root(version: bool) -> None:
     """Run LLM agents whose every capability is a plugin."""
     if version:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from agent_host.cli.render import print_json
+
 __all__ = ["completion"]
 
 
@@ -15,10 +17,14 @@ __all__ = ["completion"]
     "  agent-host completion fish > ~/.config/fish/completions/agent-host.fish"
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 @click.pass_context
-def completion(context: click.Context, shell: str) -> None:
+def completion(context: click.Context, shell: str, as_json: bool) -> None:
     """Print the completion script of SHELL."""
     made = get_completion_class(shell)
     assert made is not None, "click knows these shells"
-    script = made(context.find_root().command, {}, "agent-host", "_AGENT_HOST_COMPLETE")
-    click.echo(script.source())
+    script = made(context.find_root().command, {}, "agent-host", "_AGENT_HOST_COMPLETE").source()
+    if as_json:
+        print_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)
