@@ -73,6 +73,8 @@ CONFIG_SCHEMA: dict[str, Any] = {
                     "model": {"type": "string"},
                     "api_key": {"type": "string"},
                     "base_url": {"type": "string"},
+                    "add_tags": {**_NAMES, "description": "What the model can do besides."},
+                    "remove_tags": {**_NAMES, "description": "What the model cannot do after all."},
                 },
             },
             "description": "Aliases: a provider plugin with its settings.",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_hookspecs.errors import (
+    ConfigError,
     GatingError,
     HookError,
     OrderingError,
@@ -287,3 +288,20 @@ def test_the_same_decision_for_any_order_of_discovery(world: World) -> None:
 
     assert decided(list) == decided(lambda given: given[::-1])
     assert decided(list) == decided(lambda given: given[2:] + given[:2])
+
+
+def test_the_user_knows_more_of_a_model_than_its_provider(world: World) -> None:
+    world.add("main", "provider", provides_tags=["supports_tools"])
+    world.add("tools", required_tags=["supports_tools"])
+    world.add("thoughts", required_tags=["supports_reasoning"])
+    assert "supports_tools" in world.resolve().tags
+    changed = world.resolve(add_tags=["supports_thinking"], remove_tags=["supports_tools"])
+    assert [plugin.name for plugin in changed.plugins["extension"]] == ["thoughts"]
+    assert "supports_tools" not in changed.tags
+
+
+@pytest.mark.parametrize("key", ["add_tags", "remove_tags"])
+def test_tags_that_are_no_list_are_refused(world: World, key: str) -> None:
+    world.add("main", "provider")
+    with pytest.raises(ConfigError, match=key):
+        world.resolve(**{key: "supports_tools"})

@@ -11,7 +11,12 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from agent_hookspecs.combining import Implementation
-from agent_hookspecs.errors import HookResultError, PluginError, UnknownPluginError
+from agent_hookspecs.errors import (
+    ConfigError,
+    HookResultError,
+    PluginError,
+    UnknownPluginError,
+)
 from agent_hookspecs.messages import Config, Context, ModelInfo
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import hooks_of
@@ -185,7 +190,17 @@ def _provider_tags(
     hook = _one(provider, "get_tags")
     if hook is not None and "get_tags" in provider.entry.dynamic:
         tags.update(_ask_tags(hook, config, models))
-    return with_twins(tags)
+    # What the user says of a model counts for more than what its provider knows of it.
+    return (with_twins(tags) | with_twins(_tags(config, "add_tags"))) - with_twins(
+        _tags(config, "remove_tags")
+    )
+
+
+def _tags(config: Config, key: str) -> set[str]:
+    tags = config.get(key) or ()
+    if not isinstance(tags, (list, tuple)) or not all(isinstance(tag, str) for tag in tags):
+        raise ConfigError(f"{key} is not a list of tags", key=key, hint="give a list of strings")
+    return set(tags)
 
 
 def _ask_tags(hook: Implementation, config: Config, models: list[ModelInfo]) -> list[str]:

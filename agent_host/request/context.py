@@ -13,7 +13,10 @@ from agent_hookspecs.messages import Context
 from agent_host.request.stack import Stack
 from agent_host.sessions.frozen import thawed
 
-__all__ = ["RESERVED", "action_context", "layered", "request_context", "tool_context"]
+__all__ = ["RESERVED", "Warn", "action_context", "layered", "request_context", "tool_context"]
+
+#: Says a sentence to whoever runs the request, in the name of a plugin.
+Warn = Callable[[str, str | None], None]
 
 log = get_logger(__name__)
 
@@ -32,6 +35,7 @@ RESERVED = frozenset(
         "application",
         "base_config",
         "cancelled",
+        "warn",
     }
 )
 
@@ -51,11 +55,12 @@ def request_context(
     stack: Stack,
     added: Mapping[str, Any] | None,
     layer: Mapping[str, Any] | None = None,
+    warn: Warn | None = None,
 ) -> Context:
     """What ``initialize_request``, ``build_request`` and ``finalize`` get.
 
     ``layer`` is the application's, ``added`` the caller's. The config is a copy: what a plugin does
-    to it ends with the request.
+    to it ends with the request. ``warn`` is there while a run listens to it.
     """
     owned = {
         "core": core,
@@ -63,6 +68,7 @@ def request_context(
         **(layer or {}),
         "config": thawed(stack.config),
         "tool_interop": _interop(stack),
+        **({"warn": warn} if warn is not None else {}),
     }
     return layered(owned, added)
 

@@ -14,7 +14,7 @@ from agent_hookspecs.combining import Implementation
 from agent_hookspecs.errors import AgentError, ConfigError, ProviderError, StreamCutError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, redact, redact_error
-from agent_hookspecs.messages import Config, Context, CoreMessage
+from agent_hookspecs.messages import Config, Context, CoreMessage, State
 from agent_host.request.actions import lifecycle
 from agent_host.request.context import request_context
 from agent_host.request.effects import (
@@ -81,6 +81,7 @@ class Run:
         self._asynchronous = asynchronous
         self._caller_context = context
         self._layer = layer
+        self._warnings = _Warnings()
         self._reading: Reading | None = None
         self._result: Session | None = None
         self.finals: list[CoreMessage] = []
@@ -123,9 +124,11 @@ class Run:
             yield from _pause(delay, refusal, stack.provider.name)
 
     def _attempt(self, stack: Stack) -> Steps[None]:
-        warnings: list[Event] = []
+        warnings = self._warnings
         calls = _calls(stack, warnings)
-        context = request_context(self._core, stack, self._caller_context, self._layer)
+        context = request_context(
+            self._core, stack, self._caller_context, self._layer, warnings.add
+        )
         self._reading = None
         state = initial_state(stack, calls, context["config"])
         if not self._begun:
@@ -137,14 +140,14 @@ class Run:
         prepared = prepare(stack, calls, self._start, state, context)
         if isinstance(calls, SkippingCalls):
             calls.skipping = False
-        if warnings:
-            yield Emit(warnings)
+        yield from warnings.told()
         debug = bool(prepared.state.get("debug_stream"))
         reading = Reading(calls, prepared.natives, prepared.state, debug=debug)
         self._reading = reading
         yield from self._read(stack, calls, prepared, reading, context)
         session, finals = finish(stack, calls, self._start, prepared, reading, context)
         session = yield from lifecycle(stack, calls, session, "request_end", context, reading.state)
+        yield from warnings.told()
         self._result, self.finals = session, finals
         self.state = "succeeded"
         yield Emit([*_closing(finals, reading, session)])
@@ -224,6 +227,8 @@ class Run:
         else:
             spec = default_request(reading.natives, reading.state, self._stream, name)
         request = wire_request(spec, prepared.state.get("config") or stack.config, name)
+        _unused_knobs(stack, reading.state, self._warnings)
+        yield from self._warnings.told()
         response = yield Open(request)
         if not 200 <= response.status < 300:
             body = yield ReadAll(_MAX_REFUSAL)
@@ -271,7 +276,39 @@ def _opened(hook: Implementation, *args: Any) -> Steps[Any]:
         raise failure from (None if failure is error else error)
 
 
-def _calls(stack: Stack, warnings: list[Event]) -> Calls:
+class _Warnings:
+    """What plugins have to say to whoever runs the request; each thing once, also over retries."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Event] = []
+        self._said: set[tuple[str, str | None]] = set()
+
+    def add(self, message: str, plugin: str | None = None) -> None:
+        if (message, plugin) in self._said:
+            return
+        self._said.add((message, plugin))
+        log.warning("request_warning", plugin=plugin, says=message)
+        self._waiting.append({"type": "warning", "message": redact(message), "plugin": plugin})
+
+    def told(self) -> Steps[None]:
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            yield Emit(waiting)
+
+
+def _unused_knobs(stack: Stack, state: State, warnings: _Warnings) -> None:
+    """Say which of the requested knobs nobody took, if the provider keeps account of them."""
+    left = state.get("knobs")
+    for knob in left if isinstance(left, Mapping) else ():
+        name, model = stack.provider.name, stack.config.get("model")
+        warnings.add(
+            f"{knob!r} is set, but {name} has no use for it"
+            + (f" with the model {model!r}; it was not sent" if model else "; it was not sent"),
+            name,
+        )
+
+
+def _calls(stack: Stack, warnings: _Warnings) -> Calls:
     policy = stack.config.get("on_plugin_error", "raise")
     if policy not in ("raise", "skip"):
         raise ConfigError(
@@ -281,9 +318,7 @@ def _calls(stack: Stack, warnings: list[Event]) -> Calls:
         return stack.calls
 
     def dropped(plugin: str, error: AgentError) -> None:
-        message = f"plugin {plugin!r} was left out of this request: {redact(error.message)}"
-        log.warning("plugin_skipped", plugin=plugin, error=error.message)
-        warnings.append({"type": "warning", "message": message, "plugin": plugin})
+        warnings.add(f"plugin {plugin!r} was left out of this request: {error.message}", plugin)
 
     return SkippingCalls(stack.calls, dropped)
 

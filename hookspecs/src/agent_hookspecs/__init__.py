@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from agent_hookspecs.errors import *
     from agent_hookspecs.events import *
     from agent_hookspecs.function_tools import *
+    from agent_hookspecs.knobs import *
     from agent_hookspecs.logs import (
         get_logger as get_logger,
+        get_warn_from_context as get_warn_from_context,
         redact as redact,
         remember_secrets as remember_secrets,
     )
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from agent_hookspecs.merging import *
     from agent_hookspecs.messages import *
     from agent_hookspecs.mixins import *
+    from agent_hookspecs.model_facts import *
     from agent_hookspecs.partial import *
     from agent_hookspecs.roles import (
         FeaturePlugin as FeaturePlugin,
@@ -109,8 +112,23 @@ _MODULES = {
         "UnknownPluginError",
         "UnknownToolError",
     ),
+    "knobs": (
+        "EFFORTS",
+        "KNOBS",
+        "knob_elements",
+        "knob_schema",
+        "nearest_effort",
+        "requested_knobs",
+        "take_knob",
+    ),
+    "model_facts": (
+        "facts_about",
+        "load_facts",
+        "selected_model",
+    ),
     "logs": (
         "get_logger",
+        "get_warn_from_context",
         "redact",
         "remember_secrets",
     ),

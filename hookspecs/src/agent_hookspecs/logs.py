@@ -12,13 +12,20 @@ import logging
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from agent_hookspecs.errors import AgentError
 
-__all__ = ["Logger", "get_logger", "redact", "redact_error", "remember_secrets"]
+__all__ = [
+    "Logger",
+    "get_logger",
+    "get_warn_from_context",
+    "redact",
+    "redact_error",
+    "remember_secrets",
+]
 
 _MASK = "[redacted]"
 _MAX_VALUE = 2000
@@ -123,3 +130,14 @@ def _shown(value: object) -> str:
 def get_logger(name: str) -> Logger:
     """The structured logger of that name."""
     return Logger(name)
+
+
+def get_warn_from_context(context: object, plugin: str | None = None) -> Callable[[str], None]:
+    """How ``plugin`` tells whoever runs the request that something was left out or worked around.
+
+    Each sentence becomes a ``warning`` event. Outside a request it is logged.
+    """
+    tell = context.get("warn") if isinstance(context, Mapping) else None
+    if callable(tell):
+        return lambda message: tell(message, plugin)
+    return lambda message: get_logger(__name__).warning("plugin_warns", plugin=plugin, says=message)

@@ -1,0 +1,125 @@
+"""Settings that mean the same whatever provider is behind them.
+
+Owns their names, their schema and how a plugin says that it has made use of one. What a knob
+becomes on the wire is the business of the plugin that takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_hookspecs.messages import Config, State
+
+__all__ = [
+    "EFFORTS",
+    "KNOBS",
+    "knob_elements",
+    "knob_schema",
+    "nearest_effort",
+    "requested_knobs",
+    "take_knob",
+]
+
+#: How hard a model should think, from not at all to as hard as it can.
+EFFORTS: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+#: Every knob as a setting. A knob that nobody set is never sent.
+KNOBS: dict[str, dict[str, Any]] = {
+    "effort": {
+        "type": "string",
+        "enum": list(EFFORTS),
+        "label": "Effort",
+        "description": "How hard the model should think before it answers.",
+    },
+    "max_output_tokens": {
+        "type": "integer",
+        "label": "Longest answer",
+        "description": "The most tokens an answer may have, reasoning included.",
+    },
+    "temperature": {
+        "type": "number",
+        "label": "Temperature",
+        "description": "Randomness of the answer; 0 is the least.",
+    },
+    "stop": {
+        "type": "array",
+        "label": "Stop at",
+        "description": "Texts at which the model stops.",
+    },
+    "seed": {
+        "type": "integer",
+        "label": "Seed",
+        "description": "Equal requests with equal seeds should give equal answers.",
+    },
+    "response_schema": {
+        "type": "object",
+        "label": "Answer schema",
+        "description": "A JSON Schema that the answer has to follow.",
+    },
+    "tool_choice": {
+        "type": "string",
+        "label": "Tool choice",
+        "description": "auto, none, required, or the name of the tool that must be called.",
+    },
+    "parallel_tool_calls": {
+        "type": "boolean",
+        "label": "Parallel tool calls",
+        "description": "Whether the model may call several tools in one turn.",
+    },
+}
+
+
+def knob_schema(*names: str) -> dict[str, dict[str, Any]]:
+    """The part of ``get_config_schema`` that describes these knobs."""
+    return {
+        name: {
+            **{key: value for key, value in KNOBS[name].items() if key != "label"},
+            "required": False,
+        }
+        for name in names
+    }
+
+
+def knob_elements(*names: str, efforts: Sequence[str] = EFFORTS) -> list[dict[str, Any]]:
+    """The part of ``get_ui_elements`` that shows these knobs; ``efforts`` are those on offer."""
+    return [_element(name, efforts) for name in names]
+
+
+def _element(name: str, efforts: Sequence[str]) -> dict[str, Any]:
+    knob = KNOBS[name]
+    shown = {"key": name, "label": knob["label"]}
+    if name == "effort":
+        options = [{"value": effort, "label": effort} for effort in efforts]
+        return {"type": "select", **shown, "options": options}
+    kinds = {"boolean": "checkbox", "integer": "number", "number": "number"}
+    return {"type": kinds.get(knob["type"], "text"), **shown}
+
+
+def requested_knobs(config: Config) -> dict[str, Any]:
+    """The knobs that are set. A provider's ``init`` puts them into ``state["knobs"]``.
+
+    Whoever makes use of one takes it out with `take_knob`. What is left when the request is ready
+    was asked for in vain, and the host says so with a warning.
+    """
+    return {name: config[name] for name in KNOBS if config.get(name) is not None}
+
+
+def take_knob(state: State, name: str) -> Any:
+    """The value of a knob that the caller now takes care of; None if it is not set."""
+    knobs = state.get("knobs")
+    return knobs.pop(name, None) if isinstance(knobs, dict) else None
+
+
+def nearest_effort(effort: str, offered: Sequence[str]) -> str | None:
+    """The effort on offer that comes nearest, the lower of two; None if nothing is on offer.
+
+    ``none`` is never rounded up: who asks for no thinking gets None unless it is on offer.
+    """
+    if effort in offered:
+        return effort
+    known = [each for each in offered if each in EFFORTS and each != "none"]
+    if effort == "none" or effort not in EFFORTS or not known:
+        return None
+    wanted = EFFORTS.index(effort)
+    return min(known, key=lambda each: (abs(EFFORTS.index(each) - wanted), EFFORTS.index(each)))

@@ -1,0 +1,50 @@
+"""What is known of models before anybody asks their provider.
+
+A provider keeps it as data in its package: rows with a ``match`` pattern and whatever the provider
+wants to know, the first row that fits being the one that counts. A model of which nothing is known
+has no facts, and works with the tags its provider gives to strangers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from agent_hookspecs.messages import Config, ModelInfo
+
+__all__ = ["facts_about", "load_facts", "selected_model"]
+
+Facts = dict[str, Any]
+
+
+@cache
+def load_facts(package: str, name: str = "models.json") -> tuple[Facts, ...]:
+    """The rows of a data file in ``package``, read once and shared: nobody may change them."""
+    rows: list[Facts] = json.loads((files(package) / name).read_text("utf-8"))
+    return tuple(rows)
+
+
+def facts_about(model: object, rows: Iterable[Facts]) -> Facts:
+    """The first row whose ``match`` fits the model's id, whatever the case; ``{}`` if none does.
+
+    ``match`` is a shell pattern or a list of them.
+    """
+    if not isinstance(model, str) or not model:
+        return {}
+    wanted = model.lower()
+    for row in rows:
+        patterns = row.get("match", ())
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            if fnmatchcase(wanted, pattern.lower()):
+                return row
+    return {}
+
+
+def selected_model(config: Config, models: Sequence[ModelInfo]) -> ModelInfo | None:
+    """The entry of the list that ``config["model"]`` names, if the list has it."""
+    wanted = config.get("model")
+    return next((model for model in models if model.get("id") == wanted), None)
