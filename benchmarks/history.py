@@ -6,11 +6,12 @@ taken off; what remains should not depend on how long the conversation is.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from agent_host.request.wiring import sendable
+from agent_hookspecs import bare_messages
+from agent_host.sessions.native import ORIGIN, Origin, retained
 from agent_host.sessions.session import Session
+from agent_host.wire.http import content_of
 from benchmarks.measure import Samples, Table, interleaved, show
 from benchmarks.streaming import Contestants, contestants
 
@@ -76,12 +77,13 @@ def _turns(runners: Contestants, session: Session, config: dict[str, Any]) -> An
 
 
 def _bodies(session: Session) -> Any:
-    natives = [*session.metadata["native_messages"], {"role": "user", "content": "And now?"}]
-    body = {"model": "m", "messages": sendable(natives)}
+    known = retained(session, Origin(*session.metadata[ORIGIN]))
+    natives = [*known.natives, {"role": "user", "content": "And now?"}]
+    body = {"model": "m", "messages": bare_messages(natives, {"retained": known})}
 
     def write() -> None:
         for _ in range(TURNS):
-            json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+            content_of(body)
 
     return write
 

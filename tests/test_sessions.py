@@ -225,3 +225,44 @@ def test_sessions_are_equal_by_what_they_hold() -> None:
     assert one != Session(one.messages, one.metadata)
     assert one != "same"
     assert repr(one) == "Session(same, 1 messages)"
+
+
+def calling(*ids: str) -> dict[str, Any]:
+    calls = [{"id": call_id, "function": {"name": "f", "arguments": "{}"}} for call_id in ids]
+    return {"role": "assistant", "content": "", "metadata": {"tool_calls": calls}}
+
+
+def test_a_session_knows_the_ids_of_its_calls_and_of_no_other_session() -> None:
+    session = said("one").appended(calling("a", "b"))
+    assert set(session.tool_call_ids) == {"a", "b"}
+    first, second = session.appended(calling("c")), session.appended(calling("d"))
+    assert set(first.tool_call_ids) == {"a", "b", "c"}
+    assert set(second.tool_call_ids) == {"a", "b", "d"}
+    assert set(session.tool_call_ids) == {"a", "b"}
+    assert len(session.branch(0).tool_call_ids) == 0
+
+
+def test_calls_of_other_shapes_have_ids_too() -> None:
+    call = {"type": "function_call", "call_id": "r", "name": "f", "arguments": "{}"}
+    odd = {"role": "assistant", "content": "", "metadata": {"tool_calls": [call, "junk", {}]}}
+    assert list(Session([odd, {**odd, "metadata": {"tool_calls": "junk"}}]).tool_call_ids) == ["r"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=12))
+def test_sessions_that_part_keep_digests_and_ids_of_their_own(
+    steps: list[tuple[int, bool]],
+) -> None:
+    grown = [said("start")]
+    for number, (place, calls) in enumerate(steps):
+        base = grown[place % len(grown)]
+        message = calling(f"id{number}") if calls else {"role": "user", "content": str(number)}
+        grown.append(base.appended(message))
+        count = len(grown[-1].messages)
+        grown[-1].digest(count)
+    for session in grown:
+        alone = Session(session.messages)
+        count = len(session.messages)
+        assert [session.digest(n) for n in range(count + 1)] == [
+            alone.digest(n) for n in range(count + 1)
+        ]
+        assert set(session.tool_call_ids) == set(alone.tool_call_ids)

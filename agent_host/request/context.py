@@ -35,6 +35,8 @@ RESERVED = frozenset(
         "application",
         "base_config",
         "cancelled",
+        "retained",
+        "tool_call_ids",
         "warn",
     }
 )

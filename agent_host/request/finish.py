@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import count
 from typing import Any, cast
 
 from agent_hookspecs.errors import HookResultError, StreamCutError
-from agent_hookspecs.merging import finish_tool_calls, tool_call_ids
+from agent_hookspecs.merging import finish_tool_calls
 from agent_hookspecs.messages import Context, CoreMessage, NativeMessage, State
 from agent_hookspecs.specs import SpecRole
 from agent_host.request.prepare import Prepared
@@ -42,7 +42,7 @@ def finish(
 ) -> tuple[Session, list[CoreMessage]]:
     """``finalize``, ``from_native_messages``, and the new session with its finals."""
     finals, natives, state = reading.finals, reading.natives, reading.state
-    written = _written_calls(stack, reading)
+    written = _written_calls(stack, reading, session)
     if calls.has("provider", "finalize") and not reading.whole:
         result = calls.call("provider", "finalize")(natives, state, context)
         more, natives, state = answered(stack.provider.name, "finalize", result, *_FINALS)
@@ -118,46 +118,39 @@ def _text(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _written_calls(stack: Stack, reading: Reading) -> list[dict[str, Any]]:
+def _written_calls(stack: Stack, reading: Reading, session: Session) -> list[dict[str, Any]]:
     """The calls as the model wrote them, before anybody sanitises them, under their final ids."""
     partial = reading.state.get("partial")
     calls = partial.get("tool_calls") if isinstance(partial, Mapping) else None
     if calls:
-        written = finish_tool_calls(calls)
-        if not any(_seen(stack, call)[1] for call in written):
-            # Their ids matter only to tell which were broken, and a long history has many.
-            return []
-        return finish_tool_calls(calls, taken=tool_call_ids(reading.natives))
+        return finish_tool_calls(calls, taken=session.tool_call_ids)
     found = (final.get("tool_calls") for final in reading.finals if isinstance(final, Mapping))
     return [call for calls in found for call in finish_tool_calls(calls)]
 
 
 def _identify(messages: list[CoreMessage], session: Session) -> None:
     """Give every call an id that no other call of the conversation has."""
-    if not any(message["metadata"].get("tool_calls") for message in messages):
-        return
-    taken: set[str] = {
-        call.get("id") or call.get("call_id") or ""
-        for message in session.messages
-        if (calls := message["metadata"].get("tool_calls"))
-        for call in calls
-        if isinstance(call, dict)
-    }
+    taken: Collection[str] = session.tool_call_ids
+    used: set[str] = set()
     for message in messages:
-        calls = finish_tool_calls(message["metadata"].get("tool_calls"), taken=taken)
+        if not message["metadata"].get("tool_calls"):
+            continue
+        if used:
+            # Rare: most turns have one message with calls, and no long history is copied for it.
+            taken = {*taken, *used}
+        calls = finish_tool_calls(message["metadata"]["tool_calls"], taken=taken)
         for place, call in enumerate(calls):
             key = "id" if call.get("id") or "call_id" not in call else "call_id"
             known = call.get(key)
             identity = known if isinstance(known, str) else ""
-            if not identity.strip() or identity in taken:
+            if not identity.strip() or identity in taken or identity in used:
                 # Of a shape that merging leaves alone.
                 stem, first = (f"{identity}__", 2) if identity.strip() else ("tc_", 1)
                 free = (f"{stem}{number}" for number in count(first))
-                identity = next(name for name in free if name not in taken)
+                identity = next(name for name in free if name not in taken and name not in used)
                 calls[place] = {**call, key: identity}
-            taken.add(identity)
-        if calls or message["metadata"].get("tool_calls") is not None:
-            message["metadata"]["tool_calls"] = calls
+            used.add(identity)
+        message["metadata"]["tool_calls"] = calls
 
 
 def _sanitise(stack: Stack, messages: list[CoreMessage], written: list[dict[str, Any]]) -> None:

@@ -36,6 +36,8 @@ def prepare(
     _require_access(stack, state["config"])
     stack.schema.check_required(state["config"])
     prepared = native_history(stack, calls, session, state)
+    context["retained"] = prepared.before
+    context["tool_call_ids"] = session.tool_call_ids
     natives, state = prepared.natives, prepared.state
     if calls.has("provider", "initialize_request"):
         result = calls.call("provider", "initialize_request")(natives, state, context)
@@ -46,7 +48,9 @@ def prepare(
         if calls.has(role, "initialize_request"):
             fold = calls.call(role, "initialize_request")
             natives, state = fold(natives, state, context)
-    prepared.natives, prepared.state = list(natives), state
+    # Copied only if it is somebody else's: a history can be long.
+    prepared.natives = natives if natives is prepared.natives else list(natives)
+    prepared.state = state
     return prepared
 
 
@@ -104,10 +108,10 @@ def native_history(stack: Stack, calls: Calls, session: Session, state: State) -
     """The retained natives that still hold, and the rest of the session converted."""
     origin = Origin(stack.provider.name, str(_config(stack, state).get("base_url") or ""))
     before = retained(session, origin)
-    natives = before.natives
+    natives = list(before.natives)
     tail = list(session.messages[before.covered :])
     if tail:
-        natives = natives + _converted(stack, calls, tail, state)
+        natives += _converted(stack, calls, tail, state)
     return Prepared(state, natives, before, origin)
 
 

@@ -225,7 +225,7 @@ class Run:
             build = calls.call("provider", "build_request")
             spec = build(reading.natives, reading.state, self._stream, context)
         else:
-            spec = default_request(reading.natives, reading.state, self._stream, name)
+            spec = default_request(reading.natives, reading.state, self._stream, context, name)
         request = wire_request(spec, prepared.state.get("config") or stack.config, name)
         _unused_knobs(stack, reading.state, self._warnings)
         yield from self._warnings.told()
@@ -299,8 +299,11 @@ class _Warnings:
 def _unused_knobs(stack: Stack, state: State, warnings: _Warnings) -> None:
     """Say which of the requested knobs nobody took, if the provider keeps account of them."""
     left = state.get("knobs")
-    for knob in left if isinstance(left, Mapping) else ():
-        name, model = stack.provider.name, stack.config.get("model")
+    name, model = stack.provider.name, stack.config.get("model")
+    for knob, value in left.items() if isinstance(left, Mapping) else ():
+        if value is False:
+            # What nobody can switch on is off already.
+            continue
         warnings.add(
             f"{knob!r} is set, but {name} has no use for it"
             + (f" with the model {model!r}; it was not sent" if model else "; it was not sent"),

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeGuard
 
 from agent_hookspecs.errors import ConfigError, ContractError, HookResultError
-from agent_hookspecs.messages import Config, NativeMessage, State
+from agent_hookspecs.messages import Config, Context, NativeMessage, State
+from agent_hookspecs.natives import bare_messages
 from agent_host.wire.http import Timeouts, WireRequest
 
-__all__ = ["default_request", "sendable", "wire_request"]
+__all__ = ["default_request", "wire_request"]
 
 _TIMEOUTS = tuple(field.name for field in fields(Timeouts))
 _MAX_CONNECT = 10.0
 
 
 def default_request(
-    natives: Sequence[NativeMessage], state: State, stream: bool, plugin: str
+    natives: list[NativeMessage], state: State, stream: bool, context: Context, plugin: str
 ) -> dict[str, Any]:
     """What ``build_request`` gives when the provider has none: ``state["request"]``, merged.
 
@@ -34,7 +35,7 @@ def default_request(
     payload = request.get("payload")
     body = {**payload} if isinstance(payload, Mapping) else {}
     override = request.get("messages")
-    body["messages"] = sendable(override if isinstance(override, list) else natives)
+    body["messages"] = bare_messages(override if isinstance(override, list) else natives, context)
     if stream:
         body["stream"] = True
     return {
@@ -45,22 +46,6 @@ def default_request(
         **({"timeout": request["timeout"]} if "timeout" in request else {}),
         **({"framing": request["framing"]} if "framing" in request else {}),
     }
-
-
-def sendable(natives: Sequence[NativeMessage]) -> list[NativeMessage]:
-    """The natives as they may be sent: without ``_metadata``, and without what is no message."""
-    return [
-        _stripped(native) if "_metadata" in native else native
-        for native in natives
-        if isinstance(native, dict)
-    ]
-
-
-def _stripped(native: NativeMessage) -> NativeMessage:
-    # Copied and shortened, not rebuilt: with a long history this is most of a turn's own cost.
-    copied = dict(native)
-    del copied["_metadata"]
-    return copied
 
 
 def wire_request(

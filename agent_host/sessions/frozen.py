@@ -61,8 +61,7 @@ class FrozenList(list[Any]):
 
 def frozen(value: Any) -> Any:
     """``value`` with every dict and list in it frozen; what is frozen already is not copied."""
-    kind = type(value)
-    if kind is FrozenDict or kind is FrozenList:
+    if isinstance(value, (FrozenDict, FrozenList)):
         return value
     if isinstance(value, dict):
         return FrozenDict({key: frozen(item) for key, item in value.items()})

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_hookspecs.messages import NativeMessage
+from agent_hookspecs.natives import bare_messages, common_length
 from agent_host.sessions.frozen import FrozenList, frozen
 from agent_host.sessions.session import Session
 
@@ -33,16 +34,56 @@ class Origin:
         return [self.provider, self.base_url]
 
 
+class NativeHistory(FrozenList):
+    """Retained natives, and beside them the same ones as they are sent, made once in their life.
+
+    ``bare`` is empty if something is not to be sent at all, so that places would not agree.
+    """
+
+    __slots__ = ("bare",)
+
+    bare: list[NativeMessage]
+
+    @classmethod
+    def of(cls, natives: list[Any]) -> NativeHistory:
+        """The natives, which a session that was read from somewhere has as a plain list."""
+        return natives if isinstance(natives, NativeHistory) else cls.grown([], natives)
+
+    @classmethod
+    def grown(cls, stored: list[Any], natives: list[Any]) -> NativeHistory:
+        """What is stored, and then ``natives``."""
+        news = [frozen(native) for native in natives]
+        history = cls(stored)
+        list.extend(history, news)
+        known = stored.bare if isinstance(stored, NativeHistory) else bare_messages(stored)
+        # Plain dicts, for whatever writes them as JSON does that faster.
+        history.bare = known + [dict(native) for native in bare_messages(news)]
+        if len(history.bare) != len(history):
+            history.bare = []
+        return history
+
+    def first(self, count: int) -> NativeHistory:
+        """The beginning of it."""
+        history = type(self)(self[:count])
+        history.bare = self.bare[:count]
+        return history
+
+
 @dataclass(frozen=True, slots=True)
 class Retained:
     """Natives that can be sent again, and how many core messages they stand for.
 
-    ``natives`` is a list that plugins may add to; ``checkpoints`` are those that led here.
+    ``checkpoints`` are those that led here.
     """
 
-    natives: list[NativeMessage]
+    natives: NativeHistory
     covered: int
     checkpoints: Sequence[Sequence[Any]]
+
+    @property
+    def bare(self) -> list[NativeMessage]:
+        """The natives as they are sent."""
+        return self.natives.bare
 
 
 def retained(session: Session, origin: Origin) -> Retained:
@@ -61,21 +102,23 @@ def retained(session: Session, origin: Origin) -> Retained:
                     and 0 <= length <= len(natives)
                     and session.digest(covered) == digest
                 ):
-                    return Retained(natives[:length], covered, checkpoints[: place + 1])
-    return Retained([], 0, ())
+                    history = NativeHistory.of(natives)
+                    if length < len(history):
+                        history = history.first(length)
+                    return Retained(history, covered, checkpoints[: place + 1])
+    return Retained(NativeHistory.of([]), 0, ())
 
 
 def retain(
-    session: Session, natives: Sequence[NativeMessage], origin: Origin, before: Retained
+    session: Session, natives: list[NativeMessage], origin: Origin, before: Retained
 ) -> Session:
     """The session with ``natives`` retained for all of its messages.
 
     ``before`` is what was retained when the natives were made: its checkpoints go on to hold as far
     as its natives are still the first ones.
     """
-    found = session.metadata.get(NATIVES) if before.checkpoints else None
-    stored = found if isinstance(found, list) else []
-    same = _common(natives, stored)
+    stored = before.natives
+    same = common_length(natives, stored)
     count = len(session.messages)
     checkpoint = FrozenList([count, len(natives), session.digest(count)])
     # While nothing stored has changed, as hardly ever it has, all of them hold as they did.
@@ -87,8 +130,9 @@ def retain(
     )
     return session.with_metadata(
         {
-            # Those that are stored already are frozen; the rest is as long as the turn.
-            NATIVES: FrozenList([*stored[:same], *map(frozen, natives[same:])]),
+            NATIVES: NativeHistory.grown(
+                stored if same == len(stored) else stored.first(same), natives[same:]
+            ),
             ORIGIN: origin.to_list(),
             CHECKPOINTS: FrozenList([*earlier, checkpoint]),
         }
@@ -102,16 +146,3 @@ def _holds(checkpoint: object, count: int, same: int) -> bool:
         and checkpoint[0] < count
         and checkpoint[1] <= same
     )
-
-
-def _common(natives: Sequence[NativeMessage], stored: Sequence[NativeMessage]) -> int:
-    """How many natives at the beginning are the same."""
-    shorter = min(len(natives), len(stored))
-    if natives[:shorter] == stored[:shorter]:
-        return shorter
-    count = 0
-    for new, old in zip(natives, stored, strict=False):
-        if new is not old and new != old:
-            break
-        count += 1
-    return count

@@ -7,8 +7,9 @@ plugins; what they retain in the metadata is theirs.
 from __future__ import annotations
 
 import json
+import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -23,10 +24,64 @@ SCHEMA_VERSION = 1
 _ROLES = ("system", "user", "assistant", "tool")
 
 
+class _Notes:
+    """What is known of the messages of a session and of those it was made from.
+
+    Sessions that differ only in their end share it: the first one to go on adds to it, and any
+    other that does goes on with a copy.
+    """
+
+    __slots__ = ("call_ids", "digests", "lock")
+
+    def __init__(self) -> None:
+        self.digests: list[str] = []
+        #: Each id with the place of the message that has it first, in the order of places.
+        self.call_ids: dict[str, int] = {}
+        self.lock = threading.Lock()
+
+    def add(self, messages: Iterable[CoreMessage]) -> None:
+        for message in messages:
+            for call_id in _call_ids(message):
+                self.call_ids.setdefault(call_id, len(self.digests))
+            self.digests.append(_digest(self.digests[-1] if self.digests else "", message))
+
+    def first(self, count: int) -> _Notes:
+        """A copy that knows of no more than ``count`` messages."""
+        notes = _Notes()
+        notes.digests = self.digests[:count]
+        notes.call_ids = dict(self.call_ids)
+        while notes.call_ids:
+            call_id, place = notes.call_ids.popitem()
+            if place < count:
+                notes.call_ids[call_id] = place
+                break
+        return notes
+
+
+class CallIds(Collection[str]):
+    """The ids of the calls in the first ``count`` messages that notes were taken of."""
+
+    __slots__ = ("_count", "_places")
+
+    def __init__(self, places: Mapping[str, int], count: int) -> None:
+        self._places = places
+        self._count = count
+
+    def __contains__(self, call_id: object) -> bool:
+        place = self._places.get(cast(str, call_id))
+        return place is not None and place < self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([call_id for call_id in list(self._places) if call_id in self])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class Session:
     """Messages in order, and metadata. Make one with `AgentCore.create_session`."""
 
-    __slots__ = ("_digests", "_id", "_messages", "_metadata")
+    __slots__ = ("_id", "_messages", "_metadata", "_noted", "_notes")
 
     def __init__(
         self,
@@ -40,7 +95,8 @@ class Session:
             _checked(message, number) for number, message in enumerate(messages)
         )
         self._metadata: dict[str, Any] = frozen(dict(metadata or {}))
-        self._digests: tuple[str, ...] = ()
+        #: The notes hold for this many of the messages.
+        self._notes, self._noted = _Notes(), 0
 
     @property
     def id(self) -> str:
@@ -91,7 +147,7 @@ class Session:
         """With other messages: the way to edit or remove some."""
         checked = tuple(_checked(message, number) for number, message in enumerate(messages))
         changed = self._derived(messages=checked)
-        changed._digests = ()
+        changed._notes, changed._noted = _Notes(), 0
         return changed
 
     def with_metadata(self, patch: Mapping[str, Any]) -> Session:
@@ -110,8 +166,8 @@ class Session:
             )
         branched = self._derived(messages=self._messages[: place + 1])
         branched._id = uuid.uuid4().hex
-        # The digests behind this place are of messages that the branch will not have.
-        branched._digests = self._digests[: place + 1]
+        # What is noted behind this place is of messages that the branch will not have.
+        branched._noted = min(self._noted, place + 1)
         return branched
 
     def _derived(
@@ -123,19 +179,31 @@ class Session:
         derived._id = self._id
         derived._messages = self._messages if messages is None else messages
         derived._metadata = self._metadata if metadata is None else metadata
-        derived._digests = self._digests
+        derived._notes, derived._noted = self._notes, self._noted
         return derived
 
     def digest(self, count: int) -> str:
         """A digest of the first ``count`` messages; each message is read once in its life."""
-        if count == 0:
-            return ""
-        if len(self._digests) < count:
-            digests = list(self._digests)
-            for message in self._messages[len(digests) : count]:
-                digests.append(_digest(digests[-1] if digests else "", message))
-            self._digests = tuple(digests)
-        return self._digests[count - 1]
+        return self._read(count).digests[count - 1] if count else ""
+
+    @property
+    def tool_call_ids(self) -> Collection[str]:
+        """The ids of all calls in the conversation."""
+        count = len(self._messages)
+        return CallIds(self._read(count).call_ids, count)
+
+    def _read(self, count: int) -> _Notes:
+        """The notes, after the first ``count`` messages have been read."""
+        if self._noted >= count:
+            return self._notes
+        notes = self._notes
+        with notes.lock:
+            noted = self._noted
+            if len(notes.digests) != noted:
+                notes = notes.first(noted)
+            notes.add(self._messages[noted:count])
+            self._notes, self._noted = notes, max(noted, count)
+        return notes
 
     def to_dict(self) -> dict[str, Any]:
         """A plain copy with a schema version, ready for JSON."""
@@ -189,6 +257,14 @@ def _checked(message: Mapping[str, Any], number: int) -> CoreMessage:
     if not isinstance(metadata, Mapping):
         raise SessionError(f"the metadata of message {number} is not an object")
     return cast(CoreMessage, frozen({**message, "content": content, "metadata": dict(metadata)}))
+
+
+def _call_ids(message: CoreMessage) -> Iterator[str]:
+    calls = message["metadata"].get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        call_id = (call.get("id") or call.get("call_id")) if isinstance(call, dict) else None
+        if isinstance(call_id, str):
+            yield call_id
 
 
 def _digest(previous: str, message: CoreMessage) -> str:

@@ -99,11 +99,17 @@ def _headers(request: WireRequest) -> dict[str, str]:
     return headers
 
 
-def _content(body: Any) -> bytes | None:
+#: Looking for circles takes a fifth of the time; without it they end in a RecursionError.
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+)
+
+
+def content_of(body: Any) -> bytes | None:
     if body is None or isinstance(body, bytes):
         return body
     try:
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = _ENCODER.encode(body)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidRequestError(
             f"the request's body cannot be written as JSON: {exc}",
@@ -303,7 +309,7 @@ class Transport:
 
     def open(self, request: WireRequest, canceller: Canceller | None = None) -> Response:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        host, headers, content = _host(request.url), _headers(request), _content(request.body)
+        host, headers, content = _host(request.url), _headers(request), content_of(request.body)
         client = self._client_for(request.url)
         clock = Clock(host, request.timeouts, canceller)
 
@@ -462,7 +468,7 @@ class AsyncTransport:
 
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        host, headers, content = _host(request.url), _headers(request), _content(request.body)
+        host, headers, content = _host(request.url), _headers(request), content_of(request.body)
         client = self._client_for(request.url)
         clock = Clock(host, request.timeouts, canceller)
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from agent_hookspecs.messages import *
     from agent_hookspecs.mixins import *
     from agent_hookspecs.model_facts import *
+    from agent_hookspecs.natives import *
     from agent_hookspecs.partial import *
     from agent_hookspecs.roles import (
         FeaturePlugin as FeaturePlugin,
@@ -125,6 +126,12 @@ _MODULES = {
         "facts_about",
         "load_facts",
         "selected_model",
+    ),
+    "natives": (
+        "RetainedNatives",
+        "bare_messages",
+        "common_length",
+        "taken_call_ids",
     ),
     "logs": (
         "get_logger",

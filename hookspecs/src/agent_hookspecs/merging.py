@@ -436,8 +436,9 @@ def finish_tool_calls(calls: object, *, taken: Collection[str] = ()) -> list[dic
     (their name stands beside their payload) are kept as they are.
     """
     named = [call for call in _entries(calls) if _name(call).strip() or _is_foreign(call)]
-    used = set(taken)
-    reserved = used | {_id(call) for call in named}
+    # Beside the ids of the conversation and not among them: those may be many.
+    used: set[str] = set()
+    reserved = {_id(call) for call in named}
     finished: list[dict[str, Any]] = []
     for call in named:
         if _is_foreign(call):
@@ -445,9 +446,9 @@ def finish_tool_calls(calls: object, *, taken: Collection[str] = ()) -> list[dic
             continue
         call_id = _id(call)
         if not call_id.strip():
-            call_id = _first_free("tc_", 1, reserved)
-        elif call_id in used:
-            call_id = _first_free(f"{call_id}__", 2, reserved)
+            call_id = _first_free("tc_", 1, reserved, taken)
+        elif call_id in used or call_id in taken:
+            call_id = _first_free(f"{call_id}__", 2, reserved, taken)
         used.add(call_id)
         reserved.add(call_id)
         finished.append(_finish_call(call, call_id))
@@ -459,10 +460,10 @@ def _is_foreign(call: dict[str, Any]) -> bool:
     return not shaped and bool(_text(call, "name").strip())
 
 
-def _first_free(prefix: str, number: int, reserved: Collection[str]) -> str:
-    while f"{prefix}{number}" in reserved:
+def _first_free(prefix: str, number: int, reserved: Collection[str], taken: Collection[str]) -> str:
+    while (name := f"{prefix}{number}") in reserved or name in taken:
         number += 1
-    return f"{prefix}{number}"
+    return name
 
 
 def _finish_call(call: dict[str, Any], call_id: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ transport or any one server; wire shapes are the business of `agent_hookspecs.me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from agent_hookspecs.errors import ContractError
@@ -21,8 +21,8 @@ from agent_hookspecs.merging import (
     merge_reasoning_details,
     reasoning_fragment,
     tool_call_deltas,
-    tool_call_ids,
 )
+from agent_hookspecs.natives import taken_call_ids
 from agent_hookspecs.partial import Partial, plain
 
 __all__ = [
@@ -148,7 +148,7 @@ class AccumulatorStreamingMixin:
         return False if accumulated.get("tool_calls") else None
 
     def finalize(
-        self, native_messages: _Messages, state: _State
+        self, native_messages: _Messages, state: _State, context: dict[str, Any] | None = None
     ) -> tuple[_Messages, _Messages, _State]:
         """Turn ``state["partial"]`` into the final message and append it to a new history list.
 
@@ -160,8 +160,10 @@ class AccumulatorStreamingMixin:
         if not isinstance(accumulated, dict) or not accumulated:
             return [], native_messages, state
         # The ids of a long history matter only to calls that have to be told apart from it.
-        taken = tool_call_ids(native_messages) if accumulated.get("tool_calls") else set()
-        final = _final_message(accumulated, taken)
+        calls = accumulated.get("tool_calls")
+        final = _final_message(
+            accumulated, taken_call_ids(native_messages, context) if calls else ()
+        )
         state["partial"] = final
         return [final], [*native_messages, final], state
 
@@ -318,7 +320,7 @@ def _as_partial_message(fragment: _Message) -> _Message:
     return message
 
 
-def _final_message(accumulated: dict[str, Any], taken: set[str]) -> _Message:
+def _final_message(accumulated: dict[str, Any], taken: Collection[str]) -> _Message:
     final: _Message = {"role": "assistant", "content": "", **plain(accumulated)}
     final["role"] = final["role"] or "assistant"
     if final["content"] is None:
