@@ -10,12 +10,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import click
 
 from agent_hookspecs.errors import AgentError, PluginError
+from agent_host.cli.lazy import LazyGroup
 from agent_host.cli.render import print_error, print_json
 
 __all__ = ["EXIT_CODES", "root", "run"]
@@ -38,8 +38,8 @@ _COMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
-    """A group whose commands are imported when they are called; plugins may add their own."""
+class _Root(LazyGroup):
+    """The root group; plugins may add commands of their own."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -49,20 +49,14 @@ class _LazyGroup(click.Group):
             return _unheard()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*_COMMANDS, *_plugin_commands()])
+        return sorted([*super().list_commands(ctx), *_plugin_commands()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _COMMANDS:
-            command = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name)
-            assert isinstance(command, click.Command)
-            return command
-        return _plugin_command(cmd_name)
+        return super().get_command(ctx, cmd_name) or _plugin_command(cmd_name)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = {name: text for name, (_, text) in _COMMANDS.items()}
-        rows |= {name: f"From plugin {plugin}." for name, plugin in _plugin_commands().items()}
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(rows.items()))
+    def help_rows(self, ctx: click.Context) -> dict[str, str]:
+        added = {name: f"From plugin {plugin}." for name, plugin in _plugin_commands().items()}
+        return super().help_rows(ctx) | added
 
 
 def _plugin_commands() -> dict[str, str]:
@@ -106,7 +100,8 @@ def _exit_code_help() -> str:
 
 
 @click.group(
-    cls=_LazyGroup,
+    cls=_Root,
+    lazy=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n  agent-host plugins list\n"
     "  agent-host plugins explain --model echo-reasoner\n"

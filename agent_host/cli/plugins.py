@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent_hookspecs.errors import UnknownPluginError
+from agent_host.cli.lazy import LazyGroup
 from agent_host.cli.options import pairs, settings as request_settings
 from agent_host.cli.render import (
     print_error,
@@ -27,7 +28,6 @@ from agent_host.loading.loader import load_catalog
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from agent_host.loading.diagnosis import Finding
     from agent_host.loading.resolution import Resolution
 
 __all__ = ["plugins"]
@@ -78,9 +78,11 @@ def _loader_options(command: F) -> F:
 
 
 @click.group(
+    cls=LazyGroup,
+    lazy={"validate": ("agent_host.cli.validate", "Check a package before it is published.")},
     epilog="\b\nExamples:\n  agent-host plugins list\n  agent-host plugins info echo\n"
     "  agent-host plugins explain --provider echo --model echo-reasoner\n"
-    "  agent-host plugins doctor"
+    "  agent-host plugins doctor",
 )
 def plugins() -> None:
     """See, explain and check plugins. Listing never imports one."""
@@ -390,6 +392,7 @@ def doctor(settings: LoaderSettings, as_json: bool, strict: bool) -> int:
 
     Exits with 1 if there is a problem; with --strict a warning is enough.
     """
+    from agent_host.cli.findings import as_dict, counted, print_findings
     from agent_host.loading.diagnosis import examine
 
     catalog = load_catalog(settings)
@@ -400,38 +403,16 @@ def doctor(settings: LoaderSettings, as_json: bool, strict: bool) -> int:
         print_json(
             {
                 "examined": len(catalog.records),
-                "problems": [_finding(f) for f in problems],
-                "warnings": [_finding(f) for f in findings if f.level == "warning"],
+                "problems": [as_dict(f) for f in problems],
+                "warnings": [as_dict(f) for f in findings if f.level == "warning"],
             }
         )
     else:
-        _print_findings(findings, len(catalog.records))
+        print_findings(findings)
+        counts = (
+            counted(len(catalog.records), "plugin") + " examined",
+            counted(len(problems), "problem"),
+            counted(len(findings) - len(problems), "warning"),
+        )
+        click.echo(f"{', '.join(counts)}.")
     return 1 if problems or (strict and findings) else 0
-
-
-def _finding(finding: Finding) -> dict[str, str]:
-    return {
-        "plugin": finding.plugin,
-        "owner": finding.owner,
-        "level": finding.level,
-        "message": finding.message,
-    }
-
-
-def _print_findings(findings: list[Finding], examined: int) -> None:
-    colours = {"problem": "red", "warning": "yellow"}
-    for finding in findings:
-        mark = styled(finding.level, fg=colours[finding.level])
-        click.echo(f"{mark}  {printable(f'{finding.plugin} ({finding.owner})')}")
-        print_text(printable(finding.message), indent=4)
-    problems = sum(finding.level == "problem" for finding in findings)
-    counts = (
-        _count(examined, "plugin") + " examined",
-        _count(problems, "problem"),
-        _count(len(findings) - problems, "warning"),
-    )
-    click.echo(f"{', '.join(counts)}.")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")

@@ -59,8 +59,17 @@ def disagreements(plugin: LoadedPlugin) -> Iterator[str]:
                 f"{attribute} is {value!r} in the class but {getattr(stated, attribute)!r} in the "
                 "descriptor"
             )
+    yield from _differing_settings(plugin, stated)
     if plugin.role == "tool" and dict(actual.tools) != dict(stated.tools):
         yield f"effects is {dict(actual.tools)} in the class but {dict(stated.tools)} in 'tools'"
+
+
+def _differing_settings(plugin: LoadedPlugin, stated: Entry) -> Iterator[str]:
+    for implementation in plugin.implementations.get("get_config_schema", ()):
+        said, does = stated.config_schema, implementation.call()
+        if said and said != does and isinstance(does, dict):
+            keys = sorted(key for key in {*said, *does} if said.get(key) != does.get(key))
+            yield f"config_schema and get_config_schema differ in {', '.join(keys)}"
 
 
 def _differing_tags(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iterator[str]:

@@ -106,7 +106,8 @@ def _config(stack: Stack, state: State) -> Config:
 
 def native_history(stack: Stack, calls: Calls, session: Session, state: State) -> Prepared:
     """The retained natives that still hold, and the rest of the session converted."""
-    origin = Origin(stack.provider.name, str(_config(stack, state).get("base_url") or ""))
+    address = str(_config(stack, state).get("base_url") or "")
+    origin = Origin(stack.provider.name, address, str(state.get("native_format") or ""))
     before = retained(session, origin)
     natives = list(before.natives)
     tail = list(session.messages[before.covered :])

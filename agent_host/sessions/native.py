@@ -25,13 +25,17 @@ CHECKPOINTS = "native_checkpoints"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who made the natives; signatures in them are worth nothing to anybody else."""
+    """Who made the natives; signatures in them are worth nothing to anybody else.
+
+    ``format`` tells apart the natives of a provider that has more than one form of them.
+    """
 
     provider: str
     base_url: str
+    format: str = ""
 
     def to_list(self) -> list[str]:
-        return [self.provider, self.base_url]
+        return [self.provider, self.base_url, *([self.format] if self.format else ())]
 
 
 class NativeHistory(FrozenList):

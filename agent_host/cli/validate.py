@@ -1,0 +1,48 @@
+"""``agent-host plugins validate``: whether a package is fit to be published."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+
+import click
+
+from agent_host.cli.findings import as_dict, counted, print_findings
+from agent_host.cli.render import print_json, styled
+from agent_host.validation.checks import AREAS, validate as checked
+
+__all__ = ["validate"]
+
+
+@click.command(
+    epilog="\b\nExamples:\n  agent-host plugins validate .\n"
+    "  agent-host plugins validate dist/agent_host_acme-0.1.0-py3-none-any.whl\n"
+    "  agent-host plugins validate agent-host-echo --json"
+)
+@click.argument("target", metavar="PATH|DIST")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+@click.option("--strict", is_flag=True, help="Let warnings count as problems.")
+def validate(target: str, as_json: bool, strict: bool) -> int:
+    """Check a plugin package: descriptor, contract, imports and packaging.
+
+    PATH is a source folder or a wheel, DIST an installed distribution. Exits with 1 if there is a
+    problem. How it behaves in requests is for the conformance kit, agent-host-testing.
+    """
+    with redirect_stdout(sys.stderr):
+        # Plugins may print while they are imported; our output must stay readable by scripts.
+        found = list(checked(target))
+    findings = [finding for _, finding in found]
+    problems = sum(finding.level == "problem" for finding in findings)
+    bad = problems or (strict and findings)
+    if as_json:
+        areas = {area: [as_dict(f) for where, f in found if where == area] for area in AREAS}
+        print_json({"target": target, "valid": not bad, "checks": areas})
+        return 1 if bad else 0
+    for area in AREAS:
+        here = [finding for where, finding in found if where == area]
+        mark = styled("sound", fg="green") if not here else f"{len(here)} to look at"
+        click.echo(f"{area}: {mark}")
+        print_findings(here)
+    warnings = len(findings) - problems
+    click.echo(f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}.")
+    return 1 if bad else 0

@@ -1,0 +1,1 @@
+"""Checks a plugin package before anybody installs it: ``agent-host plugins validate``."""
