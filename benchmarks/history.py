@@ -11,7 +11,7 @@ from typing import Any
 from agent_hookspecs import bare_messages
 from agent_host.sessions.native import ORIGIN, Origin, retained
 from agent_host.sessions.session import Session
-from agent_host.wire.http import content_of
+from agent_host.wire.sending import content_of
 from benchmarks.measure import Samples, Table, interleaved, show
 from benchmarks.streaming import Contestants, contestants
 

@@ -93,6 +93,30 @@ def swapped(session: Session) -> Session:
     return session.with_messages([second, first, *rest])
 
 
+def test_natives_of_another_form_are_made_anew_and_those_of_the_same_are_kept() -> None:
+    sent: list[Natives] = []
+    converted: list[int] = []
+
+    class TwoForms(sealing(sent, converted)):  # type: ignore[misc]
+        def init(self, config: dict[str, Any]) -> dict[str, Any]:
+            return {**super().init(config), "native_format": config.get("form")}
+
+    core = core_with(TwoForms)
+    session = said("one")
+    for form, text in (("a", "two"), ("a", "three"), ("b", "four"), (None, "five")):
+        session, _ = ask(core, session, {"form": form})
+        session = through_json(core.add_message(session, "user", text))
+    assert converted == [1, 1, 5, 7]
+    assert sent[1] == [user("one"), assistant(2), user("two")]
+    assert sent[2] == [
+        user("one"),
+        assistant(),
+        user("two"),
+        assistant(),
+        user("three"),
+    ]
+
+
 @pytest.mark.parametrize("change", [edited, relabelled, removed, swapped])
 def test_natives_are_made_anew_when_messages_were_changed(
     change: Callable[[Session], Session],

@@ -33,16 +33,12 @@ from agent_hookspecs.errors import (
     StreamCutError,
     TransportError,
 )
+from agent_host.wire.deadlines import Timeouts
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import framing
-from agent_host.wire.http import (
-    AsyncResponse,
-    AsyncTransport,
-    Response,
-    Timeouts,
-    Transport,
-    WireRequest,
-)
+from agent_host.wire.http import AsyncTransport, Transport
+from agent_host.wire.responses import AsyncResponse, Response
+from agent_host.wire.sending import WireRequest
 from loopback import Peer, Request, serve
 
 if TYPE_CHECKING:

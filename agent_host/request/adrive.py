@@ -38,13 +38,14 @@ from agent_host.request.effects import (
     Sleep,
     Steps,
 )
-from agent_host.wire.http import Canceller
+from agent_host.wire.deadlines import Canceller
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from agent_host.sessions.session import Session
-    from agent_host.wire.http import AsyncResponse, AsyncTransport
+    from agent_host.wire.http import AsyncTransport
+    from agent_host.wire.responses import AsyncResponse
 
 __all__ = ["AsyncStream", "acomplete"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from agent_hookspecs.events import Event
-from agent_host.wire.http import WireRequest
+from agent_host.wire.sending import WireRequest
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session

@@ -9,7 +9,8 @@ from typing import Any, TypeGuard
 from agent_hookspecs.errors import ConfigError, ContractError, HookResultError
 from agent_hookspecs.messages import Config, Context, NativeMessage, State
 from agent_hookspecs.natives import bare_messages
-from agent_host.wire.http import Timeouts, WireRequest
+from agent_host.wire.deadlines import Timeouts
+from agent_host.wire.sending import WireRequest
 
 __all__ = ["default_request", "wire_request"]
 

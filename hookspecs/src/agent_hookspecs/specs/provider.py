@@ -117,6 +117,9 @@ class ProviderSpec(Protocol):
     def init(self, config: Config) -> State:
         """The state of one request, usually ``{"config": config, "request": {}, "partial": None}``.
 
+        A provider with several forms of native messages names the request's one in
+        ``native_format``; history in another form is then made anew from core messages.
+
         Fires: first of all hooks of a request, before extensions and features.
         May change: nothing; it returns a new state that all plugins of the request share.
         On exception: the request ends with a HookError.
