@@ -7,7 +7,6 @@ set the environment or send keys anywhere. It must not know what plugins there a
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -238,6 +237,8 @@ class AppConfig:
     def unknown(self, what: str, name: str, known: Iterable[str], key: str) -> ConfigError:
         """The error for a name that is not there."""
         names = sorted(known)
+        import difflib
+
         near = difflib.get_close_matches(name, names, 1)
         listed = f"there are: {', '.join(names) or 'none'}"
         return ConfigError(

@@ -170,8 +170,15 @@ class AgentCore:
         )
 
     def get_models(self, config: Config) -> list[ModelInfo]:
-        """The models on offer for this config, after extensions and features have had their say."""
-        return list(self._stack(config).models)
+        """The models on offer for this config, after extensions and features have had their say.
+
+        A provider that leaves the listing to the host is asked for all of them, also when the
+        config names one.
+        """
+        stack = self._stack(config)
+        if "model" in config and stack.calls.has("provider", "models_request"):
+            stack = self._stack({key: config[key] for key in config if key != "model"})
+        return list(stack.models)
 
     def resolution(self, config: Config) -> Resolution:
         """Which plugins this config's requests use, in which order, and why."""
@@ -187,7 +194,7 @@ class AgentCore:
 
     def get_ui_elements(self, config: Config) -> list[dict[str, Any]]:
         """The input elements that the active plugins suggest for their settings."""
-        return ui_elements(self._stack(config), self)
+        return ui_elements(self._stack(config), self.get_models(config), self)
 
     def get_tool_schemas(self, config: Config) -> list[ToolDescriptor]:
         """The tools on offer, each with the schema its plugin authored."""

@@ -1,7 +1,7 @@
 """Recorded traffic of real providers, replayed through the bundled ones over a real socket.
 
-Needs the recordings beside the repository; without them, or without a provider's package, there is
-nothing to replay.
+The recordings lie beside the repository, or where ``--corpus`` says; without them, or without a
+provider's package, there is nothing to replay.
 """
 
 from __future__ import annotations
@@ -32,11 +32,24 @@ from agent_host_testing.corpus import (
 from agent_host_testing.corpus.protocols import PROTOCOLS
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
-RECORDINGS = [each for each in load_recordings(CORPUS) if in_scope(each)]
-GROUPS = {each.group: group for group in grouped(RECORDINGS) for each in group}
+#: The sessions by the names of their first recordings, known once tests are collected.
+SESSIONS: dict[str, list[Recording]] = {}
 
-if not RECORDINGS:
-    pytest.skip(f"there are no recordings in {CORPUS}", allow_module_level=True)
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test for each recording: for ``first`` and ``later`` by their place in the session."""
+    wanted = {"recording", "first", "later"} & set(metafunc.fixturenames)
+    if not wanted:
+        return
+    [name] = wanted
+    if not SESSIONS:
+        path = metafunc.config.getoption("corpus", None) or CORPUS
+        found = [each for each in load_recordings(path) if in_scope(each)]
+        SESSIONS.update({session[0].name: session for session in grouped(found)})
+    places = {"recording": slice(None), "first": slice(1), "later": slice(1, None)}
+    chosen = [each for session in SESSIONS.values() for each in session[places[name]]]
+    metafunc.parametrize(name, chosen, ids=str)
+
 
 #: Who plays the recorded provider: a plugin, its package, and settings beside model and address.
 PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -53,7 +66,7 @@ PLAYERS: dict[str, tuple[str, str, dict[str, Any]]] = {
         for name in ("deepseek", "groq", "llamacpp", "mistral", "vllm", "xai")
     },
 }
-_ANY_SERVER = ("custom", "agent_host_openai_compatible", {})
+_ANY_SERVER: tuple[str, str, dict[str, Any]] = ("custom", "agent_host_openai_compatible", {})
 _RESPONSES = ("openai", "agent_host_openai", {"api": "responses"})
 
 
@@ -92,45 +105,43 @@ def installed() -> Catalog:
 
 
 @cache
-def played(group: str) -> list[Replayed]:
-    return replay_group(GROUPS[group], Player)
-
-
-def replayed(recording: Recording) -> Replayed:
-    for each in GROUPS[recording.group]:
+def played(name: str) -> list[Replayed]:
+    """The session whose first recording has that name, to its end."""
+    for each in SESSIONS[name]:
         package = _player(each)[1]
         if find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
-    found = {each.recording.name: each for each in played(recording.group)}
-    return found[recording.name]
+    return replay_group(SESSIONS[name], Player)
 
 
-@pytest.mark.parametrize("recording", RECORDINGS, ids=str)
+def session_of(recording: Recording) -> list[Replayed]:
+    first = next(name for name, session in SESSIONS.items() if recording in session)
+    return played(first)
+
+
+def replayed(recording: Recording) -> Replayed:
+    return next(each for each in session_of(recording) if each.recording is recording)
+
+
 def test_a_recorded_answer_comes_out_as_the_vendors_sdk_reads_it(recording: Recording) -> None:
     assert differences(recording, replayed(recording)) == []
 
 
-@pytest.mark.parametrize(
-    "recording", [each for each in RECORDINGS if GROUPS[each.group][0] is not each], ids=str
-)
-def test_the_next_request_is_the_recorded_one(recording: Recording) -> None:
-    replayed(recording)
-    turns = played(recording.group)
-    assert [line for line in requests_compared(turns) if line.startswith(recording.name)] == []
+def test_the_next_request_is_the_recorded_one(later: Recording) -> None:
+    found = requests_compared(session_of(later))
+    assert [line for line in found if line.startswith(later.name)] == []
 
 
-@pytest.mark.parametrize(
-    "recording", [each for each in RECORDINGS if GROUPS[each.group][0] is each], ids=str
-)
-def test_the_first_request_is_the_recorded_one(recording: Recording) -> None:
-    request = replayed(recording).request
+def test_the_first_request_is_the_recorded_one(first: Recording) -> None:
+    request = replayed(first).request
     assert request is not None
-    assert request_differences(recording, request) == []
+    assert request_differences(first, request) == []
 
 
 def test_most_recorded_sessions_are_gone_on_with() -> None:
     """So that comparing next requests does not come to compare nothing."""
-    groups = [group for group in grouped(RECORDINGS) if len(group) > 1]
-    later = [each for group in groups for each in group[1:]]
+    later = [each for session in SESSIONS.values() for each in session[1:]]
+    if not later:
+        pytest.skip("no session was recorded that has a second request")
     continued = [each for each in later if replayed(each).continued]
     assert len(continued) >= len(later) * 0.8

@@ -149,6 +149,43 @@ def test_a_listing_over_the_wire_that_fails_gives_no_models(status: str, body: b
         assert core.get_models({"base_url": server.url, "api_key": "k"}) == []
 
 
+def test_nothing_is_asked_of_a_model_that_is_known_but_all_models_can_be_listed() -> None:
+    def play(peer: Peer, request: Request) -> None:
+        peer.answer(json.dumps({"data": ["a", "b"]}).encode())
+
+    shown: list[Any] = []
+
+    class Knowing(remote()):  # type: ignore[misc]
+        def models_request(self, config: Any) -> Any:
+            return None if config.get("model") else super().models_request(config)
+
+        def get_ui_elements(self, models: Any) -> list[dict[str, Any]]:
+            shown.extend(models)
+            return []
+
+    with serve(play) as server, core_with(Knowing) as core:
+        config = {"base_url": server.url, "api_key": "k", "model": "a"}
+        ask(core, said("x"), config)
+        assert server.requests == []
+        core.get_ui_elements(config)
+        assert core.get_models(config) == shown == [{"id": "a"}, {"id": "b"}]
+
+
+def test_a_request_is_told_what_the_listing_says_of_its_model() -> None:
+    told: list[Any] = []
+
+    def initialize_request(self: Any, native_messages: Any, state: Any, context: Any) -> Any:
+        told.append(context["model"])
+        return native_messages, state
+
+    models = [{"id": "plain"}, {"id": "able", "window": 7}]
+    provider = type("P", (listing([], models),), {"initialize_request": initialize_request})
+    with core_with(provider) as core:
+        for model in ("able", "other"):
+            ask(core, said("x"), {"model": model})
+    assert told == [{"id": "able", "window": 7}, None]
+
+
 @pytest.mark.parametrize("spec", ["text", {}, {"url": "ftp://x"}], ids=repr)
 def test_a_models_request_of_the_wrong_shape_is_logged(
     spec: Any, caplog: pytest.LogCaptureFixture

@@ -352,3 +352,21 @@ def test_many_streams_share_a_core_without_mixing() -> None:
 def test_the_framing_is_the_providers_word(provider: type[OpenAiLike]) -> None:
     outcome = both(dressed(provider.name, texts("ok")), provider=provider.name)
     assert outcome.text == "ok"
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("lead", [b"", b"\n \r\n", b"\xef\xbb\xbf"])
+def test_an_array_where_events_were_expected_is_read_as_one(way: str, lead: bytes) -> None:
+    chunks = [*texts("Hel", "lo"), finish()]
+    body = lead + b"[" + b",\r\n".join(json.dumps(chunk).encode() for chunk in chunks) + b"]"
+
+    def one_byte_each(peer: Peer, request: Request) -> None:
+        peer.begin()
+        for place in range(len(body)):
+            peer.chunk(body[place : place + 1])
+        peer.send(b"0\r\n\r\n")
+
+    with serve(one_byte_each) as server, hosted(way) as host:
+        outcome = host.stream(server.url)
+    assert outcome.text == "Hello"
+    assert outcome.error is None

@@ -35,6 +35,7 @@ RESERVED = frozenset(
         "application",
         "base_config",
         "cancelled",
+        "model",
         "retained",
         "tool_call_ids",
         "warn",
@@ -62,13 +63,15 @@ def request_context(
     """What ``initialize_request``, ``build_request`` and ``finalize`` get.
 
     ``layer`` is the application's, ``added`` the caller's. The config is a copy: what a plugin does
-    to it ends with the request. ``warn`` is there while a run listens to it.
+    to it ends with the request. ``model`` is what the listing says of the selected one, if it
+    does. ``warn`` is there while a run listens to it.
     """
     owned = {
         "core": core,
         "trigger_source": "core",
         **(layer or {}),
         "config": thawed(stack.config),
+        "model": None if stack.model is None else {**stack.model},
         "tool_interop": _interop(stack),
         **({"warn": warn} if warn is not None else {}),
     }

@@ -237,9 +237,13 @@ class Run:
         if not self._stream:
             yield from self._read_body(stack, calls, reading, response)
             return
-        machine = framing(kind, max_event_bytes=_event_limit(stack.config))
+        limit = _event_limit(stack.config)
+        machine = framing(kind, max_event_bytes=limit)
         while not machine.done:
             data = yield _READ
+            if kind == "sse" and data is not END and machine.sees_array(data):
+                # What some servers send in place of events; no event begins like that.
+                kind, machine = "json-array", framing("json-array", max_event_bytes=limit)
             if data is END:
                 yield Emit(reading.feed(machine.last_events()))
                 break

@@ -109,13 +109,14 @@ class Stack:
     """Everything about a request that does not depend on its session.
 
     ``config`` has the schema's defaults and the tools' schemas in it. ``models`` is the provider's
-    list after extensions and features have seen it.
+    list after extensions and features have seen it, ``model`` the entry that is asked for.
     """
 
     resolution: Resolution
     config: dict[str, Any]
     schema: ConfigSchema
     models: tuple[ModelInfo, ...]
+    model: ModelInfo | None
     tools: tuple[PreparedTool, ...]
     registry: ToolInteropRegistry
     schema_target_formats: tuple[str, ...]

@@ -16,6 +16,7 @@ from agent_hookspecs.combining import Implementation, told
 from agent_hookspecs.errors import CollisionError, ConfigError, ProviderError
 from agent_hookspecs.logs import get_logger, remember_secrets
 from agent_hookspecs.messages import Config, ModelInfo
+from agent_hookspecs.model_facts import selected_model
 from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
@@ -142,11 +143,13 @@ class Stacks:
                 config["tools"] = [*(config.get("tools") or ()), *schemas]
             for warning in warnings:
                 log.warning("plugin_left_out", reason=warning)
+            models = _chained(calls, config, list(resolution.models))
             return Stack(
                 resolution=resolution,
                 config=config,
                 schema=schema,
-                models=tuple(_chained(calls, config, list(resolution.models))),
+                models=tuple(models),
+                model=selected_model(config, models),
                 tools=tuple(tools),
                 registry=registry,
                 schema_target_formats=tuple(_formats(calls, config, resolution.models)),
@@ -274,6 +277,8 @@ def _fetch_models(
     provider: LoadedPlugin, request: Implementation, parse: Implementation, config: Config
 ) -> Steps[Any]:
     spec = request.call(config)
+    if spec is None:
+        return []
     if isinstance(spec, Mapping):
         spec = {"method": "GET", "timeout": _LISTING_SECONDS, **spec}
     response = yield Open(wire_request(spec, config, provider.name, "models_request"))

@@ -170,6 +170,12 @@ class Framing(ABC):
             yield from self._feed(self._held)
         yield from self._end()
 
+    def sees_array(self, data: bytes) -> bool:
+        """Whether the input, of which ``data`` comes next, is a JSON array from its first byte."""
+        if self._head.removeprefix(_BOM).strip():
+            return False
+        return (self._head + data[:_HEAD_BYTES]).removeprefix(_BOM).lstrip()[:1] == b"["
+
     def nothing_decoded(self, content_type: str = "") -> ProtocolError | None:
         """The error of an answer that had bytes but not one event; None when all is well."""
         if self.decoded or self.done or not self._head:

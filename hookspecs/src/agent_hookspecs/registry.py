@@ -6,7 +6,6 @@ It knows no order and calls nothing: compiled stacks do, with the implementation
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -84,6 +83,8 @@ def _refuse_unknown(hook: str, attribute: str, role: SpecRole, name: str) -> Non
     known = sorted({hook for role in roles for hook in hooks_of(role)})
     if hook in known:
         return
+    import difflib
+
     near = difflib.get_close_matches(hook, known, 1)
     raise ContractError(
         f"plugin {name!r}: {attribute!r} is marked as a hook, but there is no {role} hook {hook!r}",

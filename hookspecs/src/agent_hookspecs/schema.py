@@ -6,7 +6,6 @@ has no dependency, because it runs whenever a command starts; it does not suit f
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -94,6 +93,8 @@ def _object_problem(value: dict[str, Any], schema: Mapping[str, Any], where: str
         path = f"{where}.{key}".lstrip(".")
         wanted = known.get(key, others)
         if wanted is False:
+            import difflib
+
             near = difflib.get_close_matches(key, known, 1)
             remedy = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
             return Problem(path, f"there is no key {path!r}", remedy)

@@ -55,8 +55,12 @@ class ProviderSpec(Protocol):
         """
 
     @hookspec("single")
-    def models_request(self, config: Config) -> RequestSpec:
+    def models_request(self, config: Config) -> RequestSpec | None:
         """The request that lists models, for providers that leave the sending to the host.
+
+        A config that names a model asks what that one can do, before its first request: None says
+        that this is known, and saves whoever waits for the answer a round trip. Without a model
+        all of them are asked for.
 
         Fires: in place of ``get_models`` when the provider has this hook and ``parse_models``.
         May change: nothing.
