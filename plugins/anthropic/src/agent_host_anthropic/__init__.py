@@ -1,0 +1,10 @@
+"""The Anthropic provider for Agent Host: the Messages API.
+
+Its plugins are named in ``agent_plugin.json``; importing the package loads none of them.
+"""
+
+from __future__ import annotations
+
+from agent_host_anthropic._version import __version__
+
+__all__ = ["__version__"]

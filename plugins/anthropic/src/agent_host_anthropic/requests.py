@@ -1,0 +1,136 @@
+"""What is sent: the address, the headers and the body of a request.
+
+Owns the order of the body's parts and the settings that are not a model's business. What is in the
+conversation is `outgoing`'s affair, and what a model can do that of `facts`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agent_hookspecs import Config, NativeMessage, RequestSpec, State, expand_attachments, take_knob
+from agent_host_anthropic.caching import place_markers
+from agent_host_anthropic.facts import ModelFacts, model_facts
+from agent_host_anthropic.media import text_block, with_sources
+from agent_host_anthropic.outgoing import conversation
+
+__all__ = [
+    "DEFAULT_BASE_URL",
+    "OLD_VERSION",
+    "endpoint",
+    "headers_of",
+    "listing_request",
+    "message_request",
+    "payload_of",
+]
+
+DEFAULT_BASE_URL = "https://api.anthropic.com"
+#: The version whose requests may still say a temperature.
+OLD_VERSION = "2023-06-01"
+
+_VERSIONED = re.compile(r"/v\d+\w*$")
+_MODELS_PER_PAGE = 1000
+#: Keys of the payload that have their place in the body.
+_PLACED = ("model", "max_tokens", "tools")
+
+
+def payload_of(state: State) -> dict[str, Any]:
+    """The beginning of the body: the model and the knobs that every model of the API has."""
+    config = state["config"]
+    payload: dict[str, Any] = {"model": config.get("model")}
+    if (most := take_knob(state, "max_output_tokens")) is not None:
+        payload["max_tokens"] = most
+    if (stop := take_knob(state, "stop")) is not None:
+        # The API refuses texts that are blank.
+        texts = [stop] if isinstance(stop, str) else stop
+        payload["stop_sequences"] = [text for text in texts if text.strip()]
+    sampling = model_facts(config.get("model")).sampling and _version(config) == OLD_VERSION
+    if sampling and (temperature := take_knob(state, "temperature")) is not None:
+        payload["temperature"] = temperature
+    return payload
+
+
+def message_request(
+    natives: Sequence[NativeMessage], state: State, stream: bool, warn: Callable[[str], None]
+) -> RequestSpec:
+    """The request for an answer to a native history."""
+    config, request = state["config"], state["request"]
+    payload = request["payload"]
+    override = request.get("messages")
+    history = override if isinstance(override, list) else natives
+    for native in history:
+        for sentence in _not_sent(native):
+            warn(sentence)
+    system, turns = conversation(history)
+    body = {
+        "model": payload["model"],
+        "max_tokens": payload.get("max_tokens")
+        or _default_output(model_facts(payload["model"]), payload.get("thinking")),
+        **({"system": system} if system else {}),
+        "messages": _with_media(turns, config.get("attachments_root")),
+        **{key: value for key, value in payload.items() if key not in _PLACED},
+        **({"tools": [*payload["tools"]]} if payload.get("tools") else {}),
+        **({"stream": True} if stream else {}),
+    }
+    if marker := request.get("cache_control"):
+        place_markers(body, marker)
+    spec: RequestSpec = {
+        "method": "POST",
+        "url": request["url"],
+        "headers": request["headers"],
+        "body": {**body, **(config.get("extra_body") or {})},
+        "framing": "sse",
+    }
+    if "timeout" in request:
+        spec["timeout"] = request["timeout"]
+    return spec
+
+
+def listing_request(config: Config) -> RequestSpec:
+    """The request for the models on offer; one page holds more than there have ever been."""
+    return {
+        "method": "GET",
+        "url": f"{endpoint(config, 'models')}?limit={_MODELS_PER_PAGE}",
+        "headers": headers_of(config),
+    }
+
+
+def endpoint(config: Config, path: str) -> str:
+    """The address of ``path``, below the base URL with or without its version."""
+    base = str(config.get("base_url") or DEFAULT_BASE_URL).rstrip("/")
+    return f"{base}/{path}" if _VERSIONED.search(base) else f"{base}/v1/{path}"
+
+
+def headers_of(config: Config) -> dict[str, str]:
+    """The headers of every request; a key that is not set is not sent."""
+    headers = {"anthropic-version": _version(config)}
+    if key := config.get("api_key"):
+        headers["x-api-key"] = str(key)
+    if betas := config.get("betas"):
+        headers["anthropic-beta"] = betas if isinstance(betas, str) else ",".join(betas)
+    return {**headers, **(config.get("extra_headers") or {})}
+
+
+def _version(config: Config) -> str:
+    return str(config.get("anthropic_version") or OLD_VERSION)
+
+
+def _default_output(facts: ModelFacts, thinking: object) -> int:
+    """The most tokens of an answer when nobody said; a thinking budget comes on top."""
+    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
+    extra = budget if isinstance(budget, int) else 0
+    return min(facts.default_output + extra, max(facts.max_output, extra + 1))
+
+
+def _not_sent(native: object) -> Sequence[str]:
+    metadata = native.get("_metadata") if isinstance(native, Mapping) else None
+    told = metadata.get("not_sent") if isinstance(metadata, Mapping) else None
+    return told if isinstance(told, (list, tuple)) else ()
+
+
+def _with_media(turns: list[dict[str, Any]], root: str | None) -> list[dict[str, Any]]:
+    """The turns with their files read, in lists that may be changed."""
+    expanded = expand_attachments(turns, root=root, note=text_block)
+    return [{**turn, "content": [*map(with_sources, turn["content"])]} for turn in expanded]

@@ -1,0 +1,39 @@
+"""Token counts of the Messages API in the terms that all providers share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_hookspecs import Usage
+
+__all__ = ["merged_usage", "normalised_usage"]
+
+
+def merged_usage(known: dict[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts after a further report of the same answer.
+
+    Reports are cumulative, so a count replaces the one before; what a report leaves out stands.
+    """
+    told = {key: value for key, value in report.items() if value is not None or key not in known}
+    return {**known, **told}
+
+
+def normalised_usage(raw: dict[str, Any]) -> Usage:
+    """The API counts tokens that its cache gave or took apart from the rest of the prompt."""
+    read = _count(raw, "cache_read_input_tokens")
+    usage: Usage = {
+        "input": _count(raw, "input_tokens") + _count(raw, "cache_creation_input_tokens") + read,
+        "output": _count(raw, "output_tokens"),
+        "cached_input": read,
+    }
+    details = raw.get("output_tokens_details")
+    if isinstance(details, Mapping) and "thinking_tokens" in details:
+        usage["reasoning"] = _count(details, "thinking_tokens")
+    usage["raw"] = raw
+    return usage
+
+
+def _count(counts: Mapping[str, Any], key: str) -> int:
+    value = counts.get(key)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,19 @@
+"""The provider ``anthropic`` in the conformance kit, with budgeted and with adaptive thinking."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from agent_host_testing.suites.provider import ProviderConformance
+
+
+class TestAnthropic(ProviderConformance):
+    package = "agent_host_anthropic"
+    plugin = "anthropic"
+    wire = "anthropic.messages"
+    settings: ClassVar[dict[str, object]] = {"model": "claude-sonnet-4-5"}
+    reasoning_settings: ClassVar[dict[str, object]] = {"effort": "low"}
+
+
+class TestAnthropicAdaptive(TestAnthropic):
+    settings: ClassVar[dict[str, object]] = {"model": "claude-opus-4-6"}

@@ -1,0 +1,126 @@
+"""Reasoning on the chat format: asking for it, and showing what came.
+
+Owns the knob ``effort`` for servers of the format and the way of reasoning from native messages to
+core metadata. Reading it from chunks is the reader's; sending it back is decided by the server's
+data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from agent_hookspecs import (
+    Context,
+    CoreMessage,
+    NativeMessage,
+    ProviderExtensionPlugin,
+    State,
+    reasoning_fragment,
+)
+from agent_hookspecs.knobs import EFFORTS, knob_elements, knob_schema, nearest_effort, take_knob
+from agent_hookspecs.logs import get_warn_from_context
+from agent_host_openai_compatible._version import __version__
+from agent_host_openai_compatible.answers import told_in
+from agent_host_openai_compatible.tools import show
+
+__all__ = ["ChatReasoning", "ChatThoughts", "effort_body", "rounded_effort"]
+
+_Fold = tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]
+
+
+def rounded_effort(state: State, context: Context, plugin: str, offered: Sequence[str]) -> Any:
+    """The effort to ask for, taken from the knobs; None where none is set or none will do."""
+    wanted = (state.get("knobs") or {}).get("effort")
+    if wanted is None:
+        return None
+    effort = nearest_effort(wanted, offered)
+    if effort is None:
+        return None
+    take_knob(state, "effort")
+    if effort != wanted:
+        model = state["config"].get("model")
+        get_warn_from_context(context, plugin)(
+            f"effort {wanted!r} is sent as {effort!r}: {model!r} knows {', '.join(offered)}"
+        )
+    return effort
+
+
+def effort_body(effort: str, forms: Mapping[str, Any]) -> dict[str, Any]:
+    """What the effort adds to a body, by its own form or the one for all (``*``)."""
+    form = forms.get(effort, forms.get("*", {}))
+    return cast(dict[str, Any], _filled(form, effort))
+
+
+def _filled(form: Any, effort: str) -> Any:
+    if isinstance(form, Mapping):
+        return {key: _filled(value, effort) for key, value in form.items()}
+    return effort if form == "$effort" else form
+
+
+class ChatReasoning(ProviderExtensionPlugin):
+    """Asks models that can reason for the effort that the config names."""
+
+    name = "chat_reasoning"
+    version = __version__
+    label = "Reasoning"
+    required_tags = ("wire:openai-chat", "supports_reasoning")
+    forbidden_tags = ("reasoning:own",)
+
+    def get_config_schema(self) -> dict[str, Any]:
+        return knob_schema("effort")
+
+    def get_ui_elements(self) -> list[dict[str, Any]]:
+        return knob_elements("effort", efforts=EFFORTS)
+
+    def initialize_request(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> tuple[list[NativeMessage], State]:
+        facts = state.get("facts") or {}
+        effort = rounded_effort(state, context, self.name, facts.get("efforts") or ())
+        if effort is not None:
+            payload = state["request"].setdefault("payload", {})
+            payload.update(effort_body(effort, facts.get("effort_body") or {}))
+        return native_messages, state
+
+
+class ChatThoughts(ProviderExtensionPlugin):
+    """Shows the reasoning that a server sends, asked for or not, and keeps it with the messages."""
+
+    name = "chat_thoughts"
+    version = __version__
+    label = "Reasoning text"
+    required_tags = ("wire:openai-chat",)
+
+    def process_chunk(
+        self,
+        native_chunk: object,
+        partial_messages: list[dict[str, Any]],
+        final_messages: list[NativeMessage],
+        native_messages: list[NativeMessage],
+        state: State,
+    ) -> _Fold:
+        if "new_reasoning" in state:
+            show(partial_messages, "reasoning", state.pop("new_reasoning"))
+        return partial_messages, final_messages, native_messages, state
+
+    def from_native_messages(
+        self, native_messages: Sequence[NativeMessage], messages: list[CoreMessage]
+    ) -> list[CoreMessage]:
+        if len(native_messages) != len(messages):
+            return messages
+        return [_with_thoughts(*pair) for pair in zip(native_messages, messages, strict=True)]
+
+
+def _with_thoughts(native: NativeMessage, message: CoreMessage) -> CoreMessage:
+    unsent = (native.get("_metadata") or {}).get("unsent") or {}
+    found: dict[str, Any] = {}
+    if text := reasoning_fragment({**unsent, **native}):
+        found["reasoning"] = text
+    if details := native.get("reasoning_details") or unsent.get("reasoning_details"):
+        found["reasoning_details"] = details
+        if not text and (told := told_in(details)):
+            found["reasoning"] = told
+    if not found or message["role"] != "assistant":
+        return message
+    return cast(CoreMessage, {**message, "metadata": {**message["metadata"], **found}})

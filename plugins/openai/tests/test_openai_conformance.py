@@ -1,0 +1,26 @@
+"""The provider ``openai`` in the conformance kit, over each of its APIs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from agent_host_testing.suites.provider import ProviderConformance
+
+
+class TestResponses(ProviderConformance):
+    package = "agent_host_openai"
+    plugin = "openai"
+    wire = "openai.responses"
+    settings: ClassVar[dict[str, object]] = {"model": "gpt-5", "api": "responses"}
+    reasoning_settings: ClassVar[dict[str, object]] = {
+        "effort": "high",
+        "reasoning_summary": "auto",
+    }
+
+
+class TestChat(ProviderConformance):
+    package = "agent_host_openai"
+    plugin = "openai"
+    also = ("agent_host_openai_compatible",)
+    wire = "openai.chat"
+    settings: ClassVar[dict[str, object]] = {"model": "gpt-4o", "api": "chat"}
