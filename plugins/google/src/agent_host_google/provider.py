@@ -1,0 +1,229 @@
+"""The provider ``google``: the hooks through which the host talks to Gemini's generateContent.
+
+It says what to send and reads what comes back; the host owns the socket. Every hook is thin: the
+modules beside this one each own one format and direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_hookspecs import (
+    AgentError,
+    Config,
+    Context,
+    CoreMessage,
+    ModelInfo,
+    NativeMessage,
+    Partial,
+    ProtocolError,
+    ProviderPlugin,
+    RequestSpec,
+    State,
+    get_warn_from_context,
+    knob_elements,
+    knob_schema,
+    requested_knobs,
+)
+from agent_hookspecs.tool_interop import ToolInteropContribution, get_registry_from_context
+from agent_host_google._version import __version__
+from agent_host_google.answers import Answer, core_message
+from agent_host_google.calls import with_answered_calls
+from agent_host_google.errors import quota_error
+from agent_host_google.functions import CONTRIBUTION, GOOGLE_FUNCTION
+from agent_host_google.messages import native_message
+from agent_host_google.models import calls_tools, facts_of, listed_models, tags_of
+from agent_host_google.requests import (
+    body_of,
+    endpoint,
+    headers_of,
+    models_url,
+    take_generation_knobs,
+)
+from agent_host_google.tools import inject_tools, wire_names
+
+__all__ = ["GoogleProvider"]
+
+_KNOBS = ("max_output_tokens", "temperature", "stop", "seed")
+
+Messages = list[dict[str, Any]]
+
+
+class GoogleProvider(ProviderPlugin):
+    """Gemini through ``generateContent`` and ``streamGenerateContent``."""
+
+    name = "google"
+    version = __version__
+    label = "Google Gemini"
+    requires_api_key = True
+
+    # What it is.
+
+    def get_config_schema(self) -> dict[str, Any]:
+        optional = {"required": False}
+        return {
+            "model": {"type": "string", "required": True},
+            "api_key": {"type": "string", "secret": True, **optional},
+            "base_url": {
+                "type": "string",
+                "description": "Another address, with or without its version; Vertex whole.",
+                **optional,
+            },
+            **knob_schema(*_KNOBS),
+            "generation_config": {
+                "type": "object",
+                "description": "More of generationConfig, such as topP or responseModalities.",
+                **optional,
+            },
+            "safety_settings": {
+                "type": "array",
+                "description": "safetySettings as the API takes them.",
+                **optional,
+            },
+            "builtin_tools": {
+                "type": "array",
+                "description": "Tools that Google runs: googleSearch, codeExecution, or objects.",
+                **optional,
+            },
+            "attachments_root": {
+                "type": "string",
+                "description": "The folder below which files that messages name may be sent.",
+                **optional,
+            },
+            "extra_body": {
+                "type": "object",
+                "description": "Merged into the body of every request, last.",
+                **optional,
+            },
+            "extra_headers": {
+                "type": "object",
+                "description": "Further headers; authorization replaces the key.",
+                "secret": True,
+                **optional,
+            },
+        }
+
+    def models_request(self, config: Config) -> RequestSpec | None:
+        if facts_of(config):
+            return None
+        return {"method": "GET", "url": models_url(config), "headers": headers_of(config)}
+
+    def parse_models(self, body: Any) -> list[ModelInfo]:
+        return listed_models(body)
+
+    def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
+        return tags_of(config, models)
+
+    def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
+        options = [
+            {"value": each["id"], "label": each.get("name") or each["id"]} for each in models
+        ]
+        model = {"key": "model", "label": "Model"}
+        chosen = {"type": "select", **model, "options": options}
+        return [chosen if options else {"type": "text", **model}, *knob_elements(*_KNOBS)]
+
+    def accepted_tool_schema_formats(self) -> list[str]:
+        return [GOOGLE_FUNCTION]
+
+    def get_tool_interop_contribution(self) -> ToolInteropContribution:
+        return CONTRIBUTION
+
+    # What is sent.
+
+    def init(self, config: Config) -> State:
+        names = wire_names(config)
+        return {
+            "config": config,
+            "request": {},
+            "partial": None,
+            "knobs": requested_knobs(config),
+            "names": names,
+            "answer": Answer(names),
+            "unsent": [],
+        }
+
+    def to_native_messages(
+        self, messages: Sequence[CoreMessage], state: State
+    ) -> list[NativeMessage]:
+        note = state["unsent"].append
+        return [native_message(message, state["names"], note) for message in messages]
+
+    def from_native_messages(
+        self, native_messages: Sequence[NativeMessage], state: State
+    ) -> list[CoreMessage]:
+        return [core_message(native, state["names"]) for native in native_messages]
+
+    def initialize_request(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> tuple[list[NativeMessage], State]:
+        warn = get_warn_from_context(context, self.name)
+        for message in state["unsent"]:
+            warn(message)
+        state["request"]["headers"] = headers_of(state["config"])
+        state["request"].setdefault("payload", {})
+        take_generation_knobs(state)
+        return with_answered_calls(native_messages), state
+
+    def build_request(
+        self, native_messages: list[NativeMessage], state: State, stream: bool, context: Context
+    ) -> RequestSpec:
+        config = state["config"]
+        if calls_tools(config):
+            inject_tools(state, context)
+        warn = get_warn_from_context(context, self.name)
+        system = facts_of(config).get("system", True)
+        body = body_of(native_messages, state, system=system, warn=warn)
+        return {
+            "method": "POST",
+            "url": endpoint(config, stream),
+            "headers": {"content-type": "application/json", **state["request"]["headers"]},
+            "body": body,
+            "framing": self.framing,
+        }
+
+    # What comes back.
+
+    def process_chunk(
+        self, native_chunk: Any, native_messages: list[NativeMessage], state: State
+    ) -> tuple[Messages, Messages, list[NativeMessage], State]:
+        answer: Answer = state["answer"]
+        answer.read(native_chunk, native_messages)
+        partial = state["partial"]
+        if type(partial) is not Partial:
+            begun = {"role": "assistant", "content": "", **(partial or {})}
+            partial = state["partial"] = Partial(begun)
+        if answer.new_calls:
+            partial.setdefault("tool_calls", []).extend(answer.new_calls)
+        text = answer.text
+        if text:
+            partial.append_text("content", text)
+        if answer.finish is not None:
+            answer.check()
+        shown = [{"role": "assistant", "content": text}] if text else []
+        return shown, [], native_messages, state
+
+    def stream_complete(self, state: State) -> bool:
+        return state["answer"].finish is not None
+
+    def finalize(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
+        answer: Answer = state["answer"]
+        if not answer.begun:
+            raise ProtocolError(
+                "Gemini answered without a candidate",
+                hint="the address may not be that of generateContent",
+            )
+        if answer.cut_short:
+            warn = get_warn_from_context(context, self.name)
+            warn(f"Gemini stopped its answer, {answer.cut_short}; what it said before is kept")
+        final = answer.finished()
+        sanitize = get_registry_from_context(context).sanitize_tool_call
+        final["parts"] = [
+            sanitize(part) if "functionCall" in part else part for part in final["parts"]
+        ]
+        return [final], [*native_messages, final], state
+
+    def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
+        return quota_error(status, headers, body)

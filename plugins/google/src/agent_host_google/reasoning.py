@@ -1,0 +1,125 @@
+"""The extension ``google_thinking``: how hard a model thinks, and showing what it thinks.
+
+Owns ``thinkingConfig``. Gemini 2.5 is given a budget of tokens, later models a level; which of them
+a model has stands in ``models.json``. Thoughts are kept by the provider in any case.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_hookspecs import (
+    EFFORTS,
+    Config,
+    Context,
+    NativeMessage,
+    Partial,
+    ProviderExtensionPlugin,
+    State,
+    get_warn_from_context,
+    knob_elements,
+    knob_schema,
+    nearest_effort,
+    take_knob,
+)
+from agent_host_google._version import __version__
+from agent_host_google.answers import show
+from agent_host_google.models import WIRE_TAG, facts_of
+from agent_host_google.requests import generation_config
+
+__all__ = ["GoogleThinking"]
+
+#: What models without facts are taken to understand; every model that has levels has these.
+_LEVELS = ("low", "high")
+#: Tokens for an effort; more than that is the model's own limit.
+_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
+
+Messages = list[dict[str, Any]]
+
+
+class GoogleThinking(ProviderExtensionPlugin):
+    """Thinking for the models that think."""
+
+    name = "google_thinking"
+    version = __version__
+    label = "Gemini thinking"
+    required_tags = (WIRE_TAG, "supports_reasoning")
+
+    def get_config_schema(self) -> dict[str, Any]:
+        return {
+            **knob_schema("effort"),
+            "include_thoughts": {
+                "type": "boolean",
+                "required": False,
+                "default": True,
+                "description": "Whether the answer should come with a summary of the thoughts.",
+            },
+        }
+
+    def get_ui_elements(self, config: Config) -> list[dict[str, Any]]:
+        shown = {"type": "checkbox", "key": "include_thoughts", "label": "Show thoughts"}
+        return [*knob_elements("effort", efforts=_offered(_thinking(config))), shown]
+
+    def initialize_request(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> tuple[list[NativeMessage], State]:
+        thinking = _thinking(state["config"])
+        effort = _taken(state, _offered(thinking), context)
+        given = generation_config(state).get("thinkingConfig") or {}
+        settings = _amount(effort, thinking) if effort else {}
+        if "thinkingBudget" in given or "thinkingLevel" in given:
+            # What stands in the API's own words counts, and it refuses two amounts.
+            settings = {}
+        thinks = thinking.get("default", True) if effort is None else effort != "none"
+        if thinks and state["config"].get("include_thoughts", True):
+            settings["includeThoughts"] = True
+        if settings or given:
+            generation_config(state)["thinkingConfig"] = {**settings, **given}
+        return native_messages, state
+
+    def process_chunk(
+        self,
+        native_chunk: Any,
+        partial_messages: Messages,
+        final_messages: Messages,
+        native_messages: list[NativeMessage],
+        state: State,
+    ) -> tuple[Messages, Messages, list[NativeMessage], State]:
+        answer = state.get("answer")
+        if answer is not None and (thought := answer.thought):
+            partial: Partial = state["partial"]
+            partial.append_text("reasoning", thought)
+            show(partial_messages, {"reasoning": thought})
+        return partial_messages, final_messages, native_messages, state
+
+
+def _thinking(config: Config) -> dict[str, Any]:
+    known = facts_of(config).get("thinking")
+    return known if isinstance(known, dict) else {"levels": list(_LEVELS)}
+
+
+def _offered(thinking: dict[str, Any]) -> tuple[str, ...]:
+    if "budget" not in thinking:
+        return tuple(thinking["levels"])
+    return EFFORTS if thinking.get("off") else EFFORTS[1:]
+
+
+def _taken(state: State, offered: tuple[str, ...], context: Context) -> str | None:
+    """The effort to ask for; one that cannot be had is left for the host to tell of."""
+    wanted = (state.get("knobs") or {}).get("effort")
+    effort = nearest_effort(wanted, offered) if isinstance(wanted, str) else None
+    if effort is None:
+        return None
+    take_knob(state, "effort")
+    if effort != wanted:
+        warn = get_warn_from_context(context, "google_thinking")
+        warn(f"effort {wanted!r} is not on offer for this model; {effort!r} is used")
+    return effort
+
+
+def _amount(effort: str, thinking: dict[str, Any]) -> dict[str, Any]:
+    if "budget" not in thinking:
+        return {"thinkingLevel": effort}
+    least, most = thinking["budget"]
+    budget = _BUDGETS.get(effort, most)
+    return {"thinkingBudget": budget if effort == "none" else max(least, min(budget, most))}

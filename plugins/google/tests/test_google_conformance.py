@@ -1,0 +1,39 @@
+"""The provider and its extensions, held to what the kit asks of everybody."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from agent_host_testing import ExtensionConformance, ProviderConformance
+
+
+class TestGoogleThree(ProviderConformance):
+    """A model that signs its calls and thinks in levels."""
+
+    package = "agent_host_google"
+    plugin = "google"
+    wire = "google.generate"
+    settings: ClassVar[dict[str, Any]] = {"model": "gemini-3-pro-preview"}
+
+
+class TestGoogleTwoFive(TestGoogleThree):
+    """A model that signs now and then and thinks within a budget."""
+
+    settings: ClassVar[dict[str, Any]] = {"model": "gemini-2.5-flash"}
+    reasoning_settings: ClassVar[dict[str, Any]] = {"effort": "low"}
+
+
+class TestGoogleTools(ExtensionConformance):
+    package = "agent_host_google"
+    plugin = "google_tools"
+    provider = "google"
+    wire = "google.generate"
+    settings: ClassVar[dict[str, Any]] = {"model": "gemini-3-pro-preview"}
+
+
+class TestGoogleThinking(TestGoogleTools):
+    plugin = "google_thinking"
+
+
+class TestGoogleStructuredOutput(TestGoogleTools):
+    plugin = "google_structured_output"

@@ -1,0 +1,85 @@
+"""The extension ``ollama_thinking``: whether and how hard a model thinks, and showing it.
+
+Owns ``think``. Most models think or do not; the few that have levels are in ``models.json``. What
+was thought is kept by the provider in any case, and goes back with the history.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_hookspecs import (
+    EFFORTS,
+    Config,
+    Context,
+    NativeMessage,
+    ProviderExtensionPlugin,
+    State,
+    get_warn_from_context,
+    knob_elements,
+    knob_schema,
+    nearest_effort,
+    take_knob,
+)
+from agent_host_ollama._version import __version__
+from agent_host_ollama.answers import show
+from agent_host_ollama.models import WIRE_TAG, levels_of
+
+__all__ = ["OllamaThinking"]
+
+Messages = list[dict[str, Any]]
+
+
+class OllamaThinking(ProviderExtensionPlugin):
+    """Thinking for the models that can."""
+
+    name = "ollama_thinking"
+    version = __version__
+    label = "Ollama thinking"
+    required_tags = (WIRE_TAG, "supports_reasoning")
+
+    def get_config_schema(self) -> dict[str, Any]:
+        return knob_schema("effort")
+
+    def get_ui_elements(self, config: Config) -> list[dict[str, Any]]:
+        return knob_elements("effort", efforts=levels_of(config) or ("none", "high"))
+
+    def initialize_request(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> tuple[list[NativeMessage], State]:
+        think = _think(state, context)
+        if think is not None:
+            state["request"].setdefault("payload", {}).setdefault("think", think)
+        return native_messages, state
+
+    def process_chunk(
+        self,
+        native_chunk: Any,
+        partial_messages: Messages,
+        final_messages: Messages,
+        native_messages: list[NativeMessage],
+        state: State,
+    ) -> tuple[Messages, Messages, list[NativeMessage], State]:
+        answer = state.get("answer")
+        if answer is not None and (thought := answer.thinking):
+            state["partial"].append_text("reasoning", thought)
+            show(partial_messages, {"reasoning": thought})
+        return partial_messages, final_messages, native_messages, state
+
+
+def _think(state: State, context: Context) -> bool | str | None:
+    """What to ask for; None leaves it to the model, and the knob to the host if it was set."""
+    wanted = (state.get("knobs") or {}).get("effort")
+    if wanted not in EFFORTS:
+        return None
+    levels = levels_of(state["config"])
+    if not levels:
+        return bool(take_knob(state, "effort") != "none")
+    level = nearest_effort(wanted, levels)
+    if level is None:
+        return None
+    take_knob(state, "effort")
+    if level != wanted:
+        warn = get_warn_from_context(context, "ollama_thinking")
+        warn(f"effort {wanted!r} is not on offer for this model; {level!r} is used")
+    return level

@@ -1,0 +1,31 @@
+"""The provider and its extensions, held to what the kit asks of everybody."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from agent_host_testing import ExtensionConformance, ProviderConformance
+
+
+class TestOllama(ProviderConformance):
+    package = "agent_host_ollama"
+    plugin = "ollama"
+    wire = "ollama.chat"
+    settings: ClassVar[dict[str, Any]] = {"model": "qwen3:4b"}
+    reasoning_settings: ClassVar[dict[str, Any]] = {"effort": "high"}
+
+
+class TestOllamaTools(ExtensionConformance):
+    package = "agent_host_ollama"
+    plugin = "ollama_tools"
+    provider = "ollama"
+    wire = "ollama.chat"
+    settings: ClassVar[dict[str, Any]] = {"model": "qwen3:4b"}
+
+
+class TestOllamaThinking(TestOllamaTools):
+    plugin = "ollama_thinking"
+
+
+class TestOllamaStructuredOutput(TestOllamaTools):
+    plugin = "ollama_structured_output"
