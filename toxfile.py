@@ -30,16 +30,33 @@ PLUGINS = [name for name, distribution in DISTRIBUTIONS.items() if distribution.
 MATRIX = {f"py{python}-{name}": name for name in DISTRIBUTIONS for python in PYTHONS}
 
 
-def _runs_in_ci(environment: str) -> bool:
-    """The host and the contract meet every Python; a plugin meets the oldest and the newest."""
-    distribution = DISTRIBUTIONS[MATRIX[environment]]
-    return not distribution.is_plugin or environment.startswith((f"py{OLDEST}-", f"py{NEWEST}-"))
+#: What CI runs of the matrix: the oldest and the newest Python, and on each of them all plugins in
+#: one environment. That each plugin does with what it depends on is for the matrix itself.
+CI_MATRIX = [
+    f"py{python}-{name}"
+    for python in (OLDEST, NEWEST)
+    for name in (
+        *(name for name, each in DISTRIBUTIONS.items() if not each.is_plugin),
+        "plugins",
+    )
+]
+
+#: Environments outside the matrix that test less than everything, and where their tests are.
+_TESTED = {
+    "plugins": PLUGINS,
+    **{f"py{python}-plugins": PLUGINS for python in PYTHONS},
+    "sdk": ["testing"],
+}
+_FOLDERS = {
+    "together": ROOT / "tests" / "together",
+    "sdk": ROOT / "plugins" / "testing" / "tests" / "sdk",
+}
 
 
 def _tested_by(environment: str) -> list[str]:
     if environment in MATRIX:
         return [MATRIX[environment]]
-    return PLUGINS if environment == "plugins" else list(DISTRIBUTIONS)
+    return _TESTED.get(environment, list(DISTRIBUTIONS))
 
 
 @impl
@@ -53,9 +70,7 @@ def tox_add_option(parser: ToxParser) -> None:
 @impl
 def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
     core_conf.add_constant("matrix", "every distribution on every Python", ", ".join(MATRIX))
-    core_conf.add_constant(
-        "ci_matrix", "what CI runs of it", ", ".join(filter(_runs_in_ci, MATRIX))
-    )
+    core_conf.add_constant("ci_matrix", "what CI runs of it", ", ".join(CI_MATRIX))
     core_conf.add_constant(
         "may_skip_pythons",
         "whether a missing Python is skipped: not in CI, where it would hide a failure",
@@ -66,6 +81,7 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
 @impl
 def tox_add_env_config(env_conf: EnvConfigSet, state: State) -> None:
     names = _tested_by(env_conf.name)
-    tests = DISTRIBUTIONS[names[0]].tests if len(names) == 1 else ROOT / "plugins"
+    several = DISTRIBUTIONS[names[0]].tests if len(names) == 1 else ROOT / "plugins"
+    tests = _FOLDERS.get(env_conf.name, several)
     env_conf.add_constant("distributions", "the distributions under test", ",".join(names))
     env_conf.add_constant("test_folder", "their tests", str(tests))

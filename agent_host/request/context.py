@@ -37,6 +37,7 @@ RESERVED = frozenset(
         "cancelled",
         "model",
         "retained",
+        "tags",
         "tool_call_ids",
         "warn",
     }
@@ -63,8 +64,8 @@ def request_context(
     """What ``initialize_request``, ``build_request`` and ``finalize`` get.
 
     ``layer`` is the application's, ``added`` the caller's. The config is a copy: what a plugin does
-    to it ends with the request. ``model`` is what the listing says of the selected one, if it
-    does. ``warn`` is there while a run listens to it.
+    to it ends with the request. ``tags`` are those of the stack; ``model`` is what the listing says
+    of the selected one, if it does. ``warn`` is there while a run listens to it.
     """
     owned = {
         "core": core,
@@ -72,6 +73,7 @@ def request_context(
         **(layer or {}),
         "config": thawed(stack.config),
         "model": None if stack.model is None else {**stack.model},
+        "tags": stack.resolution.tags,
         "tool_interop": _interop(stack),
         **({"warn": warn} if warn is not None else {}),
     }

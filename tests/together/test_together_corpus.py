@@ -31,7 +31,7 @@ from agent_host_testing.corpus import (
 )
 from agent_host_testing.corpus.protocols import PROTOCOLS
 
-CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 #: The sessions by the names of their first recordings, known once tests are collected.
 SESSIONS: dict[str, list[Recording]] = {}
 

@@ -31,14 +31,16 @@ class Built:
     ) -> None:
         provider = AnthropicProvider()
         self.warnings: list[str] = []
+        config = {"model": BUDGETED, "api_key": "key-1", **config}
         context = {
+            "tags": provider.get_tags(config, []),
             "warn": lambda message, plugin: self.warnings.append(message),
             "tool_interop": {
                 "registry": ToolInteropRegistry(CONTRIBUTION),
                 "schema_target_formats": provider.accepted_tool_schema_formats(),
             },
         }
-        self.state = provider.init({"model": BUDGETED, "api_key": "key-1", **config})
+        self.state = provider.init(config)
         history = natives or provider.to_native_messages(messages or (user("hi"),))
         history, self.state = provider.initialize_request(history, self.state)
         for extension in extensions:

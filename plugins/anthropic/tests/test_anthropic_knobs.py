@@ -14,8 +14,6 @@ def test_tools_are_declared_once_by_the_extension_or_else_by_the_provider() -> N
     assert Built(tools=[TOOL]).body["tools"] == declared
     assert Built(tools=[TOOL], extensions=()).body["tools"] == declared
     assert "tools" not in Built(tools=[TOOL], model="claude-2.1", extensions=()).body
-    removed = Built(tools=[TOOL], remove_tags=["supports_tools"], extensions=())
-    assert "tools" not in removed.body
 
 
 def test_tools_of_the_api_itself_follow_and_are_named_after_their_type() -> None:

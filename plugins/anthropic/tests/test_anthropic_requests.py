@@ -105,6 +105,7 @@ def test_a_feature_may_give_the_exact_messages() -> None:
 def test_models_are_listed_with_their_names() -> None:
     provider = AnthropicProvider()
     spec = provider.models_request({"api_key": "k-1", "base_url": "http://x/v1"})
+    assert spec is not None
     assert spec["url"] == "http://x/v1/models?limit=1000"
     body = {"data": [{"id": "claude-x", "display_name": "Claude X"}, {"id": ""}, None]}
     assert [(m["id"], m["name"]) for m in provider.parse_models(body)] == [("claude-x", "Claude X")]

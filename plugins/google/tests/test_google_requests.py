@@ -56,6 +56,7 @@ class Sent:
         config = {"model": "gemini-3-flash", "api_key": "AIza-key", **config}
         self.warnings: list[str] = []
         context = {
+            "tags": PROVIDER.get_tags(config, []),
             "tool_interop": {"registry": REGISTRY, "schema_target_formats": [GOOGLE_FUNCTION]},
             "warn": lambda message, plugin: self.warnings.append(message),
         }
@@ -270,8 +271,6 @@ def test_the_provider_declares_tools_itself_when_no_extension_has() -> None:
         == Sent(HELLO, tools=tools).body["tools"]
     )
     assert "tools" not in Sent(HELLO, tools=tools, model="gemma-3-4b-it", extensions=()).body
-    removed: dict[str, Any] = {"remove_tags": ["supports_tools"]}
-    assert "tools" not in Sent(HELLO, tools=tools, extensions=(), **removed).body
 
 
 def test_tools_that_google_runs_are_passed_on() -> None:

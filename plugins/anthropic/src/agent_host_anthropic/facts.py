@@ -19,7 +19,7 @@ from agent_hookspecs import (
     selected_model,
 )
 
-__all__ = ["ModelFacts", "efforts_of", "is_known", "may_offer_tools", "model_facts", "tags_of"]
+__all__ = ["ModelFacts", "efforts_of", "is_known", "model_facts", "tags_of"]
 
 #: ``adaptive``: the model decides how much; ``budget``: the request says how many tokens.
 ThinkingKind: TypeAlias = Literal["adaptive", "budget"]
@@ -99,17 +99,6 @@ def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:
         "supports_structured_output": row.get("structured", False) if shaped is None else shaped,
     }
     return [*_ALWAYS, *(tag for tag, yes in can.items() if yes)]
-
-
-def may_offer_tools(config: Config) -> bool:
-    """Whether tools may be declared, for when no extension has been asked to.
-
-    The host's own keys for tags count, as they do in gating.
-    """
-    if "supports_tools" in (config.get("remove_tags") or ()):
-        return False
-    known = bool(_row(config.get("model")).get("tools", True))
-    return known or "supports_tools" in (config.get("add_tags") or ())
 
 
 def _row(model: object) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from agent_hookspecs.tool_interop import ToolInteropContribution
 from agent_host_anthropic._version import __version__
 from agent_host_anthropic.answers import Answer, core_message
 from agent_host_anthropic.errors import reported_error
-from agent_host_anthropic.facts import is_known, may_offer_tools, model_facts, tags_of
+from agent_host_anthropic.facts import is_known, model_facts, tags_of
 from agent_host_anthropic.messages import native_messages_of
 from agent_host_anthropic.requests import (
     DEFAULT_BASE_URL,
@@ -164,7 +164,7 @@ class AnthropicProvider(ProviderPlugin):
     def build_request(
         self, native_messages: list[NativeMessage], state: State, stream: bool, context: Context
     ) -> RequestSpec:
-        if not may_offer_tools(state["config"]):
+        if "supports_tools" not in context.get("tags", ()):
             # There is nothing to call, one by one or otherwise.
             take_knob(state, "parallel_tool_calls")
         elif "tools" not in state["request"]["payload"]:

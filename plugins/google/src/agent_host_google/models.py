@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from agent_hookspecs import Config, ModelInfo, facts_about, load_facts, selected_model
 
-__all__ = ["WIRE_TAG", "calls_tools", "facts_of", "listed_models", "tags_of"]
+__all__ = ["WIRE_TAG", "facts_of", "listed_models", "tags_of"]
 
 WIRE_TAG = "wire:google.generate_content"
 
@@ -48,14 +48,6 @@ def _listed(model: dict[str, Any]) -> ModelInfo:
     if isinstance(model.get("thinking"), bool):
         known["capabilities"] = {"reasoning": model["thinking"]}
     return cast(ModelInfo, known)
-
-
-def calls_tools(config: Config) -> bool:
-    """Whether tools may be offered to the model, as far as the config and the facts tell."""
-    if "supports_tools" in (config.get("remove_tags") or ()):
-        return False
-    added = "supports_tools" in (config.get("add_tags") or ())
-    return added or bool(facts_of(config).get("tools", True))
 
 
 def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:

@@ -33,7 +33,7 @@ from agent_host_google.calls import with_answered_calls
 from agent_host_google.errors import quota_error
 from agent_host_google.functions import CONTRIBUTION, GOOGLE_FUNCTION
 from agent_host_google.messages import native_message
-from agent_host_google.models import calls_tools, facts_of, listed_models, tags_of
+from agent_host_google.models import facts_of, listed_models, tags_of
 from agent_host_google.requests import (
     body_of,
     endpoint,
@@ -169,7 +169,7 @@ class GoogleProvider(ProviderPlugin):
         self, native_messages: list[NativeMessage], state: State, stream: bool, context: Context
     ) -> RequestSpec:
         config = state["config"]
-        if calls_tools(config):
+        if "supports_tools" in context.get("tags", ()):
             inject_tools(state, context)
         warn = get_warn_from_context(context, self.name)
         system = facts_of(config).get("system", True)

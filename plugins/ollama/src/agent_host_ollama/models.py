@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from agent_hookspecs import Config, ModelInfo, facts_about, load_facts
 
-__all__ = ["WIRE_TAG", "capabilities_of", "levels_of", "models_in", "surely_calls_tools", "tags_of"]
+__all__ = ["WIRE_TAG", "capabilities_of", "levels_of", "models_in", "tags_of"]
 
 WIRE_TAG = "wire:ollama.chat"
 
@@ -86,15 +86,6 @@ def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:
     }
     tags = ["provider:ollama", WIRE_TAG, "supports_streaming"]
     return tags + [tag for tag, able in can.items() if able]
-
-
-def surely_calls_tools(config: Config, model: object) -> bool:
-    """Whether the model is known to call tools; ``model`` is what the server has shown of it."""
-    if "supports_tools" in (config.get("remove_tags") or ()):
-        return False
-    shown = model.get("capabilities") if isinstance(model, dict) else None
-    known = shown if isinstance(shown, list) else _facts(config).get("capabilities", ())
-    return "tools" in known or "supports_tools" in (config.get("add_tags") or ())
 
 
 def _facts(config: Config) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from agent_host_ollama.calls import resolve_results
 from agent_host_ollama.errors import http_error
 from agent_host_ollama.functions import CONTRIBUTION, OLLAMA_FUNCTION
 from agent_host_ollama.messages import native_message
-from agent_host_ollama.models import models_in, surely_calls_tools, tags_of
+from agent_host_ollama.models import models_in, tags_of
 from agent_host_ollama.requests import DEFAULT_BASE, address, body_of, headers_of, take_options
 from agent_host_ollama.tools import inject_tools, wire_names
 
@@ -160,7 +160,7 @@ class OllamaProvider(ProviderPlugin):
     def build_request(
         self, native_messages: list[NativeMessage], state: State, stream: bool, context: Context
     ) -> RequestSpec:
-        if surely_calls_tools(state["config"], context.get("model")):
+        if "supports_tools" in context.get("tags", ()):
             inject_tools(state, context)
         warn = get_warn_from_context(context, self.name)
         return {

@@ -1,0 +1,129 @@
+"""Requests of Anthropic's Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent_host_testing.corpus.entries import Block, Entry, Turn, text_block
+from agent_host_testing.corpus.reading import (
+    data_url,
+    function_schema,
+    known,
+    left,
+    media,
+    model_in,
+    signature,
+    user_entries,
+)
+
+__all__ = ["messages_turn", "messages_usage"]
+
+FAMILY = "anthropic.messages"
+
+_TAKEN = (
+    "messages",
+    "system",
+    "model",
+    "stream",
+    "tools",
+    "tool_choice",
+    "max_tokens",
+    "temperature",
+    "stop_sequences",
+    # Other clouds have the model in the address and the version in the body.
+    "anthropic_version",
+)
+
+
+def messages_turn(body: Mapping[str, Any], url: str) -> Turn:
+    """The conversation, tools and settings of a request."""
+    tools = [_unmarked(tool) for tool in body.get("tools") or ()]
+    own = [tool for tool in tools if "input_schema" in tool]
+    hosted = [tool for tool in tools if "input_schema" not in tool]
+    choice = body.get("tool_choice") or {}
+    parallel = choice.get("disable_parallel_tool_use")
+    settings = known(
+        model=body.get("model") or model_in(url),
+        max_output_tokens=body.get("max_tokens"),
+        temperature=body.get("temperature"),
+        stop=body.get("stop_sequences"),
+        tool_choice=choice.get("name") or _CHOICES.get(choice.get("type", "")),
+        parallel_tool_calls=None if parallel is None else not parallel,
+        builtin_tools=hosted or None,
+    )
+    return Turn(
+        tuple(_entries(body)),
+        tuple(function_schema(tool, "input_schema") for tool in own),
+        {**settings, **left(body, _TAKEN)},
+        FAMILY,
+    )
+
+
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+
+
+def messages_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The provider's numbers under the names of the recordings."""
+    return {
+        "input_tokens": raw.get("input_tokens"),
+        "output_tokens": raw.get("output_tokens"),
+        "cache_read_tokens": raw.get("cache_read_input_tokens"),
+        "cache_write_tokens": raw.get("cache_creation_input_tokens"),
+    }
+
+
+def _entries(body: Mapping[str, Any]) -> Iterator[Entry]:
+    if body.get("system"):
+        yield Entry("system", tuple(_contents(body["system"])))
+    for message in body["messages"]:
+        blocks = tuple(_contents(message["content"]))
+        if message["role"] == "assistant":
+            yield Entry("assistant", blocks)
+        else:
+            yield from user_entries(blocks)
+
+
+def _contents(content: Any) -> Iterator[Block]:
+    if isinstance(content, str):
+        yield text_block(content)
+    for block in content if isinstance(content, (list, tuple)) else ():
+        yield _block(_unmarked(block))
+
+
+def _unmarked(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in block.items() if key != "cache_control"}
+
+
+def _block(block: dict[str, Any]) -> Block:
+    kind = block["type"]
+    if kind == "text":
+        return text_block(block["text"], citations=block.get("citations") or None)
+    if kind == "thinking":
+        signed = signature(block.get("signature"))
+        return Block("reasoning", {"text": block["thinking"], "signature": signed})
+    if kind == "redacted_thinking":
+        return Block("reasoning", {"text": "", "signature": signature(block["data"])})
+    if kind == "tool_use":
+        value = {"id": block["id"], "name": block["name"], "arguments": block["input"]}
+        return Block("call", value)
+    if kind == "tool_result":
+        content = tuple(_contents(block.get("content")))
+        result = {"id": block["tool_use_id"], "name": None, "content": content}
+        return Block("result", {**result, **({"error": True} if block.get("is_error") else {})})
+    if kind in ("image", "document"):
+        return _medium(kind, block)
+    return Block("native", {"part": block})
+
+
+def _medium(kind: str, block: dict[str, Any]) -> Block:
+    """A medium that any API could take; one with settings of its own is left as it is."""
+    source = block["source"]
+    type, name = source["type"], block.get("title")
+    if set(block) - {"type", "source", "title"} or type not in ("base64", "url", "file"):
+        return Block("native", {"part": block})
+    url = source.get("url")
+    if type == "base64":
+        url = data_url(source["media_type"], source["data"])
+    kind = "image" if kind == "image" else "file"
+    return media(kind, url=url, file_id=source.get("file_id"), name=name)

@@ -1,0 +1,79 @@
+"""What the readers of recorded requests have in common: keys that become knobs, and what is left.
+
+Owns nothing of a protocol but the settings that all of them have under some name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from agent_host_testing.corpus.entries import Block, Entry
+
+__all__ = [
+    "data_url",
+    "function_schema",
+    "known",
+    "left",
+    "media",
+    "model_in",
+    "signature",
+    "user_entries",
+]
+
+
+_MODEL_IN_URL = re.compile(r"/(?:models?|deployments)/([^/:?]+)")
+
+
+def known(**values: Any) -> dict[str, Any]:
+    """Those of the values that are set."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def left(body: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
+    """What the config's ``extra_body`` has to say: all that nothing else stands for."""
+    names = set(taken)
+    rest = {k: v for k, v in body.items() if k not in names and v not in (None, "")}
+    return {"extra_body": rest} if rest else {}
+
+
+def media(kind: str, **places: Any) -> Block:
+    """A picture, sound or file, and where it is."""
+    return Block("media", {"kind": kind, **known(**places)})
+
+
+def data_url(media_type: str, data: str) -> str:
+    return f"data:{media_type};base64,{data}"
+
+
+def function_schema(declared: Mapping[str, Any], parameters: str = "parameters") -> dict[str, Any]:
+    """A tool as its author would write it, from the object that names it."""
+    return {
+        "name": declared["name"],
+        "description": declared.get("description") or "",
+        "parameters": declared.get(parameters) or {"type": "object", "properties": {}},
+    }
+
+
+def signature(value: Any) -> str | None:
+    """A signature in one of the alphabets that base64 has, without padding."""
+    if not isinstance(value, str) or not value:
+        return None
+    return value.replace("-", "+").replace("_", "/").rstrip("=")
+
+
+def model_in(url: str) -> str | None:
+    """The model's name, where an API has it in the address."""
+    found = _MODEL_IN_URL.search(url)
+    return found[1] if found else None
+
+
+def user_entries(blocks: Sequence[Block]) -> Iterator[Entry]:
+    """What stands in a user's message: results of tools first, then what the user says."""
+    results = tuple(block for block in blocks if block.kind == "result")
+    spoken = tuple(block for block in blocks if block.kind != "result")
+    if results:
+        yield Entry("tool", results)
+    if spoken or not results:
+        yield Entry("user", spoken)

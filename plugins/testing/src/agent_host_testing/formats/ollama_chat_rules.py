@@ -1,0 +1,276 @@
+"""Which requests Ollama's chat API refuses, and what its models can do.
+
+Ollama reads JSON as Go does: a field it does not know is ignored, a value of the wrong type is
+refused in Go's words. It does not compare calls with their results; the rule that they match is
+the kit's, because a model that is shown a call without its result makes the call again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+
+from agent_host_testing.formats.checks import Check, Node, first_problem
+from agent_host_testing.wire import Problem, Request
+
+__all__ = ["capabilities", "first_refusal"]
+
+_ALL = ("completion", "tools", "thinking", "vision")
+#: What the models of well-known families can do; a name that is none of them is made up, and a
+#: made-up model can do everything.
+_FAMILIES: dict[str, tuple[str, ...]] = {
+    "deepseek-r1": ("completion", "tools", "thinking"),
+    "gemma": ("completion",),
+    "gemma2": ("completion",),
+    "gemma3": ("completion", "vision"),
+    "gpt-oss": ("completion", "tools", "thinking"),
+    "llama2": ("completion",),
+    "llama3": ("completion",),
+    "llama3.1": ("completion", "tools"),
+    "llama3.2": ("completion", "tools"),
+    "llava": ("completion", "vision"),
+    "mistral": ("completion", "tools"),
+    "nomic-embed-text": ("embedding",),
+    "qwen2.5": ("completion", "tools"),
+    "qwen3": ("completion", "tools", "thinking"),
+}
+#: Families that think, but only on or off.
+_WITHOUT_LEVELS = ("deepseek-r1", "qwen3")
+_ROLES = ("system", "user", "assistant", "tool")
+_DURATION = re.compile(r"-?(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+|-?0")
+
+
+def capabilities(model: str) -> tuple[str, ...]:
+    """What the model can do, as ``/api/show`` says it."""
+    return _FAMILIES.get(_family(model), _ALL)
+
+
+def first_refusal(request: Request) -> Problem | None:
+    """The first thing for which the API would refuse the request, or None."""
+
+    def check(body: Node) -> None:
+        for name, rule in _FIELDS.items():
+            if body.has(name):
+                rule(body.child(name))
+        if not body.child("model").value:
+            body.child("model").refuse("model is required", "a request names its model")
+        _can(body)
+        if body.has("messages"):
+            _results(body.child("messages").items())
+
+    return first_problem(check, Node(request.body))
+
+
+def _family(model: str) -> str:
+    return model.rpartition("/")[2].partition(":")[0]
+
+
+# Types
+
+_GO_KINDS = {bool: "bool", str: "string", list: "array", dict: "object", int: "number"}
+
+
+def _typed(kind: type, go_type: str, *more: type) -> Check:
+    """A value of one type; anything else is refused as Go does."""
+
+    def check(node: Node) -> None:
+        if type(node.value) not in (kind, *more):
+            found = _GO_KINDS.get(type(node.value), "number")
+            place = re.sub(r"\[\d+\]", "", node.place)
+            node.refuse(
+                f"json: cannot unmarshal {found} into Go struct field ChatRequest.{place} "
+                f"of type {go_type}",
+                f"this is a {_GO_KINDS[kind]}",
+            )
+
+    return check
+
+
+_string = _typed(str, "string")
+_object = _typed(dict, "map[string]interface {}")
+
+
+def _messages(node: Node) -> None:
+    _typed(list, "[]api.Message")(node)
+    for message in node.items():
+        _message(message)
+
+
+def _message(message: Node) -> None:
+    _typed(dict, "api.Message")(message)
+    for name in ("role", "content", "thinking", "tool_name", "tool_call_id"):
+        if message.has(name):
+            _string(message.child(name))
+    if message.child("role").value not in _ROLES:
+        message.child("role").refuse(
+            f"unknown role {message.child('role').value!r}",
+            f"templates know the roles {', '.join(_ROLES)} and leave other messages out",
+        )
+    if message.has("images"):
+        _typed(list, "[]api.ImageData")(message.child("images"))
+        for image in message.child("images").items():
+            _image(image)
+    if message.has("tool_calls"):
+        _typed(list, "[]api.ToolCall")(message.child("tool_calls"))
+        for call in message.child("tool_calls").items():
+            _tool_call(call)
+
+
+def _image(image: Node) -> None:
+    _typed(str, "api.ImageData")(image)
+    try:
+        base64.b64decode(image.value, validate=True)
+    except ValueError:
+        image.refuse("illegal base64 data at input byte 0", "an image is base64 and no URL")
+
+
+def _tool_call(call: Node) -> None:
+    _typed(dict, "api.ToolCall")(call)
+    if call.has("id"):
+        _string(call.child("id"))
+    function = call.need("function")
+    _typed(dict, "api.ToolCallFunction")(function)
+    _string(function.need("name"))
+    _typed(dict, "api.ToolCallFunctionArguments")(function.need("arguments"))
+
+
+def _tools(node: Node) -> None:
+    _typed(list, "api.Tools")(node)
+    for tool in node.items():
+        _typed(dict, "api.Tool")(tool)
+        function = tool.need("function")
+        _typed(dict, "api.ToolFunction")(function)
+        _string(function.need("name"))
+        if function.has("description"):
+            _string(function.child("description"))
+        if function.has("parameters"):
+            _typed(dict, "api.ToolFunctionParameters")(function.child("parameters"))
+
+
+def _think(node: Node) -> None:
+    if node.value not in (True, False, "high", "medium", "low"):
+        node.refuse(
+            f"invalid think value: {json.dumps(node.value)}",
+            'think is "high", "medium", "low", true or false',
+        )
+
+
+def _keep_alive(node: Node) -> None:
+    if isinstance(node.value, str) and not _DURATION.fullmatch(node.value):
+        node.refuse(f'time: invalid duration "{node.value}"', "a duration is 5m, say, or seconds")
+    _typed(str, "api.Duration", int, float)(node)
+
+
+def _format(node: Node) -> None:
+    if node.value not in ("", "json") and not isinstance(node.value, dict):
+        node.refuse(
+            f'invalid format: {json.dumps(node.value)}; expected "json" or a JSON schema',
+            'format is "json" or a JSON Schema',
+        )
+
+
+_INTEGER_OPTIONS = ("num_ctx", "num_predict", "num_keep", "seed", "top_k", "repeat_last_n")
+_FLOAT_OPTIONS = (
+    "temperature",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "repeat_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+)
+
+
+def _options(node: Node) -> None:
+    _object(node)
+    for names, kind in ((_INTEGER_OPTIONS, "integer"), (_FLOAT_OPTIONS, "float32")):
+        for name in names:
+            option = node.child(name)
+            if option.value is not None and type(option.value) not in (int, float):
+                option.refuse(f'option "{name}" must be of type {kind}', f"this is of type {kind}")
+    if node.has("stop"):
+        _typed(list, "[]string")(node.child("stop"))
+
+
+_FIELDS: dict[str, Check] = {
+    "model": _string,
+    "stream": _typed(bool, "bool"),
+    "messages": _messages,
+    "tools": _tools,
+    "think": _think,
+    "keep_alive": _keep_alive,
+    "format": _format,
+    "options": _options,
+}
+
+
+# What the model can do
+
+
+def _can(body: Node) -> None:
+    model: str = body.value["model"]
+    able = capabilities(model)
+    if body.child("tools").value and "tools" not in able:
+        body.child("tools").refuse(
+            f"registry.ollama.ai/library/{model} does not support tools",
+            "tools are offered to models with the capability tools",
+        )
+    think = body.child("think")
+    if think.value and "thinking" not in able:
+        think.refuse(
+            f'"{model}" does not support thinking',
+            "think is asked of models with the capability thinking",
+        )
+    if isinstance(think.value, str) and _family(model) in _WITHOUT_LEVELS:
+        think.refuse(
+            f'think value "{think.value}" is not supported for this model',
+            "this model thinks or does not; it has no levels",
+        )
+
+
+# Calls and results
+
+
+def _results(messages: Sequence[Node]) -> None:
+    """After an assistant's calls come their results, one each."""
+    calls: list[Node] = []
+    for message in messages:
+        if message.value["role"] == "tool":
+            _take(message, calls)
+            continue
+        _none_open(calls)
+        if message.has("tool_calls"):
+            calls = message.child("tool_calls").items()
+    _none_open(calls)
+
+
+def _take(message: Node, calls: list[Node]) -> None:
+    name, identity = message.child("tool_name"), message.child("tool_call_id")
+    if not (name.value or identity.value):
+        message.refuse(
+            "the result does not say whose it is", "a tool message has tool_name or tool_call_id"
+        )
+    for call in calls:
+        if _is_of(call, name, identity):
+            calls.remove(call)
+            return
+    message.refuse(
+        f"no open call fits the result of {identity.value or name.value!r}",
+        "a result names a call of the assistant's message before it",
+    )
+
+
+def _is_of(call: Node, name: Node, identity: Node) -> bool:
+    if identity.value and call.has("id") and call.child("id").value != identity.value:
+        return False
+    return name.value in (None, "", call.child("function").value["name"])
+
+
+def _none_open(calls: Sequence[Node]) -> None:
+    for call in calls:
+        call.refuse(
+            f"the call of {call.child('function').value['name']!r} has no result",
+            "every call is answered by one tool message before anything else is said",
+        )

@@ -1,0 +1,256 @@
+"""What OpenAI's two APIs share: errors, models, keys, and how tools are declared.
+
+Knows neither messages nor items; those belong to the one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from agent_host_testing.formats.checks import (
+    Check,
+    Node,
+    Refused,
+    each,
+    flag,
+    json_object,
+    legal,
+    nullable,
+    one_of,
+    record,
+    text,
+)
+from agent_host_testing.formats.encoding import compact
+from agent_host_testing.script import Failure, FailureKind
+from agent_host_testing.wire import Operation, Problem, Refusal, Request, WireFormat
+
+__all__ = [
+    "CREATED",
+    "FUNCTION_FIELDS",
+    "SCHEMA_FIELDS",
+    "OpenAIFormat",
+    "asked",
+    "bearer",
+    "content",
+    "custom_format",
+    "effort",
+    "error_object",
+    "error_status",
+    "function_schema",
+    "legal_name",
+    "padding",
+    "spoken",
+    "strict_schema",
+    "string_map",
+    "wants_obfuscation",
+]
+
+#: When everything that the fake API makes was made.
+CREATED = 1_750_000_000
+
+#: Status, ``type`` and ``code`` of each failure.
+_ERRORS: dict[FailureKind, tuple[int, str, str | None]] = {
+    "authentication": (401, "invalid_request_error", "invalid_api_key"),
+    "permission": (403, "request_forbidden", "unsupported_country_region_territory"),
+    "invalid_request": (400, "invalid_request_error", None),
+    "model_not_found": (404, "invalid_request_error", "model_not_found"),
+    "context_length": (400, "invalid_request_error", "context_length_exceeded"),
+    "rate_limit": (429, "requests", "rate_limit_exceeded"),
+    "overloaded": (503, "service_unavailable_error", "server_is_overloaded"),
+    "server": (500, "server_error", None),
+}
+
+
+def error_object(failure: Failure) -> dict[str, str | None]:
+    """What stands under ``error``, in answers and in streams."""
+    _, kind, code = _ERRORS[failure.kind]
+    return {"message": failure.message, "type": kind, "param": None, "code": code}
+
+
+def bearer(request: Request) -> str | None:
+    """The key in the ``Authorization`` header; other vendors have it there as well."""
+    scheme, _, key = request.header("authorization").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
+
+
+def error_status(failure: Failure) -> int:
+    return _ERRORS[failure.kind][0]
+
+
+def asked(request: Request) -> Mapping[str, Any]:
+    """The fields of the request; none if it is no object, which only a lenient server lets pass."""
+    return request.body if isinstance(request.body, dict) else {}
+
+
+def wants_obfuscation(request: Request) -> bool:
+    """Whether deltas carry padding, as they do unless the request says no."""
+    return (asked(request).get("stream_options") or {}).get("include_obfuscation") is not False
+
+
+def spoken(content: Any) -> str:
+    """The words of a message's content, be it a string, parts or null."""
+    if not isinstance(content, list):
+        return content or ""
+    return "".join(part.get("text", part.get("refusal", "")) for part in content)
+
+
+def padding(words: str) -> str:
+    """What hides how long the words of a delta are."""
+    return "aB3dE6gH9jK2mN5p"[len(words) % 16 :]
+
+
+effort: Check = one_of("none", "minimal", "low", "medium", "high", "xhigh", "max")
+legal_name: Check = legal(r"[a-zA-Z0-9_-]{1,64}", "function name")
+
+_short = legal(r"(?s).{0,512}", "string of at most 512 characters")
+
+
+def string_map(node: Node) -> None:
+    """An object of at most 16 strings, such as ``metadata``."""
+    record({}, extra=_short)(node)
+    if len(node.fields()) > 16:
+        node.refuse(f"{len(node.fields())} pairs are too many", "there are at most 16 pairs")
+
+
+def function_schema(node: Node) -> None:
+    """The JSON Schema of a function's parameters."""
+    schema = node.fields()
+    if schema.get("type") != "object":
+        rule = "the schema of a function's parameters has type 'object'"
+        node.refuse(f"the schema has type {schema.get('type')!r}", rule)
+    _complete(node)
+
+
+def _complete(node: Node) -> None:
+    """Arrays say what is in them, as deep as the schema goes."""
+    if not isinstance(node.value, dict):
+        return
+    if node.value.get("type") == "array" and "items" not in node.value:
+        node.refuse("array schema missing items", "the schema of an array has 'items'")
+    _complete(node.child("items"))
+    properties = node.child("properties")
+    if isinstance(properties.value, dict):
+        for name in properties.value:
+            _complete(properties.child(name))
+
+
+def _strictness(node: Node) -> None:
+    """What a schema has to be for ``strict``: closed, with every property required."""
+    schema = node.value
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return
+    properties = schema.get("properties", {})
+    if schema.get("additionalProperties") is not False:
+        node.refuse("'additionalProperties' is not false", "with strict, every object is closed")
+    if set(schema.get("required", ())) != set(properties):
+        node.refuse("'required' lacks a property", "with strict, every property is required")
+    for name in properties:
+        _strictness(node.child("properties").child(name))
+
+
+def strict_schema(node: Node) -> None:
+    """A declaration (``parameters``) or a format (``schema``) that is true to its ``strict``."""
+    if node.fields().get("strict") is True:
+        for name in ("parameters", "schema"):
+            if node.has(name):
+                _strictness(node.child(name))
+
+
+#: What describes a function; chat has it one level below ``type``, Responses beside it.
+FUNCTION_FIELDS: dict[str, Check] = {
+    "name": legal_name,
+    "description": nullable(text),
+    "parameters": nullable(function_schema),
+    "strict": nullable(flag),
+}
+
+
+def content(kinds: Mapping[str, Check], least: int = 0) -> Check:
+    """A string, or an array of at least so many parts of these kinds."""
+
+    def part(node: Node) -> None:
+        one_of(*kinds)(node.need("type"))
+        kinds[node.value["type"]](node)
+
+    def check(node: Node) -> None:
+        if isinstance(node.value, list):
+            each(part, least)(node)
+        else:
+            text(node)
+
+    return check
+
+
+def custom_format(node: Node) -> None:
+    """The format of a custom tool's input: any text, or what a grammar allows."""
+    one_of("text", "grammar")(node.need("type"))
+    if node.value["type"] == "grammar":
+        grammar = node.child("grammar") if node.has("grammar") else node
+        one_of("lark", "regex")(grammar.need("syntax"))
+        text(grammar.need("definition"))
+
+
+#: A JSON Schema that answers have to follow; chat has it below ``json_schema``.
+SCHEMA_FIELDS: dict[str, Check] = {
+    "name": legal(r"[a-zA-Z0-9_-]{1,64}", "schema name"),
+    "description": nullable(text),
+    "schema": json_object,
+    "strict": nullable(flag),
+}
+
+
+class OpenAIFormat(WireFormat):
+    """What is the same at both addresses."""
+
+    base_path: ClassVar[str] = "/v1"
+    stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
+    #: Where answers are asked for, below the base path.
+    endpoint: ClassVar[str]
+
+    def operation(self, request: Request) -> Operation | None:
+        if (request.method, request.path) == ("POST", self.base_path + self.endpoint):
+            return "generate"
+        if request.method != "GET":
+            return None
+        if request.path == f"{self.base_path}/models":
+            return "models"
+        return "detail" if request.path.startswith(f"{self.base_path}/models/") else None
+
+    def wants_stream(self, request: Request) -> bool:
+        return asked(request).get("stream") is True
+
+    def credential(self, request: Request) -> str | None:
+        return bearer(request)
+
+    def refusal(self, failure: Failure) -> Refusal:
+        return Refusal(error_status(failure), _body(error_object(failure)), failure.headers)
+
+    def rejection(self, problem: Problem) -> Refusal:
+        """``param`` says where the problem is."""
+        codes = {401: "invalid_api_key", 404: "not_found", 500: None}
+        error = {
+            "message": str(problem),
+            "type": "invalid_request_error" if problem.status < 500 else "server_error",
+            "param": problem.place or None,
+            "code": codes.get(problem.status, "invalid_value"),
+        }
+        return Refusal(problem.status, _body(error))
+
+    def models(self, names: Sequence[str], request: Request) -> bytes:
+        """All the models, or the one that the path names. Raises Refused if there is none such."""
+        entries = {
+            name: {"id": name, "object": "model", "created": CREATED, "owned_by": "system"}
+            for name in names
+        }
+        if self.operation(request) == "models":
+            return compact({"object": "list", "data": list(entries.values())}).encode()
+        wanted = request.path.removeprefix(f"{self.base_path}/models/")
+        if wanted not in entries:
+            message = f"the model {wanted!r} does not exist"
+            raise Refused(Problem(message, f"the models are {', '.join(names)}", "model", 404))
+        return compact(entries[wanted]).encode()
+
+
+def _body(error: dict[str, str | None]) -> bytes:
+    return compact({"error": error}).encode()

@@ -1,0 +1,138 @@
+"""Whether items that come back are what was handed out: calls with results, reasoning as it was.
+
+Needs the ledger, in whose ``kept`` the format notes each item by its id, and each stored response.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_host_testing.formats.checks import Node
+from agent_host_testing.formats.openai_api import spoken
+from agent_host_testing.formats.openai_responses_rules import item_type
+from agent_host_testing.wire import Ledger
+
+__all__ = ["check_replay"]
+
+#: From the type of a call's item to that of its result.
+_RESULTS = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+}
+
+
+def check_replay(body: Node, items: list[Node], ledger: Ledger) -> None:
+    """Refuse input that lost a part of what the API had made."""
+    earlier = _earlier_items(body, ledger)
+    if not body.has("conversation"):
+        _check_calls([*earlier, *items])
+    for position, item in enumerate(items):
+        if item_type(item) == "reasoning":
+            _check_reasoning(item, items[position + 1 : position + 2], ledger)
+        elif item_type(item) == "item_reference":
+            _check_stored(item.child("id"), ledger)
+        elif item.has("id"):
+            _check_preceded(item, items[max(0, position - 1) : position], ledger)
+
+
+def _earlier_items(body: Node, ledger: Ledger) -> list[Node]:
+    """What the previous response and those before it consist of."""
+    if not body.has("previous_response_id"):
+        return []
+    previous = body.child("previous_response_id")
+    known = ledger.kept.get(previous.value, {})
+    if "items" not in known:
+        previous.refuse(
+            f"there is no response {previous.value!r}", "the previous response was made with store"
+        )
+    return [Node(item, previous.place) for item in known["items"]]
+
+
+def _check_calls(items: list[Node]) -> None:
+    """Each result follows its call, each call has one result."""
+    open_calls: dict[tuple[str, str], Node] = {}
+    for item in items:
+        kind = item_type(item)
+        call_id = item.child("call_id")
+        if kind in _RESULTS:
+            key = (_RESULTS[kind], call_id.value)
+            if key in open_calls:
+                call_id.refuse(f"duplicate call id {call_id.value!r}", "call ids are unique")
+            open_calls[key] = call_id
+        elif kind in _RESULTS.values() and open_calls.pop((kind, call_id.value), None) is None:
+            call_id.refuse(
+                f"no tool call found for the {kind} of {call_id.value!r}",
+                "a result comes once, after a call of its kind with the same call_id",
+            )
+    for call_id in open_calls.values():
+        call_id.refuse(
+            f"no tool output found for the call {call_id.value!r}",
+            "every call in the input has its result in the input",
+        )
+
+
+def _check_reasoning(item: Node, following: list[Node], ledger: Ledger) -> None:
+    """A reasoning item is whole, unchanged, and followed by what it led to."""
+    known = _known_reasoning(item, ledger)
+    for name in ("id", "summary"):
+        if item.child(name).value != known["item"][name]:
+            item.child(name).refuse(
+                f"the encrypted content was made for {name} {known['item'][name]!r}",
+                "a reasoning item comes back as it was",
+            )
+    expected = known["following"]
+    if expected is None:
+        return
+    paired = bool(following) and _same(following[0], expected)
+    # The API pairs what it has stored by id alone.
+    if not paired or (known["stored"] and not following[0].has("id")):
+        item.refuse(
+            f"the reasoning item {item.value['id']!r} came without its required following item",
+            f"it is followed by the {expected['type']} {expected['id']!r} that it led to",
+        )
+
+
+def _known_reasoning(item: Node, ledger: Ledger) -> dict[str, Any]:
+    encrypted = item.child("encrypted_content")
+    if encrypted.value is None:
+        return _check_stored(item.child("id"), ledger)
+    if encrypted.value not in ledger.signatures:
+        encrypted.refuse(
+            "the encrypted content could not be verified", "encrypted content comes back unchanged"
+        )
+    found: dict[str, Any] = ledger.signatures[encrypted.value]
+    return found
+
+
+def _check_stored(item_id: Node, ledger: Ledger) -> dict[str, Any]:
+    known: dict[str, Any] = ledger.kept.get(item_id.value, {})
+    if not known.get("stored"):
+        rule = "items are found by their id alone only if the response was made with store"
+        item_id.refuse(f"there is no item {item_id.value!r}", rule, 404)
+    return known
+
+
+def _check_preceded(item: Node, before: list[Node], ledger: Ledger) -> None:
+    """An item that names itself does not come without the reasoning that led to it."""
+    needed = ledger.kept.get(item.value["id"], {}).get("reasoning")
+    if needed is None:
+        return
+    if not before or before[0].value.get("id") != needed:
+        item.refuse(
+            f"the {item_type(item)} {item.value['id']!r} came without its required reasoning item",
+            f"it comes right after the reasoning item {needed!r}",
+        )
+
+
+def _same(item: Node, expected: dict[str, Any]) -> bool:
+    """Whether the item is the one that was made, as far as it says who it is."""
+    if item_type(item) == "item_reference":
+        return bool(item.value["id"] == expected["id"])
+    if item_type(item) != expected["type"]:
+        return False
+    if item_type(item) == "message" and spoken(item.value["content"]) != spoken(
+        expected["content"]
+    ):
+        return False
+    names = ("id", "call_id", "role")
+    return all(item.value[n] == expected.get(n) for n in names if item.value.get(n) is not None)

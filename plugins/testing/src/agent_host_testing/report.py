@@ -1,0 +1,195 @@
+"""The report of a test run: which capabilities of which plugins passed, failed or are not claimed.
+
+Owns the counting, the JSON and the table. It sees only pytest's reports, so that it works the same
+when tests run in other processes; it must not know what any check does.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from agent_hookspecs.roles import PLUGIN_ROLES
+from agent_host_testing._version import __version__
+from agent_host_testing.suites.checking import PROPERTY
+from agent_host_testing.suites.claims import NOT_CLAIMED
+
+__all__ = ["CheckResult", "ConformanceReport", "Status"]
+
+Status = Literal["passed", "failed", "not claimed", "skipped"]
+
+#: What a cell of the table says if its checks have more than one outcome: the first that occurs.
+_WORST_FIRST: tuple[Status, ...] = ("failed", "skipped", "passed", "not claimed")
+#: What the JSON says of each check.
+_TOLD = ("check", "case", "capability", "status", "reason", "sentence", "where")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """How one check of one plugin ended; ``reason`` says why unless it passed."""
+
+    suite: str
+    plugin: str
+    role: str
+    order: int
+    capability: str
+    check: str
+    case: str
+    status: Status
+    sentence: str
+    where: str
+    reason: str = ""
+
+
+class ConformanceReport:
+    """A pytest plugin that collects the results of checks and writes them down at the end."""
+
+    def __init__(self, file: str) -> None:
+        self._file = Path(file)
+        self._results: dict[str, CheckResult] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        about = next((value for name, value in report.user_properties if name == PROPERTY), None)
+        if not isinstance(about, dict):
+            return
+        # A check that passes can still fail when it is cleaned up; the other way it stays failed.
+        if report.when == "call" or report.outcome != "passed":
+            known = self._results.get(report.nodeid)
+            if known is None or known.status == "passed":
+                self._results[report.nodeid] = _result(report, about)
+
+    @property
+    def results(self) -> list[CheckResult]:
+        """What is known so far, in a fixed order."""
+        roles = list(PLUGIN_ROLES)
+        return sorted(
+            self._results.values(),
+            key=lambda r: (roles.index(r.role), r.suite, r.order, r.case),  # type: ignore[arg-type]
+        )
+
+    def pytest_sessionfinish(self) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        terminalreporter.section("conformance")
+        for line in self.table(shutil.get_terminal_size().columns):
+            terminalreporter.write_line(line)
+        terminalreporter.write_line(f"written to {self._file}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON."""
+        suites: dict[str, dict[str, Any]] = {}
+        for result in self.results:
+            suite = suites.setdefault(
+                result.suite,
+                {"plugin": result.plugin, "role": result.role, "capabilities": {}, "checks": []},
+            )
+            told = asdict(result)
+            suite["checks"].append({key: told[key] for key in _TOLD})
+        for name, suite in suites.items():
+            for capability in self._capabilities(suite["role"]):
+                statuses = self._statuses(name, capability)
+                if statuses:
+                    suite["capabilities"][capability] = _worst(statuses)
+        counts = dict.fromkeys(_WORST_FIRST, 0)
+        for result in self.results:
+            counts[result.status] += 1
+        return {"kit": __version__, "counts": counts, "suites": suites}
+
+    def table(self, columns: int = 100) -> Iterator[str]:
+        """Capabilities down, suites across, each role by itself and no wider than ``columns``."""
+        if not self._results:
+            yield "no conformance suite was run"
+        for role in dict.fromkeys(result.role for result in self.results):
+            suites = dict.fromkeys(r.suite for r in self.results if r.role == role)
+            first = max(map(len, (*self._capabilities(role), role)))
+            for block in _blocks([*suites], columns - first):
+                yield from self._block(role, block, first)
+
+    def _block(self, role: str, suites: list[str], first: int) -> Iterator[str]:
+        yield _line(role, first, [(_head(suite), suite) for suite in suites])
+        for capability in self._capabilities(role):
+            cells = [(_cell(self._statuses(suite, capability)), suite) for suite in suites]
+            yield _line(capability, first, cells)
+
+    def _capabilities(self, role: str) -> list[str]:
+        return list(dict.fromkeys(r.capability for r in self.results if r.role == role))
+
+    def _statuses(self, suite: str, capability: str) -> list[Status]:
+        return [
+            result.status
+            for result in self.results
+            if result.suite == suite and result.capability == capability
+        ]
+
+
+def _result(report: pytest.TestReport, about: dict[str, Any]) -> CheckResult:
+    suite, _, name = report.nodeid.rpartition("::")
+    status, reason = _outcome(report)
+    return CheckResult(
+        suite=suite,
+        plugin=about["plugin"],
+        role=about["role"],
+        order=about["order"],
+        capability=about["capability"],
+        check=about["check"],
+        case=name.removeprefix(about["check"]).strip("[]"),
+        status=status,
+        sentence=about["sentence"],
+        where=about["where"],
+        reason=reason,
+    )
+
+
+def _outcome(report: pytest.TestReport) -> tuple[Status, str]:
+    if report.outcome == "passed":
+        return "passed", ""
+    if report.outcome == "failed":
+        crash = getattr(report.longrepr, "reprcrash", None)
+        return "failed", str(crash.message if crash else report.longrepr)
+    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    reason = told.removeprefix("Skipped: ")
+    if reason.startswith(NOT_CLAIMED):
+        return "not claimed", reason.removeprefix(NOT_CLAIMED)
+    return "skipped", reason
+
+
+def _worst(statuses: list[Status]) -> Status:
+    return next(status for status in _WORST_FIRST if status in statuses)
+
+
+def _cell(statuses: list[Status]) -> str:
+    if not statuses:
+        return "-"
+    worst = _worst(statuses)
+    return f"FAILED {statuses.count('failed')}/{len(statuses)}" if worst == "failed" else worst
+
+
+def _head(suite: str) -> str:
+    return suite.rpartition("::")[2].removeprefix("Test")
+
+
+def _width(suite: str) -> int:
+    return max(len(_head(suite)), len("not claimed")) + 2
+
+
+def _blocks(suites: list[str], columns: int) -> Iterator[list[str]]:
+    """The suites in groups that fit beside one another."""
+    block: list[str] = []
+    for suite in suites:
+        if block and sum(map(_width, (*block, suite))) > columns:
+            yield block
+            block = []
+        block.append(suite)
+    yield block
+
+
+def _line(name: str, first: int, cells: list[tuple[str, str]]) -> str:
+    return (f"{name:{first}}" + "".join(f"  {t:{_width(s) - 2}}" for t, s in cells)).rstrip()

@@ -1,0 +1,183 @@
+"""Checks of what a provider makes of an answer, whichever way it is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_host_testing.script import Call, Part, Reply, Text, Thought, Tokens, say
+from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.claims import not_claimed
+from agent_host_testing.suites.hosting import Outcome
+from agent_host_testing.suites.talking import ProviderSuite
+from agent_host_testing.violations import require
+
+__all__ = ["KINDS", "AnswerChecks", "reply_of_kind"]
+
+#: Kinds of answers, and the tag by which a provider claims them.
+KINDS = {"text": "", "tools": "supports_tools", "reasoning": "supports_reasoning"}
+
+# Not ASCII, several lines, and a character at which careless splitters break lines.
+_TEXT = "Grüße 世界 👋, this is\nmore than one line\u2028or is it?"
+_TOKENS = Tokens(input=1201, output=345, cached_input=1024, reasoning=128)
+
+
+def reply_of_kind(kind: str) -> Reply:
+    """An answer of text, with a call or a thought as the kind says."""
+    parts: list[Part] = [Text(_TEXT)]
+    if kind == "tools":
+        parts.append(Call("weather", {"place": "Tromsø"}, id="call_kind_1"))
+    if kind == "reasoning":
+        parts.insert(0, Thought("Let me see.", signature="c2lnbmVkLWtpbmQtMQ=="))
+    return Reply(tuple(parts))
+
+
+class AnswerChecks(ProviderSuite):
+    """Text, equality of the four ways, history on the wire, usage and models."""
+
+    @check("text", "docs/hooks.md#provider-from_native_messages")
+    def test_text(self) -> None:
+        """The text of an answer is the content of one assistant message, unchanged."""
+        with self.talk(stream=False) as talk:
+            outcome = talk.ask(say(_TEXT)).expect()
+            require(len(outcome.session.messages) == 2, "the session has not one message more")
+            require(outcome.answer["role"] == "assistant", f"its role is {outcome.answer['role']}")
+            found = outcome.answer["content"]
+            require(found == _TEXT, f"the content is {found!r} instead of {_TEXT!r}")
+
+    @check("streaming", "docs/hooks.md#provider-process_chunk")
+    def test_streamed_text(self) -> None:
+        """A stream shows each fragment once, as it comes, and its final is their sum."""
+        with self.talk() as talk:
+            outcome = talk.ask(say(_TEXT, fragments=6)).expect()
+            fragments = [event["message"]["content"] for event in outcome.of("partial")]
+            fragments = [fragment for fragment in fragments if fragment]
+            require(len(fragments) > 1, f"the fragments are {fragments}")
+            require(outcome.shown == _TEXT, f"the fragments are {fragments} of {_TEXT!r}")
+            found = outcome.answer["content"]
+            require(found == _TEXT, f"the final is {found!r}")
+            ends = [event["type"] for event in outcome.events][-2:]
+            require(ends == ["final", "done"], f"the stream ends with {ends}")
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @check("streamed = whole", "docs/testing.md#one-answer-four-ways")
+    def test_streamed_equals_whole(self, kind: str) -> None:
+        """A streamed answer leaves the same messages, metadata and natives as a whole one."""
+        whole, streamed = (self._outcome(kind, stream=stream) for stream in (False, True))
+        _same(whole.comparable(), streamed.comparable(), "whole", "streamed")
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @check("sync = async", "docs/testing.md#one-answer-four-ways")
+    def test_sync_equals_async(self, kind: str) -> None:
+        """An async request sees the same events and leaves the same session as a sync one."""
+        for stream in (False, True):
+            one, two = (self._outcome(kind, stream=stream, asynchronous=a) for a in (False, True))
+            _same(one.comparable(), two.comparable(), "sync", "async")
+            _same(one.comparable_events(), two.comparable_events(), "sync", "async")
+
+    def _outcome(self, kind: str, *, stream: bool, asynchronous: bool = False) -> Outcome:
+        if KINDS[kind]:
+            self.require_claim(KINDS[kind])
+        more = self.reasoning_settings if kind == "reasoning" else {}
+        with self.talk(stream=stream, asynchronous=asynchronous, **more) as talk:
+            return talk.ask(reply_of_kind(kind)).expect()
+
+    @check("conversation", "docs/hooks.md#provider-to_native_messages")
+    def test_conversation_reaches_the_wire(self) -> None:
+        """Every message of the session is sent once, and nothing that is only for the host."""
+        self.require_wire()
+        with self.talk() as talk:
+            talk.say("marker-system", role="system")
+            talk.ask(say("marker-answer"), "marker-first").expect()
+            talk.ask(say("done"), "marker-second").expect()
+            sent = talk.server.requests[-1].raw.decode()
+            for marker in ("marker-system", "marker-first", "marker-answer", "marker-second"):
+                count = sent.count(marker)
+                require(count == 1, f"the second request has {marker!r} {count} times")
+            require("_metadata" not in sent, "_metadata was sent")
+
+    @check("usage", "docs/testing.md#usage")
+    def test_usage_is_counted_once(self) -> None:
+        """Usage is told once for each answer, in the host's terms, and kept with its message."""
+        with self.talk() as talk:
+            parts: tuple[Part, ...] = (Text("Some words."),)
+            if self.claims("supports_reasoning"):
+                parts = (Thought("Hm.", signature="c2lnbmVkLXVzYWdl"), *parts)
+            for _ in range(2):
+                talk.again()
+                outcome = talk.ask(Reply(parts, tokens=_TOKENS)).expect()
+                told = [event["usage"] for event in outcome.of("usage")]
+                require(len(told) == 1, f"there are {len(told)} usage events")
+                kept = outcome.metadata.get("usage")
+                require(kept == told[0], f"told is {told[0]}, but the message has {kept}")
+                self._counted(told[0])
+
+    def _counted(self, usage: dict[str, Any]) -> None:
+        if self.wire is None:
+            counts = [usage.get("input"), usage.get("output")]
+            require(all(isinstance(count, int) for count in counts), f"the usage is {usage}")
+            return
+        reported = self.exchanges()[-1].answer.decode()
+        for name in ("input", "output", "cached_input", "reasoning"):
+            expected = getattr(_TOKENS, name)
+            # Not every API says how many were cached, or thought.
+            if name in ("input", "output") or str(expected) in reported:
+                found = usage.get(name)
+                require(found == expected, f"{name} is {found} and not {expected}: {usage}")
+
+    @check("usage", "docs/testing.md#usage")
+    def test_usage_is_not_invented(self) -> None:
+        """An answer that reports no usage has none."""
+        self.require_wire()
+        with self.talk() as talk:
+            outcome = talk.ask(say("Some words.", tokens=None)).expect()
+            told, kept = outcome.of("usage"), outcome.metadata.get("usage")
+            require(not told and not kept, f"the usage is {told or kept}")
+
+    @check("models", "docs/hooks.md#provider-get_models")
+    def test_models_are_listed(self) -> None:
+        """The models are those that the API lists, each with its id."""
+        self._require_models()
+        with self.host() as host:
+            server = None if self.wire is None else self.serve()
+            models = host.core.get_models(self.request_config(server))
+            ids = [model.get("id") for model in models]
+            require(len(ids) == len({*ids}), f"some are listed twice: {ids}")
+            wanted = {*server.models} if server is not None else {self.settings.get("model")}
+            missing = sorted(map(str, wanted - {*ids}))
+            require(not missing, f"{', '.join(missing)} is missing from {ids}")
+
+    @check("models", "docs/hooks.md#provider-get_models")
+    def test_models_are_empty_on_failure(self) -> None:
+        """A list of models that cannot be had is empty, and requests go on without it."""
+        self._require_models()
+        self.require_wire()
+        with self.host() as host:
+            server = self.serve(key="another key")
+            models = host.core.get_models(self.request_config(server))
+            require(models == [], f"with a key that is refused the models are {models}")
+
+    def _require_models(self) -> None:
+        entry = self.record().entry
+        if entry is None or "get_models" not in entry.dynamic:
+            not_claimed("the descriptor's 'dynamic' does not name get_models")
+
+
+def _same(one: Any, two: Any, first: str, second: str) -> None:
+    """Refuse a difference, telling the first place of it and not the whole."""
+    if one != two:
+        place, left, right = _difference(one, two, "")
+        require(False, f"{place or 'it'} is {left!r:.300} {first} and {right!r:.300} {second}")
+
+
+def _difference(one: Any, two: Any, place: str) -> tuple[str, Any, Any]:
+    if isinstance(one, dict) and isinstance(two, dict):
+        for key in {**one, **two}:
+            if one.get(key) != two.get(key):
+                return _difference(one.get(key), two.get(key), f"{place}.{key}")
+    if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        for number, (left, right) in enumerate(zip(one, two, strict=True)):
+            if left != right:
+                return _difference(left, right, f"{place}[{number}]")
+    return place.lstrip("."), one, two

@@ -1,0 +1,92 @@
+"""What a check is, and the base of all suites.
+
+A check is a test method whose docstring is the contract's sentence. Whatever goes wrong in it is
+told as a violation of that sentence, with the last bytes on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import pytest
+
+from agent_hookspecs.roles import PluginRole
+from agent_host_testing.violations import Contract, Exchange, explained
+
+if TYPE_CHECKING:
+    from agent_host_testing.server import FakeServer
+
+__all__ = ["PROPERTY", "Conformance", "check", "checks_of", "contract_of"]
+
+#: The name under which pytest's reports carry what a check is about.
+PROPERTY = "conformance"
+
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+class Conformance:
+    """What the suites share: whose plugin it is, and the servers a check has used.
+
+    ``plugin`` is the plugin's id, ``role`` what kind of plugin the suite is about.
+    """
+
+    plugin: ClassVar[str] = ""
+    role: ClassVar[PluginRole]
+
+    @pytest.fixture(autouse=True)
+    def _prepared(self, request: pytest.FixtureRequest) -> Iterator[None]:
+        self.servers: list[FakeServer] = []
+        contract = contract_of(request.function)
+        if contract is not None:
+            name = request.function.__name__
+            about = {"plugin": self.plugin, "role": self.role, "check": name, **asdict(contract)}
+            about["order"] = checks_of(type(self)).index(name)
+            request.node.user_properties.append((PROPERTY, about))
+        yield
+        for server in self.servers:
+            server.close()
+
+    def require_claim(self, claim: str) -> None:
+        """End the check if the plugin does not claim the tag; suites that know tags say how."""
+
+    def exchanges(self) -> list[Exchange]:
+        """What went over the wire in this check, in order."""
+        return [exchange for server in self.servers for exchange in server.exchanges]
+
+
+def check(capability: str, where: str, *, claim: str = "") -> Callable[[Method], Method]:
+    """Make a method a check: a row of the report, a place in the docs, and perhaps a claim."""
+
+    def decorate(method: Method) -> Method:
+        sentence = " ".join((method.__doc__ or "").split())
+        contract = Contract(capability, sentence, where, claim)
+
+        @wraps(method)
+        def checked(self: Conformance, *args: Any, **kwargs: Any) -> None:
+            __tracebackhide__ = True
+            try:
+                if claim:
+                    self.require_claim(claim)
+                method(self, *args, **kwargs)
+            except Exception as error:
+                raise explained(contract, self.plugin, error, self.exchanges()) from error
+
+        checked.contract = contract  # type: ignore[attr-defined]
+        return checked  # type: ignore[return-value]
+
+    return decorate
+
+
+def contract_of(method: object) -> Contract | None:
+    """What a check holds a plugin to; None if the method is no check."""
+    found = getattr(method, "contract", None)
+    return found if isinstance(found, Contract) else None
+
+
+def checks_of(suite: type[Conformance]) -> list[str]:
+    """The names of a suite's checks, its own first and then those of its bases, as written."""
+    names = (name for base in suite.__mro__ for name in vars(base))
+    return list(dict.fromkeys(name for name in names if contract_of(getattr(suite, name, None))))

@@ -1,0 +1,287 @@
+"""Checks of what a stream costs: bytes however they are split, the event loop, and growth.
+
+Nothing here looks at a clock. Cost is counted in instructions and in bytes allocated, so that a
+busy machine counts the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from agent_host.request.context import request_context
+from agent_host.request.drive import complete
+from agent_host.request.prepare import initial_state, prepare
+from agent_host.request.reading import Reading, decoded_item
+from agent_host.request.stack import Stack
+from agent_host.wire.framing import framing
+from agent_host_testing.faults import Drip, Split
+from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
+from agent_host_testing.suites.answers import KINDS
+from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.claims import not_claimed
+from agent_host_testing.suites.hosting import PATIENCE, Outcome
+from agent_host_testing.suites.talking import ProviderSuite, Talk
+from agent_host_testing.violations import require
+from agent_host_testing.wire import Ledger
+
+__all__ = ["CostChecks"]
+
+_FEW, _MANY = 100, 400
+_TOLERANCE = 0.15
+#: At most so many splits are tried besides those inside a character.
+_SPLITS = 300
+
+Chunks = list[tuple[Any, str | None]]
+
+
+class CostChecks(ProviderSuite):
+    """Splits, the event loop, and linear cost."""
+
+    @check("byte splits", "docs/testing.md#bytes")
+    def test_every_split_of_bytes(self) -> None:
+        """An answer is the same wherever its bytes are split on the way."""
+        self.require_wire()
+        parts: list[Part] = [Text("né 世👋")]
+        if self.claims("supports_tools"):
+            parts.append(Call("weather", {"place": "Ål👋"}, id="call_split_1"))
+        reply = Reply(tuple(parts), fragments=2)
+        with self.talk() as talk:
+            expected = talk.ask(reply).expect().comparable()
+            body = talk.server.deliveries[-1][1].body
+            faults = [Split(at=(place,)) for place in _places(body)] + [Split(every=1)]
+            for fault in faults:
+                talk.again()
+                # The same ids as in the first answer, wherever the format puts ids.
+                talk.server.ledger = Ledger()
+                outcome = talk.ask(reply, fault=fault).expect().comparable()
+                require(outcome == expected, f"with {fault} the session is {outcome}")
+
+    @check("event loop", "docs/testing.md#the-event-loop")
+    def test_event_loop_is_not_blocked(self) -> None:
+        """While an async stream waits for its server, the event loop does other things."""
+        reply = say(" ".join(f"word-{number}" for number in range(12)), fragments=12)
+        with self.talk() as talk:
+            if self.wire is not None:
+                talk.server.queue(reply, fault=Drip(0.001))
+            talk.say(self.prompt_to(reply))
+            talk.host.core.warm_up(talk.config)
+            with _blocking_calls(self.package) as blocking:
+                beats = asyncio.run(asyncio.wait_for(_heartbeat(talk), PATIENCE))
+            require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
+            require(beats[0] < beats[-1], "nothing else ran between first and last fragment")
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @check("linear cost", "docs/testing.md#linear-cost")
+    def test_linear_cost(self, kind: str) -> None:
+        """A stream of four times as many chunks costs four times as much."""
+        if KINDS[kind]:
+            self.require_claim(KINDS[kind])
+        more = self.reasoning_settings if kind == "reasoning" else {}
+        with self.talk(**more) as talk:
+            few, many = (self._chunks(talk, _long(kind, size)) for size in (_FEW, _MANY))
+            growth = len(many) / len(few)
+            if growth < _MANY / _FEW / 2:
+                not_claimed("the wire does not send this in fragments")
+            for what, count in (("instructions", _instructions), ("bytes", _allocated)):
+                # Once for what only happens the first time.
+                self._fed(talk, few, _uncounted)
+                costs = [self._fed(talk, chunks, count) for chunks in (few, many)]
+                ratio = costs[1] / costs[0] / growth
+                require(
+                    1 - _TOLERANCE < ratio < 1 + _TOLERANCE,
+                    f"{len(few)} chunks take {costs[0]} {what}, {len(many)} take {costs[1]}: "
+                    f"{ratio:.2f} times as many for each",
+                )
+
+    def _chunks(self, talk: Talk, reply: Reply) -> Chunks:
+        """The decoded chunks of a reply, as the provider gets them."""
+        talk.again()
+        talk.say(self.prompt_to(reply))
+        if self.wire is None:
+            return self._own_chunks(talk)
+        talk.server.queue(reply)
+        talk.host.ask(talk.session, talk.config).expect()
+        delivery = talk.server.deliveries[-1][1]
+        machine = framing(_framing(talk))
+        return [*machine.decode(delivery.body), *machine.flush()]
+
+    def _own_chunks(self, talk: Talk) -> Chunks:
+        stack = _stack(talk)
+        hooks = stack.calls.implementations("provider", "stream_api")
+        if not hooks:
+            not_claimed("the provider has no stream_api")
+        reading = self._reading(talk, stack)
+        context = request_context(talk.host.core, stack, None)
+        source = hooks[0].call(reading.natives, reading.state, context)
+        return [(chunk, None) for item in source if (chunk := decoded_item(item)) is not None]
+
+    def _reading(self, talk: Talk, stack: Stack) -> Reading:
+        context = request_context(talk.host.core, stack, None)
+        state = initial_state(stack, stack.calls, context["config"])
+        prepared = prepare(stack, stack.calls, talk.session, state, context)
+        if stack.calls.has("provider", "build_request"):
+            build = stack.calls.call("provider", "build_request")
+            build(prepared.natives, prepared.state, True, context)
+        return Reading(stack.calls, prepared.natives, prepared.state)
+
+    def _fed(self, talk: Talk, chunks: Chunks, count: Callable[[Iterator[None]], int]) -> int:
+        reading = self._reading(talk, _stack(talk))
+
+        def feeding() -> Iterator[None]:
+            for each in chunks:
+                for _ in reading.feed((each,)):
+                    continue
+                yield
+
+        return count(feeding())
+
+
+def _places(body: bytes) -> list[int]:
+    """Where to split: inside every character of several bytes, and evenly over the rest."""
+    inside = [place for place in range(1, len(body)) if body[place] & 0xC0 == 0x80]
+    step = max(1, len(body) // _SPLITS)
+    return sorted({*inside, *range(1, len(body), step)})
+
+
+async def _heartbeat(talk: Talk) -> list[int]:
+    """How often the loop went round, noted at each fragment of the answer."""
+    beats, noted = 0, []
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            await asyncio.sleep(0)
+            beats += 1
+
+    beating = asyncio.ensure_future(beat())
+    outcome = Outcome(talk.session)
+    try:
+        async for event in talk.host.core.asend_request_stream(talk.session, talk.config):
+            outcome.events.append(event)  # type: ignore[arg-type]
+            if event["type"] == "partial":
+                noted.append(beats)
+    finally:
+        beating.cancel()
+        await talk.host.core.async_transport.aclose()
+    require(len(noted) > 1, f"{len(noted)} fragments were shown")
+    return noted
+
+
+_SOCKET_CALLS = ("accept", "connect", "recv", "recv_into", "send", "sendall", "sendto")
+_MODULE_CALLS = {
+    ("time", "sleep"),
+    ("_socket", "getaddrinfo"),
+    ("_socket", "gethostbyname"),
+    ("select", "select"),
+    ("_posixsubprocess", "fork_exec"),
+    ("posix", "system"),
+}
+
+
+@contextmanager
+def _blocking_calls(package: str) -> Iterator[list[str]]:
+    """The calls that block and were made, in this thread, by code of the package."""
+    found: list[str] = []
+
+    def profile(frame: FrameType, event: str, called: Any) -> None:
+        if event == "c_call" and _may_block(called):
+            place = _within(frame, package)
+            if place:
+                found.append(f"{called.__name__} in {place}")
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        yield found
+    finally:
+        sys.setprofile(before)
+        found[:] = dict.fromkeys(found)
+
+
+def _may_block(called: Any) -> bool:
+    owner: Any = getattr(called, "__self__", None)
+    if called.__name__ in _SOCKET_CALLS and hasattr(owner, "gettimeout"):
+        return bool(owner.gettimeout() != 0)
+    return (getattr(called, "__module__", None), called.__name__) in _MODULE_CALLS
+
+
+def _within(frame: FrameType | None, package: str) -> str:
+    """The function of the package from which a call was made, directly or not; else empty."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        if module == package or module.startswith(f"{package}."):
+            return f"{module}.{frame.f_code.co_name}"
+        frame = frame.f_back
+    return ""
+
+
+def _long(kind: str, size: int) -> Reply:
+    """An answer of about so many chunks, all of them of one kind and of one length."""
+    words = "".join(f"{number:06d} " for number in range(size)).strip()
+    part: Part = Text(words)
+    if kind == "reasoning":
+        part = Thought(words, signature="c2lnbmVkLWxvbmc=")
+    if kind == "tools":
+        part = Call("weather", {"place": words}, id="call_long_1")
+    return Reply((part,), fragments=size)
+
+
+def _stack(talk: Talk) -> Stack:
+    return complete(talk.host.core.stacks.stack(talk.config), talk.host.core.transport)
+
+
+def _framing(talk: Talk) -> Any:
+    return getattr(_stack(talk).provider.instance, "framing", "sse")
+
+
+def _uncounted(work: Iterator[None]) -> int:
+    return sum(1 for _ in work)
+
+
+def _instructions(work: Iterator[None]) -> int:
+    """How many instructions of Python the work takes."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        frame.f_trace_lines = False
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        for _ in work:
+            continue
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def _allocated(work: Iterator[None]) -> int:
+    """How many bytes the work allocates, chunk by chunk, given back or not."""
+    total = 0
+    tracing = tracemalloc.is_tracing()
+    if not tracing:
+        tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        for _ in work:
+            now, peak = tracemalloc.get_traced_memory()
+            total += max(0, peak - before)
+            before = now
+            tracemalloc.reset_peak()
+    finally:
+        if not tracing:
+            tracemalloc.stop()
+    return total

@@ -1,0 +1,79 @@
+"""`FeatureConformance`: what is asked of a feature, alone and in a request of a real provider."""
+
+from __future__ import annotations
+
+import json
+
+from agent_host.sessions.session import Session
+from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.hooks import HookConformance
+from agent_host_testing.violations import require
+
+__all__ = ["FeatureConformance"]
+
+_RESULT_KEYS = {"session_metadata", "error", "native_messages"}
+
+
+class FeatureConformance(HookConformance):
+    """Subclass it in a test file and say which feature is meant.
+
+    ``settings`` must be such that the feature takes part in requests of ``provider``, which is the
+    offline provider unless the subclass says otherwise.
+    """
+
+    role = "feature"
+    needs = ("agent_host_echo",)
+
+    @check("taking part", "docs/plugins.md#who-takes-part-tags")
+    def test_takes_part_in_a_request(self) -> None:
+        """With its settings the feature takes part, and a request with it ends well."""
+        with self.host() as host:
+            resolution = host.core.resolution(self.config())
+            active = [plugin.name for plugin in resolution.plugins["feature"]]
+            rejected = resolution.gating.rejected.get(f"feature:{self.plugin}", "")
+            require(self.plugin in active, f"the features are {active}; {rejected}")
+            for asynchronous in (False, True):
+                session = host.core.add_message(host.core.create_session(), "user", "Hello")
+                outcome = host.ask(session, self.config(), asynchronous=asynchronous).expect()
+                warned = [event["message"] for event in outcome.of("warning")]
+                require(not warned, f"it warns: {'; '.join(warned)}")
+                require(outcome.answer["role"] == "assistant", "the session has no answer")
+                json.dumps(outcome.session.to_dict())
+
+    @check("order", "docs/plugins.md#in-which-order-before-after-priority")
+    def test_order(self) -> None:
+        """Features run after provider and extensions, as before, after and priority say."""
+        with self.host() as host:
+            placed = [
+                plugin.entry for plugin in host.core.resolution(self.config()).plugins["feature"]
+            ]
+        names = [entry.name for entry in placed]
+        for entry in placed:
+            here = names.index(entry.name)
+            late = [name for name in entry.after if name in names[here:]]
+            early = [name for name in entry.before if name in names[:here]]
+            require(not late, f"{entry.name} runs before {late}, though it says after")
+            require(not early, f"{entry.name} runs after {early}, though it says before")
+        free = [entry for entry in placed if not entry.before and not entry.after]
+        ranks = [entry.priority for entry in free]
+        require(ranks == sorted(ranks, reverse=True), f"the priorities come as {ranks}")
+
+    @check("no persistence", "docs/hooks.md#feature")
+    def test_actions_change_nothing_themselves(self) -> None:
+        """An action changes the session only through its result; a feature keeps none itself."""
+        actions = self.hook("get_actions").call(self.state())
+        require(isinstance(actions, list) and actions, f"get_actions gives {actions!r}")
+        session = Session().appended({"role": "user", "content": "Hello"})
+        before = session.to_dict()
+        with self.host() as host:
+            for action in actions:
+                given = action.get("inputs") or {}
+                if any(spec.get("required") for spec in given.values() if isinstance(spec, dict)):
+                    continue
+                after, result = host.core.execute_session_action(
+                    session, action["id"], self.config()
+                )
+                unknown = sorted({*result} - _RESULT_KEYS)
+                require(not unknown, f"the result of {action['id']} has {unknown}")
+                require(session.to_dict() == before, f"{action['id']} has changed the session")
+                require(after.id == session.id, f"{action['id']} makes another session")

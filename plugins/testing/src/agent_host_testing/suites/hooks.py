@@ -1,0 +1,105 @@
+"""Calling the hooks of an extension or a feature by hand, beside what other plugins have put there.
+
+Owns the samples that stand for others' work, and the checks that both roles share.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from agent_hookspecs.combining import Implementation
+from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
+from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.claims import not_claimed
+from agent_host_testing.suites.package import PackageConformance
+from agent_host_testing.violations import require
+
+__all__ = ["OTHERS", "HookConformance", "core_messages", "kept", "native_messages"]
+
+#: What some other plugin keeps beside ours; nobody else may touch it.
+OTHERS: dict[str, Any] = {"another_plugin": {"kept": [1, 2]}}
+
+
+class HookConformance(PackageConformance):
+    """A suite about a plugin that shares its state with others."""
+
+    def hook(self, name: str) -> Implementation:
+        """The plugin's hook; the check is not for plugins that do without."""
+        found = self.loaded().implementations.get(name)
+        if not found:
+            not_claimed(f"{self.plugin!r} has no {name}")
+        return found[0]
+
+    def state(self) -> dict[str, Any]:
+        """The state of a request as the provider and other plugins leave it."""
+        request = {
+            "url": "http://127.0.0.1/",
+            "headers": {"x-other": "1"},
+            "payload": {"model": "m", **deepcopy(OTHERS)},
+        }
+        config = self.config()
+        return {"config": config, "request": request, "partial": None, **deepcopy(OTHERS)}
+
+    def context(self) -> dict[str, Any]:
+        """The context of a request, with the built-in interop registry."""
+        interop = {"registry": DEFAULT_TOOL_INTEROP_REGISTRY, "schema_target_formats": []}
+        return {"config": self.config(), "tool_interop": interop}
+
+    def begun(self) -> dict[str, Any]:
+        """A state in which the plugin has done its ``init``, if it has one."""
+        state = self.state()
+        for hook in self.loaded().implementations.get("init", ()):
+            state = hook.call(state["config"], state)
+        return state
+
+    @check("shared state", "docs/testing.md#what-others-keep")
+    def test_init_keeps_the_state(self) -> None:
+        """``init`` adds to the state that all plugins of a request share."""
+        state = self.hook("init").call(self.config(), self.state())
+        kept({**OTHERS, "partial": None}, state, "the state")
+        require(isinstance(state.get("config"), dict), "state['config'] is no dict any more")
+
+    @check("request", "docs/testing.md#what-others-keep")
+    def test_request_is_decorated(self) -> None:
+        """``initialize_request`` adds to the request and leaves what others put there."""
+        hook, state = self.hook("initialize_request"), self.begun()
+        natives, state = hook.call(native_messages(), state, self.context())
+        kept({"x-other": "1"}, state["request"].get("headers"), "state['request']['headers']")
+        kept(OTHERS, state["request"].get("payload"), "state['request']['payload']")
+        begins = natives[: len(native_messages())] == native_messages()
+        require(begins, f"the history has become {natives}")
+
+    @check("natives", "docs/testing.md#what-others-keep")
+    def test_finalize_keeps_the_history(self) -> None:
+        """``finalize`` changes the new messages at most; what was retained before stays."""
+        final = {"role": "assistant", "content": "Done.", **deepcopy(OTHERS)}
+        hook, history = self.hook("finalize"), [*native_messages(), final]
+        finals, natives, _ = hook.call([final], history, self.begun(), self.context())
+        begins = natives[: len(native_messages())] == native_messages()
+        require(begins, f"the history has become {natives}")
+        require(finals, "the final message is gone")
+        kept(OTHERS, finals[0], "the final message")
+
+
+def native_messages() -> list[dict[str, Any]]:
+    """A native history that others have marked."""
+    return [
+        {"role": "user", "content": "Hello", **deepcopy(OTHERS)},
+        {"role": "assistant", "content": "Hi.", "_native_only": "kept"},
+    ]
+
+
+def core_messages() -> list[dict[str, Any]]:
+    """The core messages that the natives stand for."""
+    return [
+        {"role": "user", "content": "Hello", "metadata": deepcopy(OTHERS)},
+        {"role": "assistant", "content": "Hi.", "metadata": {"finish_reason": "stop"}},
+    ]
+
+
+def kept(before: dict[str, Any], after: Any, what: str) -> None:
+    """Refuse it if a key is gone or has another value."""
+    require(isinstance(after, dict), f"{what} is {after!r}")
+    changed = [key for key, value in before.items() if key not in after or after[key] != value]
+    require(not changed, f"{what} has lost or changed {', '.join(changed)}: {after}")

@@ -1,0 +1,278 @@
+"""`ToolConformance`: what is asked of a tool plugin: declarations, effects, results and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import re
+import threading
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from agent_hookspecs.messages import CoreMessage
+from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, SchemaView
+from agent_host.request.context import tool_context
+from agent_host.request.drive import complete
+from agent_host.request.stack import PreparedTool
+from agent_host.tools.execution import run_calls
+from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.claims import not_claimed
+from agent_host_testing.suites.hosting import CANARY, PATIENCE, Host
+from agent_host_testing.suites.package import PackageConformance
+from agent_host_testing.violations import require
+
+__all__ = ["ToolConformance"]
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_EFFECTS = "docs/tools.md#policy"
+
+
+class ToolConformance(PackageConformance):
+    """Subclass it in a test file and say which tool plugin is meant.
+
+    ``samples`` has a payload for each tool that may be run, as its schema asks; a tool without one
+    is not run. `prepare_world` makes what the payloads need, and gives settings for it.
+    """
+
+    role = "tool"
+    needs = ("agent_host_echo",)
+    samples: ClassVar[Mapping[str, Any]] = {}
+
+    def prepare_world(self, folder: Path) -> Mapping[str, Any]:
+        """Make in ``folder`` what the samples need; further settings, such as where that is."""
+        return {}
+
+    @pytest.fixture(autouse=True)
+    def _world(self, tmp_path: Path) -> None:
+        self._made = dict(self.prepare_world(tmp_path))
+
+    def config(self, **more: Any) -> dict[str, Any]:
+        # The key is there for every check, as it is in any request; tools must never see it.
+        return super().config(api_key=CANARY, **self._made, **more)
+
+    def prepared(self, host: Host) -> PreparedTool:
+        """The plugin as a stack has it: with its state and what it offers."""
+        stack = complete(host.core.stacks.stack(self.config()), host.core.transport)
+        for tool in stack.tools:
+            if tool.plugin.name == self.plugin:
+                return tool
+        raise LookupError("; ".join(stack.warnings) or f"{self.plugin!r} takes no part")
+
+    def _views(self, host: Host) -> dict[str, SchemaView]:
+        offered = self.prepared(host).descriptors
+        views = {
+            d.tool_name: DEFAULT_TOOL_INTEROP_REGISTRY.inspect_schema(d.schema) for d in offered
+        }
+        unknown = sorted(name for name, view in views.items() if view is None)
+        require(not unknown, f"no built-in format explains the schemas of {', '.join(unknown)}")
+        return {name: view for name, view in views.items() if view is not None}
+
+    @check("schemas", "docs/hooks.md#tool-get_tool_schemas")
+    def test_schemas(self) -> None:
+        """Each tool is declared once, by a legal name, in words, with a valid JSON Schema."""
+        import fastjsonschema
+
+        with self.host() as host:
+            views = self._views(host)
+            require(views, "no tool is offered")
+            for name, view in views.items():
+                legal = _LEGAL_NAME.fullmatch(name)
+                require(legal, f"{name!r} does not match {_LEGAL_NAME.pattern}")
+                require(view.description, f"{name} has no description")
+                if view.payload_kind == "object":
+                    parameters = view.parameters or {}
+                    kind = parameters.get("type", "object")
+                    require(kind == "object", f"the parameters of {name} are of type {kind!r}")
+                    fastjsonschema.compile(parameters, use_default=False)
+
+    @check("effects", _EFFECTS)
+    def test_effects(self) -> None:
+        """Every tool has its effect, read, write, execute or network, in class and descriptor."""
+        with self.host() as host:
+            tool = self.prepared(host)
+            offered = {descriptor.tool_name for descriptor in tool.descriptors}
+        for where, stated in (
+            ("the class", getattr(tool.plugin.instance, "effects", {})),
+            ("the descriptor", tool.plugin.entry.tools),
+        ):
+            missing = sorted(offered - {*stated})
+            require(not missing, f"{where} has no effect for {', '.join(missing)}")
+            wrong = {
+                n: e for n, e in stated.items() if e not in ("read", "write", "execute", "network")
+            }
+            require(not wrong, f"{where} has the effects {wrong}")
+            unknown = sorted({*stated} - offered)
+            require(not unknown, f"{where} has effects for {', '.join(unknown)}, not on offer")
+
+    @check("running", "docs/hooks.md#tool-execute_tool")
+    def test_samples_run(self) -> None:
+        """A call with a payload as its schema asks gives a result that the model can read."""
+        with self.host() as host:
+            for name, payload in self._runnable(host).items():
+                given = deepcopy(payload)
+                message = _run(host, self.config(), name, payload)
+                _readable(name, message)
+                failed = message["metadata"].get("error")
+                require(not failed, f"{name} fails: {message['content']}")
+                require(payload == given, f"{name} has changed its payload")
+
+    def _runnable(self, host: Host) -> dict[str, Any]:
+        if not self.samples:
+            not_claimed("'samples' has no payloads, so nothing is run")
+        unknown = sorted({*self.samples} - {*self._views(host)})
+        require(not unknown, f"'samples' names {', '.join(unknown)}, which is not on offer")
+        return deepcopy(dict(self.samples))
+
+    @check("running", "docs/hooks.md#tool-execute_tool")
+    def test_sync_equals_async(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        """An async run gives the same results as a sync one."""
+        results = []
+        for run in (_run, _arun):
+            self._made = dict(self.prepare_world(tmp_path_factory.mktemp("world")))
+            with self.host() as host:
+                runnable = self._runnable(host)
+                said = {n: run(host, self.config(), n, p)["content"] for n, p in runnable.items()}
+            results.append(said)
+        for name in results[0]:
+            one, two = (_without_paths(result[name]) for result in results)
+            require(one == two, f"{name} gives {one!r} sync and {two!r} async")
+
+    @check("invalid payloads", "docs/tools.md#the-loop")
+    def test_invalid_payloads(self) -> None:
+        """A payload that is not what the schema asks gives an error result and ends nothing."""
+        with self.host() as host:
+            for name, view in self._views(host).items():
+                if view.payload_kind != "object":
+                    continue
+                broken: list[Any] = [[], "text"]
+                if (view.parameters or {}).get("required"):
+                    broken.append({})
+                for payload in broken:
+                    message = _run(host, self.config(), name, payload)
+                    _readable(name, message)
+                    failed = message["metadata"].get("error")
+                    require(failed, f"{name} takes {payload!r} and says {message['content']!r}")
+
+    @check("unknown tools", "docs/hooks.md#tool-execute_tool")
+    def test_unknown_tools(self) -> None:
+        """A name that the plugin does not offer is refused by the plugin itself."""
+        with self.host() as host:
+            tool = self.prepared(host)
+            hook = tool.implementation("execute_tool")
+            assert hook is not None, "the registration guard refuses a tool without it"
+            try:
+                result = hook.call("no_such_tool", {}, tool.state, {"config": tool.config})
+                if inspect.isawaitable(result):
+                    result = asyncio.run(_awaited(result))
+                elif inspect.isgenerator(result):
+                    result = [*result]
+            except Exception:
+                return
+            require(False, f"it runs 'no_such_tool' and gives {result!r}")
+
+    @check("secrets", "docs/testing.md#secrets")
+    def test_no_secrets_of_others(self, caplog: pytest.LogCaptureFixture) -> None:
+        """A tool neither sees nor says the key of the provider."""
+        with caplog.at_level(logging.DEBUG), self.host() as host:
+            tool = self.prepared(host)
+            require(CANARY not in repr(tool.config), "its config has the key")
+            require(CANARY not in repr(tool.state), "its state has the key")
+            for name, payload in deepcopy(dict(self.samples)).items():
+                message = _run(host, self.config(), name, payload)
+                require(CANARY not in json.dumps(message), f"the result of {name} has the key")
+        logged = [r.name for r in caplog.records if CANARY in f"{r.getMessage()} {r.__dict__!r}"]
+        require(not logged, f"the log of {', '.join(logged)} has the key")
+
+    @check("cancellation", "docs/hooks.md#tool-execute_tool")
+    def test_cancelled_calls_end(self) -> None:
+        """A call that nobody waits for any more ends by itself, with whatever result."""
+        execute: Any = getattr(self.loaded().instance, "execute_tool", None)
+        if "context" not in inspect.signature(execute).parameters:
+            not_claimed("execute_tool does not take the context that says so")
+        with self.host() as host:
+            stack = complete(host.core.stacks.stack(self.config()), host.core.transport)
+            context = tool_context(stack, None, cancelled=lambda: True)
+            for name, payload in self._runnable(host).items():
+                steps = run_calls(stack, [_call(name, payload)], context, {})
+                # Beside us, so that one that never ends does not keep us too.
+                running = threading.Thread(
+                    target=complete, args=(steps, host.core.transport), daemon=True
+                )
+                running.start()
+                running.join(PATIENCE)
+                require(not running.is_alive(), f"{name} still runs after {PATIENCE:.0f} s")
+
+    @check("closing", "docs/hooks.md#tool-close")
+    def test_close(
+        self, caplog: pytest.LogCaptureFixture, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """``close`` lets go of what the state holds, and a new stack can be made after it."""
+        if "close" not in self.loaded().implementations:
+            not_claimed("the plugin has no close")
+        with caplog.at_level(logging.WARNING), self.host() as host:
+            first = self.prepared(host).state
+            before = self._results(host)
+            host.close()
+            failed = [
+                r.getMessage() for r in caplog.records if "tool_close_failed" in r.getMessage()
+            ]
+            require(not failed, "; ".join(failed))
+            # What the samples did to the first world must not hinder them in the second.
+            self._made = dict(self.prepare_world(tmp_path_factory.mktemp("world")))
+            second = self.prepared(host).state
+            require(first is not second, "the next stack gets the state that was closed")
+            broken = [name for name, ok in self._results(host).items() if before[name] and not ok]
+            require(not broken, f"after it, {', '.join(broken)} cannot be run any more")
+
+    def _results(self, host: Host) -> dict[str, bool]:
+        """Whether each sample runs."""
+        return {
+            name: not _run(host, self.config(), name, payload)["metadata"].get("error")
+            for name, payload in deepcopy(dict(self.samples)).items()
+        }
+
+
+def _call(name: str, payload: Any) -> dict[str, Any]:
+    text = payload if isinstance(payload, str) else json.dumps(payload)
+    return {
+        "id": "call_tool_1",
+        "type": "function",
+        "function": {"name": name, "arguments": text},
+    }
+
+
+def _run(host: Host, config: dict[str, Any], name: str, payload: Any) -> CoreMessage:
+    (message,) = host.core.execute_tool_calls([_call(name, payload)], config)
+    return message
+
+
+def _arun(host: Host, config: dict[str, Any], name: str, payload: Any) -> CoreMessage:
+    (message,) = asyncio.run(_acalls(host, config, name, payload))
+    return message
+
+
+async def _acalls(host: Host, config: dict[str, Any], name: str, payload: Any) -> list[CoreMessage]:
+    return await host.core.aexecute_tool_calls([_call(name, payload)], config)
+
+
+async def _awaited(result: Any) -> Any:
+    return await result
+
+
+def _readable(name: str, message: CoreMessage) -> None:
+    require(message["role"] == "tool", f"the result of {name} has the role {message['role']!r}")
+    call_id = message["metadata"].get("tool_call_id")
+    require(call_id == "call_tool_1", f"the result of {name} is for the call {call_id!r}")
+    require(isinstance(message["content"], str), f"the content of {name} is no text")
+    json.dumps(message)
+
+
+def _without_paths(text: str) -> str:
+    """The text without the names of temporary folders, which are never the same."""
+    return re.sub(r"world\d+", "world", text)

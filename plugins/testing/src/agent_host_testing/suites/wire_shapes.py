@@ -1,0 +1,115 @@
+"""Checks with bytes that real servers have sent: the wire shapes by number, and recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+from agent_host.core import AgentCore
+from agent_host_testing.corpus import (
+    PROTOCOLS,
+    Recording,
+    differences,
+    grouped,
+    in_scope,
+    load_recordings,
+    replay_group,
+    requests_compared,
+)
+from agent_host_testing.formats import wire_format
+from agent_host_testing.shapes import Shape, check_shape, shapes_for
+from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.claims import not_claimed
+from agent_host_testing.suites.hosting import CANARY
+from agent_host_testing.suites.talking import ProviderSuite
+from agent_host_testing.violations import require
+
+__all__ = ["ShapeChecks"]
+
+#: Enough to cut in the head, the middle and the end; all places are another check's business.
+_SPLITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """The provider under test, for those who bring their own server."""
+
+    suite: ProviderSuite
+    without: tuple[str, ...] = ()
+
+    @property
+    def format(self) -> str:
+        return self.suite.require_wire().name
+
+    def core(self) -> AgentCore:
+        return AgentCore(catalog=self.suite.catalog())
+
+    def config(self, base_url: str) -> dict[str, Any]:
+        config = self.suite.config(api_key=CANARY, base_url=base_url)
+        return {key: value for key, value in config.items() if key not in self.without}
+
+
+class ShapeChecks(ProviderSuite):
+    """Wire shapes and recordings.
+
+    ``dialects`` names the servers whose own shapes the provider should bear too; ``recorded`` those
+    whose recordings, below the folder of ``--corpus``, it is replayed, all of its format if empty.
+    """
+
+    dialects: ClassVar[Sequence[str]] = ()
+    recorded: ClassVar[Sequence[str]] = ()
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Make a test of each shape, and of each recorded session, of the subclass's format."""
+        if "wire_shape" in metafunc.fixturenames:
+            shapes = self._shapes() or [None]
+            ids = [each.name if each else "none" for each in shapes]
+            metafunc.parametrize("wire_shape", shapes, ids=ids)
+        if "recorded_session" in metafunc.fixturenames:
+            groups = self._sessions(metafunc.config.getoption("corpus", None)) or [None]
+            ids = [each[0].name if each else "none" for each in groups]
+            metafunc.parametrize("recorded_session", groups, ids=ids)
+
+    def _format(self) -> str:
+        if self.wire is None:
+            return ""
+        return (wire_format(self.wire) if isinstance(self.wire, str) else self.wire).name
+
+    def _shapes(self) -> list[Shape | None]:
+        return [*shapes_for(self._format(), self.dialects)]
+
+    def _sessions(self, folder: str | None) -> list[list[Recording] | None]:
+        if not folder or self.wire is None:
+            return []
+        return [
+            group
+            for group in grouped(filter(in_scope, load_recordings(folder)))
+            if PROTOCOLS[group[0].protocol].format == self._format()
+            and (not self.recorded or group[0].provider in self.recorded)
+        ]
+
+    @check("wire shapes", "docs/testing.md#wire-shapes")
+    def test_wire_shape(self, wire_shape: Shape | None) -> None:
+        """Bytes that real servers have sent give the right answer or a clear typed error."""
+        if wire_shape is None:
+            not_claimed("the kit knows no shapes of this wire")
+        found = check_shape(wire_shape, _Subject(self), splits=_SPLITS)
+        require(not found, "\n".join(found))
+
+    @check("recordings", "docs/testing.md#recordings")
+    def test_recording(self, recorded_session: list[Recording] | None) -> None:
+        """A recorded session gives what the vendor's SDK made of it, and goes on as recorded."""
+        if recorded_session is None:
+            not_claimed("--corpus names no folder with recordings of this wire")
+        subject = _Subject(self, without=("model",))
+        played = replay_group(recorded_session, lambda _: subject)
+        found = [
+            f"{replayed.recording.name}: {difference}"
+            for replayed in played
+            for difference in differences(replayed.recording, replayed)
+        ]
+        found += requests_compared(played)
+        require(not found, "\n".join(found))

@@ -1,0 +1,132 @@
+"""How a failed check is told: what the contract asks, where it is written, and the bytes.
+
+Owns the words and the trimming. It must not know pytest, a host or a wire format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_hookspecs.errors import AgentError
+from agent_hookspecs.logs import redact
+
+__all__ = ["Contract", "Exchange", "Violation", "explained", "require"]
+
+_MAX_TEXT = 160
+_MAX_LINE = 400
+_MAX_LINES = 24
+_SHOWN_AT_ENDS = (2, 4)
+
+
+class Violation(AssertionError):
+    """A plugin does not do what the contract asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What one check holds a plugin to.
+
+    ``sentence`` is what the contract asks, ``where`` the page and heading that say more.
+    ``capability`` is the row of the report the check belongs to; ``claim`` the tag by which a
+    plugin says that it can do it, empty for what every plugin has to do.
+    """
+
+    capability: str
+    sentence: str
+    where: str
+    claim: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request as it arrived and what was answered, as far as that was sent."""
+
+    request: str
+    body: bytes
+    status: int
+    answer: bytes
+
+
+def require(condition: object, happened: str) -> None:
+    """Refuse what the contract does not allow; ``happened`` says what was seen instead."""
+    if not condition:
+        raise Violation(happened)
+
+
+def explained(
+    contract: Contract, plugin: str, error: BaseException, exchanges: Sequence[Exchange] = ()
+) -> Violation:
+    """The failure with everything its reader needs to mend the plugin."""
+    lines = [
+        f"plugin {plugin!r} breaks its contract",
+        f"  the contract asks: {contract.sentence}",
+        f"  written in:        {contract.where}",
+        f"  what happened:     {_indented(_told(error), 21)}",
+    ]
+    if exchanges:
+        last = exchanges[-1]
+        lines += [f"  request {len(exchanges)}: {last.request}", *_quoted(last.body)]
+        lines += [f"  answer {len(exchanges)}: HTTP {last.status}", *_quoted(last.answer)]
+    return Violation(redact("\n".join(lines)))
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, Violation):
+        return str(error)
+    if isinstance(error, AgentError):
+        return f"{type(error).__name__}: {error.explain()}"
+    return f"{type(error).__name__}: {error}"
+
+
+def _indented(text: str, width: int) -> str:
+    return text.replace("\n", "\n" + " " * width)
+
+
+def _quoted(data: bytes) -> Iterator[str]:
+    """The body in few lines: JSON by keys and entries, anything else as it stands."""
+    try:
+        document = json.loads(data)
+    except ValueError:
+        lines = [line for line in data.decode("utf-8", "replace").splitlines() if line]
+    else:
+        lines = list(_outline(document))
+    cut = [line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…" for line in lines]
+    for line in _ends(cut, _MAX_LINES // 2, _MAX_LINES // 2, "lines"):
+        yield f"    | {line}"
+
+
+def _outline(document: Any) -> Iterator[str]:
+    """One line for each key, and one for each entry of the lists beneath."""
+    if not isinstance(document, dict):
+        yield _compact(document)
+        return
+    for key, value in document.items():
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            yield f"{key}:"
+            yield from _ends([f"  {_compact(item)}" for item in value], *_SHOWN_AT_ENDS, "entries")
+        else:
+            yield f"{key}: {_compact(value)}"
+
+
+def _ends(lines: Sequence[str], first: int, last: int, what: str) -> Iterable[str]:
+    if len(lines) <= first + last + 1:
+        return lines
+    left_out = len(lines) - first - last
+    return [*lines[:first], f"  … {left_out} {what} left out …", *lines[-last:]]
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(_shortened(value), ensure_ascii=False, separators=(", ", ": "))
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _MAX_TEXT:
+        return f"{value[: _MAX_TEXT // 2]}…{value[-_MAX_TEXT // 4 :]}"
+    if isinstance(value, list):
+        return [_shortened(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _shortened(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,158 @@
+"""What every fake API has to know: how to read a request, judge it, and answer in its own bytes.
+
+A format owns no socket and keeps nothing between requests but in the `Ledger` it is handed, so that
+one object serves any number of servers at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from agent_hookspecs.messages import Framing
+from agent_host_testing.script import Call, Failure, FailureKind, Reply
+
+__all__ = ["Ledger", "Operation", "Problem", "Refusal", "Request", "WireFormat", "pieces"]
+
+#: What a request is for. ``detail`` asks about one model, where an API has that.
+Operation = Literal["generate", "models", "detail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it arrived. Header names are in lower case; ``body`` is the decoded JSON."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    raw: bytes
+    body: Any
+
+    def header(self, name: str) -> str:
+        return self.headers.get(name.lower(), "")
+
+    def bearer(self) -> str | None:
+        """The token in the Authorization header, if there is one."""
+        scheme, _, token = self.header("authorization").partition(" ")
+        return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why the real API would refuse a request.
+
+    ``place`` is where in the body, such as ``messages[2].content[0].signature``; ``rule`` is what
+    the API asks for there, in one sentence.
+    """
+
+    message: str
+    rule: str
+    place: str = ""
+    status: int = 400
+
+    def __str__(self) -> str:
+        where = f" at {self.place}" if self.place else ""
+        return f"{self.message}{where}. The API asks: {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is no success."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What one server has handed out and wants back as it was.
+
+    ``signatures`` maps each signature to what it was on, in the format's own shape; ``calls`` maps
+    the id of each call to the call; ``kept`` is whatever else a format has to find again, by id.
+    ``made`` counts ids, so that no two are the same.
+    """
+
+    signatures: dict[str, Any] = field(default_factory=dict)
+    calls: dict[str, Call] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
+    made: int = 0
+
+    def new_id(self, prefix: str) -> str:
+        self.made += 1
+        return f"{prefix}{self.made}"
+
+
+class WireFormat(ABC):
+    """One vendor's API, as far as agents use it."""
+
+    #: The name by which servers, suites and recordings call it, such as ``openai.chat``.
+    name: ClassVar[str]
+    #: How streamed answers are framed.
+    framing: ClassVar[Framing] = "sse"
+    #: What stands between the server's root and the paths of the API: what a ``base_url`` ends in.
+    base_path: ClassVar[str] = ""
+    #: Content types of streamed and of whole answers.
+    stream_type: ClassVar[str] = "text/event-stream"
+    whole_type: ClassVar[str] = "application/json"
+    #: The header in which the API gives each answer an id.
+    request_id_header: ClassVar[str] = "x-request-id"
+
+    @abstractmethod
+    def operation(self, request: Request) -> Operation | None:
+        """What the request is for; None if the API has no such address."""
+
+    @abstractmethod
+    def wants_stream(self, request: Request) -> bool:
+        """Whether the answer is to be streamed."""
+
+    def content_type(self, request: Request) -> str:
+        """The content type of the answer to the request, when it succeeds."""
+        return self.stream_type if self.wants_stream(request) else self.whole_type
+
+    @abstractmethod
+    def credential(self, request: Request) -> str | None:
+        """The key the request was sent with, from where this API looks for it."""
+
+    @abstractmethod
+    def problem(self, request: Request, ledger: Ledger) -> Problem | None:
+        """The first thing for which the real API would refuse to generate, or None."""
+
+    @abstractmethod
+    def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
+        """The reply as one document; enters into the ledger what it hands out."""
+
+    @abstractmethod
+    def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
+        """The reply as a stream, each event (or line) in its own bytes; enters it into the ledger.
+
+        The end marker, where the API has one, is an event of its own.
+        """
+
+    @abstractmethod
+    def refusal(self, failure: Failure) -> Refusal:
+        """The failure as an answer with the status and the body that the API has for it."""
+
+    def rejection(self, problem: Problem) -> Refusal:
+        """The answer to a request that has the problem: its status, in the format's own body."""
+        kinds: dict[int, FailureKind] = {
+            401: "authentication",
+            403: "permission",
+            404: "model_not_found",
+        }
+        kind = kinds.get(problem.status, "invalid_request" if problem.status < 500 else "server")
+        refusal = self.refusal(Failure(kind, str(problem)))
+        return Refusal(problem.status, refusal.body, refusal.headers)
+
+    @abstractmethod
+    def models(self, names: Sequence[str], request: Request) -> bytes:
+        """The list of models; for the operation ``detail``, what there is to know of one."""
+
+
+def pieces(text: str, count: int) -> list[str]:
+    """``text`` in at most ``count`` pieces, none of them empty, unless all of it is."""
+    size = max(1, -(-len(text) // max(1, count)))
+    return [text[start : start + size] for start in range(0, len(text), size)] or [""]

@@ -1,0 +1,5 @@
+"""Mistakes made on purpose in the reference packages, and the checks that must see each of them.
+
+``python plugins/testing/tests/breakages`` makes them one after another, each in a copy of its
+package, runs the package's suite, and compares what turned red with what should have.
+"""

@@ -1,0 +1,1 @@
+"""A feature, as small as one can be that has every hook the kit looks at."""

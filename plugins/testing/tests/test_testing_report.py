@@ -1,0 +1,133 @@
+"""The report and what failures say: told apart, counted, redacted, and the same with workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_hookspecs.errors import InvalidRequestError
+from agent_hookspecs.logs import remember_secrets
+from agent_host_testing.violations import Contract, Exchange, explained
+
+HERE = Path(__file__).parent
+SUITE = f'''
+from agent_host_testing import ProviderConformance, check, not_claimed, require, say
+
+SETTINGS = {{"model": "fake-chat"}}
+
+
+class TestSubject(ProviderConformance):
+    package = "reference_openai_chat"
+    plugin = "reference_openai_chat"
+    folder = {str(HERE / "reference")!r}
+    wire = "openai.chat"
+    settings = SETTINGS
+
+    @check("wishes", "README.md#wishes")
+    def test_wish(self):
+        """A wish comes true."""
+        with self.talk() as talk:
+            talk.ask(say("No."), "Please, with " + talk.config["api_key"]).expect()
+            require(False, "it did not")
+
+    @check("magic", "README.md#magic")
+    def test_magic(self):
+        """Magic happens."""
+        not_claimed("there is none")
+'''
+
+
+def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "test_subject.py").write_text(SUITE, encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib"),
+            *("-k", "wish or magic or test_text or round_trip", *options, str(folder)),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "100"},
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_report_tells_passed_failed_and_not_claimed_apart(tmp_path: Path, workers: str) -> None:
+    file = tmp_path / "made" / "report.json"
+    done = run(tmp_path, "-n", workers, "--conformance-report", str(file))
+    assert done.returncode == 1, done.stdout
+    report: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    assert report["counts"] == {"failed": 1, "skipped": 0, "passed": 4, "not claimed": 1}
+    (suite,) = report["suites"].values()
+    assert (suite["plugin"], suite["role"]) == ("reference_openai_chat", "provider")
+    assert suite["capabilities"]["text"] == "passed"
+    assert suite["capabilities"]["wishes"] == "failed"
+    assert suite["capabilities"]["magic"] == "not claimed"
+    told = {check["check"]: check for check in suite["checks"]}
+    assert told["test_magic"]["reason"] == "there is none"
+    assert told["test_wish"]["sentence"] == "A wish comes true."
+    assert "it did not" in told["test_wish"]["reason"]
+    table = done.stdout.partition("= conformance =")[2].splitlines()
+    assert ["wishes", "FAILED", "1/1"] in [line.split() for line in table]
+    assert ["magic", "not", "claimed"] in [line.split() for line in table]
+
+
+def test_a_failure_says_what_was_asked_and_shows_the_bytes_without_the_key(tmp_path: Path) -> None:
+    said = run(tmp_path, "--tb=short").stdout
+    assert "the contract asks: A wish comes true." in said
+    assert "written in:        README.md#wishes" in said
+    assert "what happened:     it did not" in said
+    assert "request 1: POST /v1/chat/completions" in said
+    assert '{"role": "user", "content": "Please, with [redacted]"}' in said
+    assert "answer 1: HTTP 200" in said
+    assert "canary" not in said.partition("the contract asks")[2].partition("Captured")[0]
+
+
+def test_without_the_option_nothing_is_written_or_imported(tmp_path: Path) -> None:
+    probe = tmp_path / "test_probe.py"
+    probe.write_text(
+        "import sys\n\n\ndef test_lean():\n"
+        "    kit = [m for m in sys.modules if m.startswith(('agent_host', 'agent_hookspecs'))]\n"
+        "    assert sorted(kit) == ['agent_host_testing', 'agent_host_testing.pytest_plugin']\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, probe.name],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_long_bodies_are_cut_to_their_ends() -> None:
+    messages = [{"role": "user", "content": f"message {n} " + "x" * 500} for n in range(50)]
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    exchange = Exchange("POST /x", body, 400, b"no JSON\n" * 500)
+    contract = Contract("things", "Things are well.", "README.md#things")
+    text = str(explained(contract, "acme", AssertionError("they are not"), [exchange]))
+    assert "message 0 " in text
+    assert "message 49 " in text
+    assert "44 entries left out" in text
+    assert len(text) < 8000
+
+
+def test_secrets_are_taken_out_of_what_is_told() -> None:
+    remember_secrets(["told-nobody"])
+    error = InvalidRequestError("refused told-nobody", hint="use told-nobody")
+    contract = Contract("things", "Things are well.", "README.md#things")
+    exchange = Exchange("POST /?key=told-nobody", b'{"key": "told-nobody"}', 400, b"told-nobody")
+    text = str(explained(contract, "acme", error, [exchange]))
+    assert "InvalidRequestError: refused [redacted] (use [redacted])" in text
+    assert "told-nobody" not in text
