@@ -48,6 +48,7 @@ _TESTED = {
     "sdk": ["testing"],
 }
 _FOLDERS = {
+    "httpx2": ROOT,
     "together": ROOT / "tests" / "together",
     "sdk": ROOT / "plugins" / "testing" / "tests" / "sdk",
 }

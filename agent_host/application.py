@@ -75,7 +75,7 @@ class AgentApplication:
         )
         self.core = AgentCore(
             catalog=catalog,
-            http=values.get("http", "httpx"),
+            http=values.get("http"),
             http_client=http_client,
             async_http_client=async_http_client,
         )

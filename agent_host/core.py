@@ -5,6 +5,7 @@ A façade: every method hands over to the module that does the work.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -45,22 +46,24 @@ class AgentCore:
 
     It discovers nothing by itself: register classes, or hand it a ``catalog`` of what is installed.
     ``http_client`` and ``async_http_client`` are ready httpx clients to use instead of its own;
-    ``http`` names the library its own are made with. ``model_seconds`` is how long a list of models
-    stays fresh. Threads and event loops may share one core; close it when done.
+    ``http`` names the library its own are made with, by default what AGENT_HOST_HTTP names, or
+    else httpx. ``model_seconds`` is how long a list of models stays fresh. Threads and event loops
+    may share one core; close it when done.
     """
 
     def __init__(
         self,
         *,
         catalog: Catalog | None = None,
-        http: str = "httpx",
+        http: str | None = None,
         http_client: Any = None,
         async_http_client: Any = None,
         model_seconds: float = 300.0,
     ) -> None:
         self._stacks = Stacks(model_seconds=model_seconds)
-        self._transport = Transport(http_client, http)
-        self._async_transport = AsyncTransport(async_http_client, http)
+        library = http or os.environ.get("AGENT_HOST_HTTP") or "httpx"
+        self._transport = Transport(http_client, library)
+        self._async_transport = AsyncTransport(async_http_client, library)
         self._lock = threading.Lock()
         if catalog is not None:
             self._stacks.use(catalog)

@@ -10,10 +10,11 @@ import pytest
 
 import agent_host
 from agent_hookspecs import ProviderPlugin
-from agent_hookspecs.errors import AgentError, HookError, ServerError, SessionError
+from agent_hookspecs.errors import AgentError, ConfigError, HookError, ServerError, SessionError
 from agent_host import AgentCore, Session
 from agent_host_echo.extension import EchoReasoning
 from agent_host_echo.provider import EchoProvider
+from openai_like import OpenAiLike
 from talking import WAYS, Way, ask, core_with, events_of, said, talker
 
 NAMES = (
@@ -223,3 +224,14 @@ def test_an_unexpected_answer_of_a_wire_gets_the_content_core_messages_need() ->
         {"role": "assistant", "content": "", "metadata": {}},
         {"role": "assistant", "content": "part", "metadata": {}},
     ]
+
+
+@pytest.mark.parametrize("way", ["argument", "environment"])
+def test_the_http_library_is_named_by_the_caller_or_by_the_environment(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_HOST_HTTP", "none-such" if way == "environment" else "httpx")
+    with AgentCore(http="none-such" if way == "argument" else None) as core:
+        core.register_provider(OpenAiLike)
+        with pytest.raises(ConfigError, match="no HTTP library 'none-such'"):
+            core.send_request(said("x"), {"base_url": "http://127.0.0.1:9"})
