@@ -83,6 +83,8 @@ class Screen:
             self._end(not err)
         if self._kind != kind:
             self._end(err)
+            # What is said aside is over; the answer itself may go on and must not be broken.
+            self._end(self._aside)
             self._kind = kind
         # Noted before it is so: an interrupt in between must still find a line to end.
         self._begun[err] = not click.unstyle(text).endswith("\n")
