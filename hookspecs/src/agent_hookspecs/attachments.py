@@ -14,6 +14,8 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from operator import is_not
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -30,7 +32,7 @@ _MEDIUM = re.compile(r"image|audio|video|file|document|media")
 #: Where a part of some wire format keeps the address of its medium.
 _ADDRESSES = ("url", "image_url", "file_url", "data", "file_data", "source", "file")
 #: Where messages, and parts that hold parts, keep their parts.
-_HOLDERS = ("multipartContent", "toolResult", "content", "parts", "output")
+_HOLDERS = frozenset({"multipartContent", "toolResult", "content", "parts", "output"})
 
 Note = Callable[[str], dict[str, Any]]
 
@@ -77,23 +79,30 @@ def expand_attachments(
 
 
 def _expanded(item: Any, root: Path | None, limit: int, note: Note) -> Any:
+    # A whole history comes through here at every turn, so what holds nothing must cost little.
     if isinstance(item, list):
         new = [_expanded(each, root, limit, note) for each in item]
-        return new if any(a is not b for a, b in zip(new, item, strict=True)) else item
-    if not isinstance(item, Mapping):
+        return new if any(map(is_not, new, item)) else item
+    if not isinstance(item, (dict, Mapping)):
         return item
     kind = item.get("type")
-    if isinstance(kind, str) and _MEDIUM.search(kind):
+    if isinstance(kind, str) and _is_medium(kind):
         try:
             return _with_data(item, _media_type(item), root, limit)
         except _NotAttached as why:
             return note(f"[{kind} not attached: {why}]")
-    changed = {
-        key: new
-        for key in _HOLDERS
-        if (new := _expanded(item.get(key), root, limit, note)) is not item.get(key)
-    }
+    changed = {}
+    for key, value in item.items():
+        if key in _HOLDERS and type(value) is not str:
+            new = _expanded(value, root, limit, note)
+            if new is not value:
+                changed[key] = new
     return {**item, **changed} if changed else item
+
+
+@lru_cache(maxsize=256)
+def _is_medium(kind: str) -> bool:
+    return _MEDIUM.search(kind) is not None
 
 
 def _with_data(part: Mapping[str, Any], media: str | None, root: Path | None, limit: int) -> Any:
