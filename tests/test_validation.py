@@ -97,7 +97,7 @@ def test_importing_has_no_effects(tmp_path: Path, source: str, wanted: str) -> N
 def test_packaging_lets_the_host_find_it(
     tmp_path: Path, change: dict[str, str], wanted: str
 ) -> None:
-    code, found = findings(project(tmp_path, **change), "--strict")  # type: ignore[arg-type]
+    code, found = findings(project(tmp_path, **change), "--strict")
     assert code == 1
     assert any(wanted in message for message in found["packaging"]), found
 

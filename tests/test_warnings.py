@@ -26,7 +26,7 @@ Pair = tuple[Any, Any]
 def warnings_of(core: AgentCore, config: dict[str, Any]) -> list[tuple[str, str | None]]:
     with closing(core):
         found = [e for e in events_of(core, said("Hello"), config) if e["type"] == "warning"]
-    return [(event["message"], event["plugin"]) for event in found]  # type: ignore[typeddict-item]
+    return [(event["message"], event["plugin"]) for event in found]
 
 
 class Complaining(FeaturePlugin):

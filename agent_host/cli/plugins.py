@@ -79,7 +79,10 @@ def _loader_options(command: F) -> F:
 
 @click.group(
     cls=LazyGroup,
-    lazy={"validate": ("agent_host.cli.validate", "Check a package before it is published.")},
+    lazy={
+        "new": ("agent_host.cli.new", "Make a plugin package with tests that pass."),
+        "validate": ("agent_host.cli.validate", "Check a package before it is published."),
+    },
     epilog="\b\nExamples:\n  agent-host plugins list\n  agent-host plugins info echo\n"
     "  agent-host plugins explain --provider echo --model echo-reasoner\n"
     "  agent-host plugins doctor",

@@ -38,7 +38,6 @@ RESERVED = frozenset(
         "model",
         "retained",
         "tags",
-        "tool_call_ids",
         "warn",
     }
 )

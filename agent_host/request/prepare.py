@@ -37,8 +37,8 @@ def prepare(
     stack.schema.check_required(state["config"])
     prepared = native_history(stack, calls, session, state)
     context["retained"] = prepared.before
-    context["tool_call_ids"] = session.tool_call_ids
     natives, state = prepared.natives, prepared.state
+    state["tool_call_ids"] = session.tool_call_ids
     if calls.has("provider", "initialize_request"):
         result = calls.call("provider", "initialize_request")(natives, state, context)
         natives, state = answered(

@@ -28,7 +28,10 @@ def stripped(natives: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_what_is_kept_for_ourselves_is_not_sent() -> None:
-    natives = [{"role": "user", "_metadata": {"a": 1}}, {"role": "assistant"}]
+    natives: list[dict[str, Any]] = [
+        {"role": "user", "_metadata": {"a": 1}},
+        {"role": "assistant"},
+    ]
     assert bare_messages(natives) == [{"role": "user"}, {"role": "assistant"}]
     assert natives[0]["_metadata"] == {"a": 1}
 

@@ -148,7 +148,7 @@ class AccumulatorStreamingMixin:
         return False if accumulated.get("tool_calls") else None
 
     def finalize(
-        self, native_messages: _Messages, state: _State, context: dict[str, Any] | None = None
+        self, native_messages: _Messages, state: _State
     ) -> tuple[_Messages, _Messages, _State]:
         """Turn ``state["partial"]`` into the final message and append it to a new history list.
 
@@ -161,9 +161,8 @@ class AccumulatorStreamingMixin:
             return [], native_messages, state
         # The ids of a long history matter only to calls that have to be told apart from it.
         calls = accumulated.get("tool_calls")
-        final = _final_message(
-            accumulated, taken_call_ids(native_messages, context) if calls else ()
-        )
+        taken = taken_call_ids(native_messages, state) if calls else ()
+        final = _final_message(accumulated, taken)
         state["partial"] = final
         return [final], [*native_messages, final], state
 

@@ -1,7 +1,7 @@
 """Native histories as providers handle them: what may be sent of one, and which ids it uses.
 
 A history can be very long and is the same as last time but for its end. The host knows where that
-begins, and says so in the context; with it, neither function looks at every message again.
+begins, and says so in context and state; with that, neither function looks at every message again.
 """
 
 from __future__ import annotations
@@ -52,9 +52,12 @@ def _bare(natives: list[NativeMessage]) -> list[NativeMessage]:
     ]
 
 
-def taken_call_ids(native_messages: list[NativeMessage], context: object = None) -> Collection[str]:
-    """The call ids that a new call of the conversation may not have."""
-    known: Collection[str] | None = _from(context, "tool_call_ids")
+def taken_call_ids(native_messages: list[NativeMessage], state: object = None) -> Collection[str]:
+    """The call ids that a new call of the conversation may not have.
+
+    The host puts them into ``state["tool_call_ids"]``; without, the natives are looked through.
+    """
+    known: Collection[str] | None = _from(state, "tool_call_ids")
     return tool_call_ids(native_messages) if known is None else known
 
 
@@ -76,5 +79,5 @@ def _first(items: list[Any], count: int) -> list[Any]:
     return items if len(items) == count else items[:count]
 
 
-def _from(context: object, key: str) -> Any:
-    return context.get(key) if isinstance(context, Mapping) else None
+def _from(place: object, key: str) -> Any:
+    return place.get(key) if isinstance(place, Mapping) else None

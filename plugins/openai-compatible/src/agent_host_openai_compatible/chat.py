@@ -21,8 +21,8 @@ from agent_hookspecs import (
 from agent_hookspecs.errors import AgentError, ProviderError
 from agent_hookspecs.knobs import knob_elements, knob_schema, requested_knobs
 from agent_hookspecs.logs import get_warn_from_context
-from agent_hookspecs.merging import tool_call_ids
 from agent_hookspecs.messages import RequestSpec
+from agent_hookspecs.natives import taken_call_ids
 from agent_hookspecs.tool_interop import (
     OPENAI_CHAT_FUNCTION,
     WireNames,
@@ -212,7 +212,7 @@ class ChatCompletionsProvider(ProviderPlugin):
             state,
             provider=self.name,
             replayed=self.server.replayed,
-            taken=tool_call_ids(native_messages) if has_calls else (),
+            taken=taken_call_ids(native_messages, state) if has_calls else (),
             with_reasoning="reasoning_content_required" in state.get("quirks", ())
             and (has_calls or _answers_tools(native_messages)),
         )

@@ -1,0 +1,130 @@
+"""``agent-host plugins new``: a plugin package with tests that pass, from a few answers.
+
+Owns the flags and the questions at a terminal. What is asked, allowed and made is the template's.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_hookspecs.errors import AgentError
+from agent_host.cli.render import print_error, print_json, printable, styled
+from agent_host.scaffolding.template import Question, Template
+
+__all__ = ["new"]
+
+_TEMPLATE = Template()
+_CHOICES = {each.key: click.Choice(list(each.choices)) for each in _TEMPLATE.questions}
+
+
+@click.command(
+    epilog="\b\nExamples:\n  agent-host plugins new\n"
+    '  agent-host plugins new "Acme AI" --kind custom-format\n'
+    "  agent-host plugins new Units --kind tool --license MIT --python 3.11 --no-input\n"
+    "\n\b\nWhat no flag says is asked, on a terminal; elsewhere, and with --no-input, it has its\n"
+    "default. Every answer is checked before anything is written."
+)
+@click.argument("name", required=False)
+@click.option("--kind", type=_CHOICES["kind"], help="What to make.")
+@click.option("--id", "plugin_id", metavar="ID", help="The plugin id; by default from NAME.")
+@click.option("--distribution", metavar="NAME", help="By default agent-host-ID.")
+@click.option("--package", metavar="NAME", help="By default from the distribution.")
+@click.option("--description", metavar="TEXT", help="What it is good for, in one sentence.")
+@click.option("--author", metavar="NAME", help="Who writes it.")
+@click.option("--email", metavar="ADDRESS", help="How to reach the author.")
+@click.option("--license", "licence", type=_CHOICES["licence"], help="Who may use it, and how.")
+@click.option("--python", type=_CHOICES["python"], help="The oldest Python it works with.")
+@click.option("--docs/--no-docs", default=None, help="Whether to add a folder with docs.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    metavar="DIR",
+    help="Where to make its folder; by default here.",
+)
+@click.option("--no-input", is_flag=True, help="Ask nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Ask nothing and print JSON for scripts.")
+def new(output: Path, no_input: bool, as_json: bool, **flags: Any) -> int:
+    """Make a plugin package called NAME, with tests that pass at once."""
+    template = _TEMPLATE
+    template.require_tools()
+    given = {key: value for key, value in flags.items() if value is not None}
+    _refuse(template.problems(given, only=given) if given else [])
+    if no_input or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        answers = _defaults(template, given)
+    else:
+        answers = _asked(template, given)
+    folder = template.bake(answers, output)
+    following = _next(folder)
+    if as_json:
+        print_json({"path": str(folder), "answers": answers, "next": following})
+    else:
+        made = f"Made {answers['distribution']} in {folder}."
+        click.echo(styled(printable(made), fg="green"))
+        click.echo(f"Next:\n  {following}")
+    return 0
+
+
+def _refuse(wrong: list[str]) -> None:
+    if wrong:
+        raise AgentError(" ".join(wrong), hint="nothing was written")
+
+
+def _defaults(template: Template, given: dict[str, Any]) -> dict[str, Any]:
+    for key, how in (("name", "NAME"), ("kind", "--kind")):
+        if key not in given:
+            raise click.UsageError(f"{how} is needed where nothing is asked")
+    answers: dict[str, Any] = {}
+    for question in template.questions:
+        default = template.default(question, answers)
+        answers[question.key] = given.get(question.key, default)
+    return answers
+
+
+def _asked(template: Template, given: dict[str, Any]) -> dict[str, Any]:
+    answers: dict[str, Any] = {}
+    for question in template.questions:
+        if question.key in given:
+            answers[question.key] = given[question.key]
+            continue
+        default = template.default(question, answers)
+        while True:
+            answers[question.key] = _ask(question, default)
+            wrong = template.problems(answers, only=[question.key])
+            if not wrong:
+                break
+            print_error(" ".join(wrong))
+    return answers
+
+
+def _ask(question: Question, default: str | bool) -> str | bool:
+    if isinstance(default, bool):
+        return click.confirm(question.words, default=default)
+    names = list(question.choices)
+    if any(question.choices.values()):
+        for number, (name, words) in enumerate(question.choices.items(), 1):
+            click.echo(f"  {number}  {name:<{max(map(len, names))}}  {words}")
+    elif names:
+        question_words = f"{question.words} ({', '.join(names)})"
+        return _read(question_words, default)
+    answer = _read(question.words, default)
+    numbered = names and answer.isdecimal() and 1 <= int(answer) <= len(names)
+    return names[int(answer) - 1] if numbered else answer
+
+
+def _read(words: str, default: str) -> str:
+    # A default that is empty stands for an answer that may be.
+    answer: str = click.prompt(words, default=default, show_default=bool(default))
+    return answer.strip()
+
+
+def _next(folder: Path) -> str:
+    """What to type next: install, and run the tests, which say how to go on."""
+    return (
+        f'cd {shlex.quote(str(folder))} && python -m pip install -e ".[test]" && python -m pytest'
+    )

@@ -1,0 +1,1 @@
+"""New plugin packages from the template: ``agent-host plugins new``."""
