@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import ConfigError, HookError, StreamCutError, ToolPlugin, tool
+from agent_hookspecs import (
+    ConfigError,
+    HookError,
+    StreamCutError,
+    ToolPlugin,
+    get_warn_from_context,
+    tool,
+)
 from agent_host import AgentApplication, Session
 from scripted import (
     WAYS,
@@ -633,3 +640,21 @@ def test_an_unknown_provider_is_named_before_anything_happens() -> None:
     with pytest.raises(ConfigError, match="there is no provider 'scriptde'") as caught:
         app.run("go", provider="scriptde")
     assert caught.value.hint == "did you mean 'scripted'? there are: scripted"
+
+
+@ways
+def test_a_warning_is_not_repeated_in_every_turn(way: Way) -> None:
+    @tool(effect="read")
+    def look(n: int) -> str:
+        """Look."""
+        return str(n)
+
+    def initialize_request(self: object, native_messages: Any, state: Any, context: Any) -> Any:
+        get_warn_from_context(context, "nagging")("this model is old")
+        return native_messages, state
+
+    provider = scripted(
+        [calling(call("look", '{"n": 1}')), saying("x")], initialize_request=initialize_request
+    )
+    warnings = of_kind(events_of(app_with(provider, look), way=way), "warning")
+    assert [warning["message"] for warning in warnings] == ["this model is old"]

@@ -66,7 +66,7 @@ def test_nothing_is_wrong_with_a_sound_package(tmp_path: Path) -> None:
     ("source", "wanted"),
     [
         ("print('hello')", "prints: hello"),
-        ("open('made', 'w').close()", "opens a file for writing: made"),
+        ("open('made', 'w').close()", "opens a file: made"),
         ("import socket; socket.socket().bind(('127.0.0.1', 0))", "opens a server socket"),
         ("import subprocess; subprocess.run(['true'])", "starts a process"),
         ("import threading; threading.Thread(target=int).start()", "starts a thread"),

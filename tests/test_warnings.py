@@ -122,3 +122,11 @@ def test_a_retry_does_not_repeat_a_warning() -> None:
         config = {"base_url": server.url, "effort": "low"}
         told = [message for message, _ in warnings_of(core_with(Turning), config)]
     assert [message[:15] for message in told] == ["'effort' is set", "trying again in"]
+
+
+def test_what_is_switched_off_by_default_is_worth_no_warning_but_by_the_user_it_is() -> None:
+    with serve(answer) as server:
+        config = {"base_url": server.url, "request_defaults": {"parallel_tool_calls": False}}
+        assert warnings_of(core_with(Turning), config) == []
+        (told,) = warnings_of(core_with(Turning), {**config, "parallel_tool_calls": False})
+        assert "'parallel_tool_calls' is set" in told[0]

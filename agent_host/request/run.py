@@ -71,6 +71,7 @@ class Run:
         asynchronous: bool,
         context: Mapping[str, Any] | None = None,
         layer: Mapping[str, Any] | None = None,
+        warned: set[tuple[str, str | None]] | None = None,
     ) -> None:
         self._stacks = stacks
         self._start = session
@@ -81,7 +82,7 @@ class Run:
         self._asynchronous = asynchronous
         self._caller_context = context
         self._layer = layer
-        self._warnings = _Warnings()
+        self._warnings = _Warnings(set() if warned is None else warned)
         self._reading: Reading | None = None
         self._result: Session | None = None
         self.finals: list[CoreMessage] = []
@@ -227,7 +228,7 @@ class Run:
         else:
             spec = default_request(reading.natives, reading.state, self._stream, context, name)
         request = wire_request(spec, prepared.state.get("config") or stack.config, name)
-        _unused_knobs(stack, reading.state, self._warnings)
+        _unused_knobs(stack, reading.state, self._config, self._warnings)
         yield from self._warnings.told()
         response = yield Open(request)
         if not 200 <= response.status < 300:
@@ -281,11 +282,14 @@ def _opened(hook: Implementation, *args: Any) -> Steps[Any]:
 
 
 class _Warnings:
-    """What plugins have to say to whoever runs the request; each thing once, also over retries."""
+    """What plugins have to say to whoever runs the request; each thing once, also over retries.
 
-    def __init__(self) -> None:
+    ``said`` is what was said before, by whom, and is added to.
+    """
+
+    def __init__(self, said: set[tuple[str, str | None]]) -> None:
         self._waiting: list[Event] = []
-        self._said: set[tuple[str, str | None]] = set()
+        self._said = said
 
     def add(self, message: str, plugin: str | None = None) -> None:
         if (message, plugin) in self._said:
@@ -300,13 +304,13 @@ class _Warnings:
             yield Emit(waiting)
 
 
-def _unused_knobs(stack: Stack, state: State, warnings: _Warnings) -> None:
+def _unused_knobs(stack: Stack, state: State, asked: Config, warnings: _Warnings) -> None:
     """Say which of the requested knobs nobody took, if the provider keeps account of them."""
     left = state.get("knobs")
     name, model = stack.provider.name, stack.config.get("model")
     for knob, value in left.items() if isinstance(left, Mapping) else ():
-        if value is False:
-            # What nobody can switch on is off already.
+        if value is False and knob not in asked:
+            # A default that switches something off is no wish that anybody had.
             continue
         warnings.add(
             f"{knob!r} is set, but {name} has no use for it"

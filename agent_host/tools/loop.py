@@ -96,9 +96,14 @@ class Loop:
     _tokens: int = 0
     _calls: int = 0
     _cancelled: threading.Event = field(default_factory=threading.Event)
+    #: What was said in earlier turns and need not be said again.
+    _warned: set[tuple[str, str | None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.config = {"parallel_tool_calls": self.parallel, **self.config}
+        # Below what the config itself says, for a wish of ours is worth no warning.
+        defaults = self.config.get("request_defaults") or {}
+        below = {"parallel_tool_calls": self.parallel, **defaults}
+        self.config = {**self.config, "request_defaults": below}
 
     @property
     def session(self) -> Session:
@@ -172,6 +177,7 @@ class Loop:
             asynchronous=self.asynchronous,
             context=self.context,
             layer=self.layer,
+            warned=self._warned,
         )
         self._run = run
         yield from _with_events(run.steps(), self._passed)

@@ -1,7 +1,7 @@
 """What importing a plugin does besides defining things, seen in a process of its own.
 
-A plugin is imported in the middle of somebody's request, so that must not open a connection, start
-a process or a thread, write a file, print, or bring in the host.
+A plugin is imported in the middle of somebody's request, so that must not open a connection or a
+file, start a process or a thread, print, or bring in the host.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from dataclasses import dataclass
 __all__ = ["Imported", "import_effects"]
 
 _SECONDS = 60
+_HOST = "agent_host"
 
 #: Run by the other process, which is given the modules and puts what it saw on its last line.
 _WATCH = r"""
 import importlib, json, os, sys, threading
+import agent_hookspecs.mixins, agent_hookspecs.tool_interop
 seen, watching = [], True
+CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".zip", ".pth")
 ABOUT = {
     "socket.connect": "opens a connection",
     "socket.bind": "opens a server socket",
@@ -40,8 +43,10 @@ def audit(event, args):
         return
     if event in ABOUT:
         seen.append((ABOUT[event], str(args[0]) if args else ""))
-    elif event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR):
-        seen.append(("opens a file for writing", str(args[0])))
+    elif event == "open" and isinstance(args[0], (str, bytes)):
+        path = os.fsdecode(args[0])
+        if not path.endswith(CODE):
+            seen.append(("opens a file", path))
 
 start = threading.Thread.start
 
@@ -62,7 +67,7 @@ class Printed:
         return getattr(self.stream, name)
 
 request = json.loads(sys.stdin.read())
-sys.path[:] += [root for root in request["roots"] if root not in sys.path]
+before = set(sys.modules)
 real = sys.stdout
 sys.stdout = Printed(real)
 threading.Thread.start = watched_start
@@ -76,8 +81,8 @@ for module in request["modules"]:
         failed[module] = f"{type(error).__name__}: {error}"
     found[module] = list(dict.fromkeys(seen))
 watching = False
-host = sorted(name for name in sys.modules if name == "agent_host")
-real.write(json.dumps({"found": found, "failed": failed, "host": host}))
+strangers = sorted(name for name in request["strangers"] if name in set(sys.modules) - before)
+real.write("\n" + json.dumps({"found": found, "failed": failed, "strangers": strangers}))
 """
 
 
@@ -89,18 +94,25 @@ class Imported:
     survived: bool = True
 
 
-def import_effects(modules: Sequence[str], roots: Sequence[str] = ()) -> Imported:
-    """What importing ``modules`` does besides; ``roots`` join the search path."""
+def import_effects(
+    modules: Sequence[str], roots: Sequence[str] = (), strangers: Sequence[str] = ()
+) -> Imported:
+    """What importing ``modules`` does besides; ``roots`` join the search path.
+
+    ``strangers`` are modules that must not be brought in; the host is always one.
+    """
     named = ", ".join(modules)
+    asked = {"modules": list(modules), "strangers": [_HOST, *strangers]}
+    search = [path for path in (*sys.path, *roots) if path]
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _WATCH],
-            input=json.dumps({"modules": list(modules), "roots": [*sys.path, *roots]}),
+            [sys.executable, "-B", "-c", _WATCH],
+            input=json.dumps(asked),
             capture_output=True,
             text=True,
             timeout=_SECONDS,
             check=False,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
         )
         seen = json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
@@ -112,6 +124,7 @@ def import_effects(modules: Sequence[str], roots: Sequence[str] = ()) -> Importe
     for module, found in seen["found"].items():
         for what, argument in found:
             effects.append(f"importing {module} {what}" + (f": {argument}" if argument else ""))
-    if seen["host"]:
-        effects.append("importing it imports agent_host; a plugin depends on agent_hookspecs alone")
+    for stranger in seen["strangers"]:
+        why = "; a plugin depends on agent_hookspecs alone" if stranger == _HOST else ""
+        effects.append(f"importing it imports {stranger}{why}")
     return Imported(tuple(effects))

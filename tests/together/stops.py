@@ -15,7 +15,7 @@ from agent_host_testing.formats.openai_chat import OpenAIChat
 __all__ = ["PROVIDERS", "STOPS", "Stop", "stop"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Stop:
     """A provider with an API that it speaks.
 
@@ -32,6 +32,9 @@ class Stop:
     always: Mapping[str, Any] = field(default_factory=dict)
     dialect: OpenAIChat | None = None
     shows: bool = True
+
+    def __repr__(self) -> str:
+        return self.name
 
     @property
     def format(self) -> WireFormat:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
-
 from stops import PROVIDERS, STOPS
 from touring import PIXEL, WAYS, Visit, Way, touring
 
@@ -19,6 +18,8 @@ ROUND = (
     *(Visit(each, calls=1 + number % 2) for number, each in enumerate(STOPS)),
     Visit(STOPS[0], calls=2),
 )
+#: The stops whose APIs sign reasoning, and want it back.
+SIGNERS = {"openai-responses", "anthropic", "google", "openrouter"}
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,12 @@ def test_one_session_goes_through_all_providers_and_back(way: Way) -> None:
         for visit in ROUND:
             tour.visit(visit, way)
         tour.check()
+        assert tour.warnings == []
+        sent = {name: b"".join(each.raw for each in s.requests) for name, s in tour.servers.items()}
+        back = {maker for signed, maker in tour.signed.items() if signed.encode() in sent[maker]}
+        assert back == SIGNERS
+        told = [message["metadata"].get("reasoning") for message in tour.session.messages]
+        assert len([*filter(None, told)]) == 2 * sum(visit.stop.shows for visit in ROUND)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -87,7 +94,8 @@ visits = st.builds(
     st.sampled_from(STOPS),
     calls=st.integers(0, 3),
     thinks=st.booleans(),
-    picture=st.just(False),
+    picture=st.booleans(),
+    ids=st.sampled_from(["own", "made", "same"]),
 )
 
 

@@ -1,17 +1,18 @@
-"""The wire shapes of providers, 1 to 38: each in exact bytes, through the bundled provider it hits."""
+"""The wire shapes of providers, 1 to 38, in exact bytes: each through a provider that it hits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
+from stops import STOPS, Stop
 
 from agent_host import AgentCore
+from agent_host.loading.catalog import Catalog, build_catalog
 from agent_host.loading.discovery import discover
-from agent_host.loading.catalog import build_catalog
 from agent_host_testing import SHAPES, Shape, check_shape
-from stops import STOPS, Stop
 
 #: The shapes that are a provider's to bear; the rest are framing and ends, which the host bears.
 NUMBERS = range(1, 39)
@@ -29,7 +30,7 @@ class Subject:
         return self.stop.wire
 
     def core(self) -> AgentCore:
-        return AgentCore(catalog=build_catalog(discover()))
+        return AgentCore(catalog=_installed())
 
     def config(self, base_url: str) -> dict[str, Any]:
         return {
@@ -39,6 +40,11 @@ class Subject:
             "api_key": self.stop.key,
             **self.stop.always,
         }
+
+
+@cache
+def _installed() -> Catalog:
+    return build_catalog(discover())
 
 
 def borne_by(shape: Shape) -> Stop:

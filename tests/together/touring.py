@@ -14,15 +14,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from stops import STOPS, Stop
+
 from agent_hookspecs import ToolPlugin
 from agent_host import AgentApplication, Session
 from agent_host_testing import Call, FakeServer, Reply, Text, Thought
 from agent_host_testing.script import Part
 from agent_host_testing.suites.hosting import recording_tools
 from scripted import check_history
-from stops import STOPS, Stop
 
-__all__ = ["PIXEL", "WAYS", "Tour", "Visit", "Way", "touring"]
+__all__ = ["PIXEL", "WAYS", "Tour", "Visit", "Way", "asked", "touring"]
 
 #: A picture of one white pixel.
 PIXEL = (
@@ -43,7 +44,9 @@ class Way:
         return f"{waits}-{'streamed' if self.stream else 'whole'}"
 
 
-WAYS = tuple(Way(stream, asynchronous) for stream in (True, False) for asynchronous in (False, True))
+WAYS = tuple(
+    Way(stream, asynchronous) for stream in (True, False) for asynchronous in (False, True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,10 @@ class Tour:
         if visit.calls:
             server.queue(self._calling(visit, number, looking[0]))
         server.queue(Reply((*self._thoughts(visit, f"{number}-end"), Text(answer))))
-        self.session = self._asked(prompt, visit.stop, server, way)
+        config = visit.stop.config(server)
+        self.session = asked(
+            self.app, prompt, way, warnings=self.warnings, session=self.session, settings=config
+        )
         self.said += [prompt, *looking, answer]
         assert server.problems == []
         assert server.unused == 0
@@ -152,33 +158,37 @@ class Tour:
         self.signed[signature] = visit.stop.name
         return signature
 
-    def _asked(self, prompt: str, stop: Stop, server: FakeServer, way: Way) -> Session:
-        config = stop.config(server)
-        options = {
-            "session": self.session,
-            "provider": config.pop("provider"),
-            "model": config.pop("model"),
-            "settings": config,
-        }
-        if way.asynchronous:
-            return asyncio.run(self._awaited(prompt, options, way.stream))
-        if not way.stream:
-            return self.app.run(prompt, **options).session
-        with self.app.stream(prompt, **options) as stream:
-            self.warnings += [event for event in stream if event["type"] == "warning"]
-            return stream.session
 
-    async def _awaited(self, prompt: str, options: dict[str, Any], stream: bool) -> Session:
-        try:
-            if not stream:
-                return (await self.app.arun(prompt, **options)).session
-            async with self.app.astream(prompt, **options) as events:
-                self.warnings += [
-                    event async for event in events if event["type"] == "warning"
-                ]
-                return events.session
-        finally:
-            await self.app.core.async_transport.aclose()
+async def _awaited(
+    app: AgentApplication, prompt: str, way: Way, warnings: list[Any], options: dict[str, Any]
+) -> Session:
+    try:
+        if not way.stream:
+            return (await app.arun(prompt, **options)).session
+        async with app.astream(prompt, **options) as events:
+            warnings += [event async for event in events if event["type"] == "warning"]
+            return events.session
+    finally:
+        await app.core.async_transport.aclose()
+
+
+def asked(
+    app: AgentApplication,
+    prompt: str,
+    way: Way,
+    *,
+    warnings: list[Any] | None = None,
+    **options: Any,
+) -> Session:
+    """The session after a run; warnings of streams are added to ``warnings``."""
+    found: list[Any] = [] if warnings is None else warnings
+    if way.asynchronous:
+        return asyncio.run(_awaited(app, prompt, way, found, options))
+    if not way.stream:
+        return app.run(prompt, **options).session
+    with app.stream(prompt, **options) as stream:
+        found += [event for event in stream if event["type"] == "warning"]
+        return stream.session
 
 
 @contextmanager

@@ -115,6 +115,19 @@ def test_lenient_logs_problems_and_answers(serve: Serve) -> None:
     assert "unknown field 'frob'" in _end(process)[1]
 
 
+def test_reasoning_of_a_dialect_is_shown_in_its_field(serve: Serve) -> None:
+    _, told = serve("openai.chat", "--reasoning", "reasoning_content")
+    body = {**chat("good day"), "reasoning_effort": "low"}
+    answer = _post(told["base_url"] + "/chat/completions", body)
+    assert answer["choices"][0]["message"]["reasoning_content"].startswith("The user said")
+
+
+def test_reasoning_of_a_dialect_is_refused_for_other_formats() -> None:
+    failed = _fails("ollama.chat", "--reasoning", "reasoning")
+    assert failed.returncode == 2
+    assert "--reasoning is for openai.chat; ollama.chat has its own" in failed.stderr
+
+
 def test_a_script_is_played_and_then_the_model_goes_on_alone(serve: Serve, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('[{"say": "from the script"}, {"failure": {"kind": "rate_limit"}}]')

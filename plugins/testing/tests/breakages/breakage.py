@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["TESTS", "Breakage", "Change", "descriptor", "suite_file"]
+__all__ = ["TESTS", "Breakage", "Change", "descriptor", "own_error", "suite_file"]
 
 #: Where the reference packages and their suites are.
 TESTS = Path(__file__).resolve().parents[1]
@@ -34,6 +34,27 @@ class Change:
 def descriptor(old: str, new: str) -> Change:
     """A change of the package's descriptor."""
     return Change(old, new, "agent_plugin.json")
+
+
+_OWN_ERROR = """\
+    def map_error(self, status: int, headers: dict[str, str], body: bytes) -> Any:
+        from agent_hookspecs import errors
+
+        if not ({condition}):
+            return None
+        request_id = headers["x-request-id"]
+        about = {{"provider": NAME, "status": status, "request_id": request_id}}
+        return errors.{error}(body.decode(), **about, **{more!r})
+
+    def stream_complete("""
+
+
+def own_error(condition: str, error: str, **more: object) -> Change:
+    """A provider's own error for the refusals of which the condition is true."""
+    return Change(
+        "    def stream_complete(",
+        _OWN_ERROR.format(condition=condition, error=error, more=more),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
@@ -18,10 +18,14 @@ from breakages.table import BREAKAGES
 __all__ = ["main"]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(
+    arguments: Sequence[str],
+    breakages: Sequence[Breakage] = BREAKAGES,
+    run: Callable[[Breakage], Result] = run,
+) -> int:
     """1 if a breakage is not caught by exactly the checks that it names, else 0."""
     options = _parser().parse_args(arguments)
-    chosen = [each for each in BREAKAGES if not options.only or each.name in options.only]
+    chosen = [each for each in breakages if not options.only or each.name in options.only]
     unknown = sorted({*(options.only or ())} - {each.name for each in chosen})
     if unknown:
         _tell(f"there is no breakage {', '.join(unknown)}; --list shows all", sys.stderr)
@@ -32,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     began = time.monotonic()
     # Told apart from the JSON, which is for programs.
     progress = sys.stderr if options.json else sys.stdout
-    results = _run_all(chosen, options.jobs, progress)
+    results = _run_all(chosen, run, options.jobs, progress)
     seconds = time.monotonic() - began
     missed = [result for result in results if result.problems]
     caught = len(results) - len(missed)
@@ -44,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="breakages", description="Break the reference packages and see who notices."
+        prog="breakages", description="Break packages on purpose and see who notices."
     )
     parser.add_argument("--list", action="store_true", help="show the breakages and make none")
     parser.add_argument("--only", metavar="NAME", nargs="+", help="make these alone")
@@ -63,7 +67,9 @@ def _list(breakages: Sequence[Breakage]) -> None:
                 _tell(f"  {each.name}: {each.sentence}\n    {', '.join(each.red)}")
 
 
-def _run_all(breakages: Sequence[Breakage], jobs: int, progress: Any) -> list[Result]:
+def _run_all(
+    breakages: Sequence[Breakage], run: Callable[[Breakage], Result], jobs: int, progress: Any
+) -> list[Result]:
     """The results in the order of the table, told as they come."""
     results: dict[str, Result] = {}
     with ThreadPoolExecutor(max(1, jobs)) as pool:
@@ -78,7 +84,8 @@ def _line(result: Result, number: int, total: int) -> str:
     breakage = result.breakage
     told = f"[{number}/{total}] {breakage.package}: {breakage.name}"
     if not result.problems:
-        return f"{told}: caught by {', '.join(breakage.red)} ({result.seconds:.1f} s)"
+        seen = f"caught by {', '.join(breakage.red)}" if breakage.red else "all green"
+        return f"{told}: {seen} ({result.seconds:.1f} s)"
     return f"{told}: NOT AS IT SHOULD BE: {'; '.join(result.problems)} ({result.seconds:.1f} s)"
 
 

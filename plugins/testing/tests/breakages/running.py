@@ -27,10 +27,13 @@ _RECORDINGS = Path(__file__).parent / "recordings"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a breakage; it was caught as it should be if there are no ``problems``."""
+    """What became of a breakage; it was caught as it should be if there are no ``problems``.
+
+    ``failed`` has the checks that turned red, by name and case, and what each of them said.
+    """
 
     breakage: Breakage
-    failed: tuple[str, ...]
+    failed: dict[str, str]
     problems: tuple[str, ...]
     seconds: float
 
@@ -47,11 +50,11 @@ def run(breakage: Breakage) -> Result:
         breakage.make(package)
         failed, trouble = _failed_checks(suite, breakage)
     problems = [trouble] if trouble else breakage.judge(failed)
-    return Result(breakage, tuple(failed), tuple(problems), time.monotonic() - began)
+    return Result(breakage, failed, tuple(problems), time.monotonic() - began)
 
 
-def _failed_checks(suite: Path, breakage: Breakage) -> tuple[list[str], str]:
-    """The checks that fail, by name and case; and why nothing is known, if so."""
+def _failed_checks(suite: Path, breakage: Breakage) -> tuple[dict[str, str], str]:
+    """The checks that fail and what they say; and why nothing is known, if so."""
     report = suite.parent / "report.json"
     (suite.parent / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     options = ["-q", "--tb=no", "--import-mode=importlib", "-p", "agent_host_testing.pytest_plugin"]
@@ -59,7 +62,14 @@ def _failed_checks(suite: Path, breakage: Breakage) -> tuple[list[str], str]:
     options += [] if breakage.with_shapes else ["-k", "not test_wire_shape"]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, f"--conformance-report={report}", str(suite)],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                *options,
+                f"--conformance-report={report}",
+                str(suite),
+            ],
             cwd=suite.parent,
             # Nothing that happens to be installed has a say.
             env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
@@ -69,13 +79,13 @@ def _failed_checks(suite: Path, breakage: Breakage) -> tuple[list[str], str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return [], f"the suite does not end within {_PATIENCE} s"
+        return {}, f"the suite does not end within {_PATIENCE} s"
     if done.returncode not in (0, 1) or not report.exists():
         told = (done.stdout + done.stderr).strip().splitlines()[-1:]
-        return [], f"pytest ended with {done.returncode}: {''.join(told)}"
+        return {}, f"pytest ended with {done.returncode}: {''.join(told)}"
     suites = json.loads(report.read_text("utf-8"))["suites"].values()
     checks = [check for suite in suites for check in suite["checks"]]
-    return [_named(check) for check in checks if check["status"] == "failed"], ""
+    return {_named(c): c["reason"] for c in checks if c["status"] == "failed"}, ""
 
 
 def _named(check: dict[str, str]) -> str:

@@ -1,1 +1,1 @@
-"""Providers that pass every check, one for each wire format; the loader finds them in this folder."""
+"""Packages that pass every check, one for each wire format and role, found by the loader here."""

@@ -105,8 +105,7 @@ class OpenAIChat(openai_api.OpenAIFormat):
             turn = ledger.signatures.get(signature)
             if turn is None:
                 detail.refuse("the signature was not made here", "signatures come back unchanged")
-            words = openai_api.spoken(message.value.get("content"))
-            if ([node.value for node in call_ids(message)], words) != (turn["calls"], turn["text"]):
+            if not _is_of(message, turn, ledger):
                 detail.refuse(
                     "the signature is of another message", "details stay on their message"
                 )
@@ -282,6 +281,18 @@ def _identified(reply: Reply, ledger: Ledger) -> Reply:
         for part in reply.parts
     )
     return replace(reply, parts=parts)
+
+
+def _is_of(message: Node, turn: dict[str, Any], ledger: Ledger) -> bool:
+    """Whether the message is what was answered in that turn.
+
+    An id that was never handed out is one that a client changed because it had another like it.
+    """
+    ids = [node.value for node in call_ids(message)]
+    words = openai_api.spoken(message.value.get("content"))
+    return (len(ids), words) == (len(turn["calls"]), turn["text"]) and all(
+        each in turn["calls"] or each not in ledger.kept for each in ids
+    )
 
 
 def _since_last_user(messages: list[Node]) -> list[Node]:

@@ -100,11 +100,11 @@ def _whole_turn(body: Any) -> tuple[str, Any, Any]:
     found = (
         [each["type"] for each in sent],
         sent[0].get("encrypted_content"),
-        {each.get("call_id") for each in sent[1:]},
+        sorted({str(each.get("call_id")) for each in sent[1:]}),
         body.get("store"),
         "reasoning.encrypted_content" in (body.get("include") or ()),
     )
-    return "input", found, (list(_TURN), "gAAAenc", {"call_1"}, False, True)
+    return "input", found, (list(_TURN), "gAAAenc", ["call_1"], False, True)
 
 
 def _nothing_made_up(body: Any) -> tuple[str, Any, Any]:

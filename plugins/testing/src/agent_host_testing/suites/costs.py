@@ -258,6 +258,8 @@ def _instructions(work: Iterator[None]) -> int:
         return trace
 
     before = sys.gettrace()
+    # Python 3.12 looks at this frame, and only now, whether instructions are to be seen at all.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         for _ in work:

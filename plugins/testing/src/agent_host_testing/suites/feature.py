@@ -40,24 +40,6 @@ class FeatureConformance(HookConformance):
                 require(outcome.answer["role"] == "assistant", "the session has no answer")
                 json.dumps(outcome.session.to_dict())
 
-    @check("order", "docs/plugins.md#in-which-order-before-after-priority")
-    def test_order(self) -> None:
-        """Features run after provider and extensions, as before, after and priority say."""
-        with self.host() as host:
-            placed = [
-                plugin.entry for plugin in host.core.resolution(self.config()).plugins["feature"]
-            ]
-        names = [entry.name for entry in placed]
-        for entry in placed:
-            here = names.index(entry.name)
-            late = [name for name in entry.after if name in names[here:]]
-            early = [name for name in entry.before if name in names[:here]]
-            require(not late, f"{entry.name} runs before {late}, though it says after")
-            require(not early, f"{entry.name} runs after {early}, though it says before")
-        free = [entry for entry in placed if not entry.before and not entry.after]
-        ranks = [entry.priority for entry in free]
-        require(ranks == sorted(ranks, reverse=True), f"the priorities come as {ranks}")
-
     @check("no persistence", "docs/hooks.md#feature")
     def test_actions_change_nothing_themselves(self) -> None:
         """An action changes the session only through its result; a feature keeps none itself."""

@@ -6,10 +6,6 @@ not know what a check is about.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +15,7 @@ from agent_host.loading.bundle import Bundle
 from agent_host.loading.catalog import Catalog, LoaderSettings, PluginRecord, build_catalog
 from agent_host.loading.discovery import discover
 from agent_host.loading.sources import bundles_of_sources
+from agent_host.validation.imports import import_effects
 
 __all__ = ["catalog_of", "find_record", "side_effects"]
 
@@ -64,43 +61,8 @@ def find_record(catalog: Catalog, package: str, role: str, plugin: str) -> Plugi
     )
 
 
-#: Runs in a new interpreter: what may not happen while modules are imported is noted, not stopped.
-_PROBE = """
-import json, sys
-modules, strangers, root = json.loads(sys.argv[1])
-if root:
-    sys.path.append(root)
-import agent_hookspecs, agent_hookspecs.mixins, agent_hookspecs.tool_interop
-before = set(sys.modules)
-seen = []
-CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".zip", ".pth")
-def watch(event, args):
-    if event == "open" and isinstance(args[0], (str, bytes)):
-        path = args[0].decode(errors="replace") if isinstance(args[0], bytes) else args[0]
-        if not path.endswith(CODE):
-            seen.append(f"opens {path}")
-    elif event.startswith("socket.") and event != "socket.gethostname":
-        seen.append(event)
-    elif event in ("subprocess.Popen", "os.system", "os.fork"):
-        seen.append(event)
-sys.addaudithook(watch)
-import importlib, threading
-start = threading.Thread.start
-def started(self):
-    seen.append(f"starts the thread {self.name}")
-    start(self)
-threading.Thread.start = started
-for module in modules:
-    importlib.import_module(module)
-noted = list(seen)
-news = set(sys.modules) - before
-noted += sorted(f"imports {name}" for name in strangers if name in news)
-print(json.dumps(noted))
-"""
-
 #: What no package may import merely because it is imported itself.
 _STRANGERS = (
-    "agent_host",
     "aiohttp",
     "anthropic",
     "boto3",
@@ -116,20 +78,8 @@ _STRANGERS = (
 )
 
 
-def side_effects(records: Sequence[PluginRecord]) -> list[str]:
+def side_effects(records: Sequence[PluginRecord]) -> tuple[str, ...]:
     """What importing the modules of these plugins does besides defining things."""
     entries = [record.entry.entry for record in records if record.entry]
     modules = list(dict.fromkeys(split_entry(entry)[0] for entry in entries))
-    root = records[0].bundle.import_root
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", _PROBE, json.dumps([modules, _STRANGERS, root])],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        timeout=60,
-        check=False,
-    )
-    if done.returncode:
-        return [f"cannot be imported on its own: {done.stderr.strip().splitlines()[-1]}"]
-    noted: list[str] = json.loads(done.stdout.splitlines()[-1])
-    return noted
+    return import_effects(modules, [records[0].bundle.import_root], _STRANGERS).effects
