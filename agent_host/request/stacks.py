@@ -86,6 +86,7 @@ class Stacks:
         with self._lock:
             self._catalog = catalog
             self._completed: Catalog | None = None
+            self._providers: dict[object, LoadedPlugin] = {}
             self._version += 1
 
     def _ready(self) -> Catalog:
@@ -98,7 +99,7 @@ class Stacks:
     def stack(self, config: Config) -> Steps[Stack]:
         """The stack for ``config``; what it needs that may take time is left to the driver."""
         config = effective(config)
-        provider = select_provider(self._ready(), self._activator, config)
+        provider = self._provider(config)
         config = {**config, "provider": provider.name}
         listing = yield from self._listing(provider, config, f"{self._version}\n{_told(config)}")
         key = f"{listing.key}\n{listing.digest}"
@@ -117,6 +118,18 @@ class Stacks:
         for unused in dropped:
             close_tools(unused.tools)
         return stack
+
+    def _provider(self, config: Config) -> LoadedPlugin:
+        """The provider that ``config`` names; who it is does not change with the request."""
+        name, catalog = config.get("provider"), self._ready()
+        if not isinstance(name, str):
+            return select_provider(catalog, self._activator, config)
+        with self._lock:
+            known = self._providers.get(name)
+            if known is None:
+                known = select_provider(catalog, self._activator, config)
+                self._providers[name] = known
+            return known
 
     def _build(self, config: Config, models: list[ModelInfo]) -> Steps[Stack]:
         catalog = _enabling(self._ready(), config)

@@ -20,12 +20,21 @@ __all__ = ["facts_about", "load_facts", "selected_model"]
 
 Facts = dict[str, Any]
 
+_MAX_FOUND = 256
+
+
+class _Rows(tuple[Facts, ...]):
+    """Rows that do not change, and what was found in them before."""
+
+    found: dict[str, Facts]
+
 
 @cache
 def load_facts(package: str, name: str = "models.json") -> tuple[Facts, ...]:
     """The rows of a data file in ``package``, read once and shared: nobody may change them."""
-    rows: list[Facts] = json.loads((files(package) / name).read_text("utf-8"))
-    return tuple(rows)
+    rows = _Rows(json.loads((files(package) / name).read_text("utf-8")))
+    rows.found = {}
+    return rows
 
 
 def facts_about(model: object, rows: Iterable[Facts]) -> Facts:
@@ -35,6 +44,18 @@ def facts_about(model: object, rows: Iterable[Facts]) -> Facts:
     """
     if not isinstance(model, str) or not model:
         return {}
+    if not isinstance(rows, _Rows):
+        return _found(model, rows)
+    # Plugins ask several times a request, and there may be many rows.
+    known = rows.found.get(model)
+    if known is None:
+        if len(rows.found) >= _MAX_FOUND:
+            rows.found.clear()
+        known = rows.found[model] = _found(model, rows)
+    return known
+
+
+def _found(model: str, rows: Iterable[Facts]) -> Facts:
     wanted = model.lower()
     for row in rows:
         patterns = row.get("match", ())

@@ -54,26 +54,28 @@ def read_chunk(
         return []
     message = state.get("partial")
     if type(message) is Partial:
-        # Nearly every chunk of a long answer: text and nothing else.
+        # Nearly every chunk of a long answer: text and nothing else, or arguments and nothing else.
         choices = chunk.get("choices")
         choice = choices[0] if type(choices) is list and choices else None
         delta = choice.get("delta") if type(choice) is dict else None
-        if type(choice) is dict and type(delta) is dict:
+        if (
+            type(choice) is dict
+            and type(delta) is dict
+            and state["plain"]
+            and not chunk.get("usage")
+            and not chunk.get("error")
+            and not choice.get("finish_reason")
+            and not choice.get("index")
+            and not choice.get("logprobs")
+            and event != "error"
+        ):
             text = delta.get("content")
-            if (
-                type(text) is str
-                and text
-                and not chunk.get("usage")
-                and not chunk.get("error")
-                and not choice.get("finish_reason")
-                and not choice.get("index")
-                and not choice.get("logprobs")
-                and event != "error"
-                and state["plain"]
-                and (len(delta) == 1 or _is_textual(delta))
-            ):
+            if type(text) is str and text and (len(delta) == 1 or _is_textual(delta)):
                 message.append_text("content", text)
                 return [{"role": "assistant", "content": text}]
+            if len(delta) == 1 and "tool_calls" in delta:
+                _merge_calls(delta, message, state)
+                return []
     else:
         message = state["partial"] = Partial(role="assistant")
         message.append_text("content", "")
