@@ -1,23 +1,34 @@
-"""Writes the reference pages that are made from the code: hooks, descriptor and events.
+"""Writes the reference pages that are made from the code, and the tables in those that are not.
 
-Run it after changing a specification: ``python docs/generate.py``. A test compares the pages with
-what it would write.
+Run it after changing a specification or a descriptor: ``python docs/generate.py``. A test compares
+the pages with what it would write. It imports the contract alone; of the bundled packages it reads
+the descriptors, and the tags that their code names.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from agent_hookspecs import events
+from agent_hookspecs import errors, events
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, DESCRIPTOR_SCHEMA
+from agent_hookspecs.knobs import KNOBS
 from agent_hookspecs.specs import SPECS, hooks_of
 
 __all__ = ["PAGES", "render_descriptor", "render_events", "render_hooks"]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 NOTE = "<!-- Written by docs/generate.py from the code; change it there. -->"
+PART = re.compile(r"(?<=<!-- part: )([a-z-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+Entry = dict[str, Any]
 
 
 def render_hooks() -> str:
@@ -105,9 +116,8 @@ def _kind(schema: dict[str, Any]) -> str:
         return f"list of {_kind(schema['items'])}"
     if isinstance(schema.get("additionalProperties"), dict):
         return f"object: name to {_kind(schema['additionalProperties'])}"
-    return {"array": "list of entries", "integer": "whole number"}.get(
-        schema["type"], schema["type"]
-    )
+    kind: str = schema["type"]
+    return {"array": "list of entries", "integer": "whole number"}.get(kind, kind)
 
 
 def render_events() -> str:
@@ -129,10 +139,244 @@ def render_events() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-PAGES = {
+# Of the bundled packages: what their descriptors say, and which tags their code names.
+
+TAG = re.compile(r"supports_[a-z_]+|(?:provider|wire|reasoning|quirk|repair):[\w.-]+")
+#: What a model may be able to do; gates are drawn as for one that can do it all.
+ABILITIES = ("tools", "reasoning", "structured_output", "prompt_caching")
+#: A provider whose wire is chosen by a setting, and the tag of each choice.
+CHOICES = {"openai": {"responses": "wire:openai-responses", "chat": "wire:openai-chat"}}
+#: Settings that every provider knows or may know; they are told once.
+COMMON = ("model", "base_url", "api_key", "attachments_root", "extra_body", "extra_headers")
+
+FAMILIES = ("provider", "quirk", "repair")
+#: Every tag, or family of tags, with its meaning and who gives it.
+TAGS = {
+    "provider:NAME": ("which provider it is", "every provider, its own"),
+    "wire:openai-chat": (
+        "requests and chunks are those of OpenAI's Chat Completions",
+        "`openai` with `api: chat`, `openrouter`, and all of `agent-host-openai-compatible`",
+    ),
+    "wire:openai-responses": ("… of OpenAI's Responses", "`openai`"),
+    "wire:anthropic.messages": ("… of Anthropic's Messages", "`anthropic`"),
+    "wire:google.generate_content": ("… of Gemini's generateContent", "`google`"),
+    "wire:ollama.chat": ("… of Ollama's chat", "`ollama`"),
+    "supports_streaming": ("the provider can stream", "every provider"),
+    "supports_tools": ("the model can call tools", "providers, by model"),
+    "supports_custom_tools": (
+        "the model takes freeform tools, which then stay freeform",
+        "`openai`, by model",
+    ),
+    "supports_reasoning": (
+        "the model can think; `supports_thinking` is another name of this tag",
+        "providers, by model",
+    ),
+    "supports_structured_output": (
+        "the model can be held to a JSON Schema",
+        "providers, by model",
+    ),
+    "supports_prompt_caching": (
+        "parts of the prompt can be marked for the provider's cache",
+        "`anthropic`",
+    ),
+    "supports_images": ("the model sees pictures", "`openai` and `ollama`, by model"),
+    "reasoning:own": ("reasoning is asked for in a way of its own", "`openrouter`"),
+    "quirk:NAME": (
+        "how a server strays from the OpenAI chat format: "
+        "[the list](../plugins/openai-compatible/README.md#quirks)",
+        "rows of `agent-host-openai-compatible`; `add_tags`",
+    ),
+    "repair:NAME": (
+        "a [repair](../plugins/repairs/README.md) is wanted",
+        "`repairs`, for its setting of that name; `add_tags`",
+    ),
+}
+
+
+@cache
+def bundled() -> dict[str, list[Entry]]:
+    """The entries of every package below ``plugins/`` that has a descriptor, by folder."""
+    files = sorted(ROOT.glob(f"plugins/*/src/*/{DESCRIPTOR_NAME}"))
+    return {file.parents[2].name: json.loads(file.read_text("utf-8"))["entries"] for file in files}
+
+
+def _entries(role: str) -> Iterator[tuple[str, Entry]]:
+    for package, entries in bundled().items():
+        yield from ((package, entry) for entry in entries if entry["role"] == role)
+
+
+def providers() -> list[tuple[str, Entry]]:
+    """Every provider that asks a model, and its package."""
+    return [(package, entry) for package, entry in _entries("provider") if package != "echo"]
+
+
+def server_table() -> list[str]:
+    rows = ["| provider | models of | address | key | package |", "|---|---|---|---|---|"]
+    for package, entry in providers():
+        rows.append(
+            f"| `{entry['name']}` | {entry.get('label', '')} | {_address(entry)} | {_key(entry)} "
+            f"| `agent-host-{package}` |"
+        )
+    return rows
+
+
+def _address(entry: Entry) -> str:
+    known = entry.get("config_schema", {}).get("base_url", {}).get("default")
+    address = known or entry.get("options", {}).get("base_url")
+    if address:
+        return f"`{address}`"
+    return "to be set" if entry.get("requires_base_url") else "the vendor's"
+
+
+def _key(entry: Entry) -> str:
+    variable = f"`{entry['key_variable']}`" if entry.get("key_variable") else ""
+    if entry.get("requires_api_key"):
+        return variable
+    return f"{variable} (optional)" if variable else "optional"
+
+
+def settings_table() -> list[str]:
+    rows = ["| provider | settings of its own | of |", "|---|---|---|"]
+    for package, entry in providers():
+        if entry.get("options"):
+            continue
+        for owner in (entry, *(each for _, each in _extensions(entry, package))):
+            keys = [
+                f"`{key}`"
+                for key in owner.get("config_schema", {})
+                if key not in KNOBS and key not in COMMON
+            ]
+            if keys:
+                part = "the provider" if owner is entry else f"`{owner['name']}`"
+                rows.append(f"| `{entry['name']}` | {', '.join(keys)} | {part} |")
+    return rows
+
+
+def _extensions(entry: Entry, package: str, wire: str = "") -> list[tuple[str, Entry]]:
+    """The extensions that take part with a model that can do everything.
+
+    Of a provider with a choice of wires, and none named, those of its own package.
+    """
+    tags = {*entry.get("provides_tags", ()), *(f"supports_{each}" for each in ABILITIES)}
+    chosen = {wire} if wire else {*CHOICES.get(entry["name"], {}).values()}
+    own = entry["name"] in CHOICES and not wire
+    return [
+        (home, each)
+        for home, each in _entries("extension")
+        if {*each.get("required_tags", ())} <= tags | chosen
+        and not {*each.get("forbidden_tags", ())} & tags
+        and (home == package or not own)
+    ]
+
+
+def knob_table() -> list[str]:
+    columns: dict[str, dict[str, str]] = {}
+    for package, entry in providers():
+        if entry.get("options"):
+            continue
+        for choice, wire in CHOICES.get(entry["name"], {"": ""}).items():
+            title = f"`{entry['name']}`" + (f", `api: {choice}`" if choice else "")
+            columns[title] = _takers(entry, package, wire)
+    rows = [f"| knob | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
+    for knob in KNOBS:
+        cells = (taken.get(knob, "–") for taken in columns.values())
+        rows.append(f"| `{knob}` | {' | '.join(cells)} |")
+    return rows
+
+
+def _takers(entry: Entry, package: str, wire: str) -> dict[str, str]:
+    takers = dict.fromkeys(entry.get("config_schema", {}), "provider")
+    for _, extension in _extensions(entry, package, wire):
+        takers |= dict.fromkeys(extension.get("config_schema", {}), f"`{extension['name']}`")
+    return takers
+
+
+def knob_exceptions() -> list[str]:
+    rows = ["| provider | knob | sent as |", "|---|---|---|"]
+    for _, entry in providers():
+        for knob, wire in entry.get("options", {}).get("parameters", {}).items():
+            sent = f"`{wire}`" if wire else "not at all; a warning says so"
+            rows.append(f"| `{entry['name']}` | `{knob}` | {sent} |")
+    return rows
+
+
+def tag_table() -> list[str]:
+    rows = ["| tag | meaning | given by | lets in | keeps out |", "|---|---|---|---|---|"]
+    for tag, (meaning, givers) in TAGS.items():
+        gates = (_gated("required_tags", tag), _gated("forbidden_tags", tag))
+        rows.append(f"| `{tag}` | {meaning} | {givers} | {' | '.join(gates)} |")
+    return rows
+
+
+def _gated(key: str, tag: str) -> str:
+    entries = (entry for entries in bundled().values() for entry in entries)
+    found = [
+        f"`{entry['name']}`"
+        for entry in entries
+        if tag in {family_of(each) for each in entry.get(key, ())}
+    ]
+    return ", ".join(found)
+
+
+def family_of(tag: str) -> str:
+    """The name under which a tag stands in the table."""
+    family = tag.partition(":")[0]
+    tag = "supports_reasoning" if tag == "supports_thinking" else tag
+    return f"{family}:NAME" if ":" in tag and family in FAMILIES else tag
+
+
+def named_tags() -> set[str]:
+    """Every tag in descriptors and code of the bundled packages, as the table calls it."""
+    found = {
+        tag
+        for entries in bundled().values()
+        for entry in entries
+        for key in ("provides_tags", "required_tags", "forbidden_tags")
+        for tag in entry.get(key, ())
+    }
+    for package in bundled():
+        for file in (ROOT / "plugins" / package / "src").rglob("*.py"):
+            nodes = ast.walk(ast.parse(file.read_text("utf-8")))
+            texts = (node.value for node in nodes if isinstance(node, ast.Constant))
+            found |= {text for text in texts if isinstance(text, str) and TAG.fullmatch(text)}
+    return {family_of(tag) for tag in found}
+
+
+def error_tree() -> list[str]:
+    """The tree as the module of errors draws it."""
+    paragraphs = (inspect.getdoc(errors) or "").split("\n\n")
+    (tree,) = (each for each in paragraphs if each.startswith("AgentError"))
+    return ["```text", *tree.splitlines(), "```"]
+
+
+#: The tables of pages that are written by hand, between ``<!-- part: … -->`` and ``<!-- end -->``.
+PARTS: dict[str, dict[str, Callable[[], list[str]]]] = {
+    "providers.md": {
+        "servers": server_table,
+        "settings": settings_table,
+        "knobs": knob_table,
+        "knob-exceptions": knob_exceptions,
+    },
+    "tags.md": {"tags": tag_table},
+    "errors.md": {"tree": error_tree},
+}
+
+
+def with_parts(name: str) -> str:
+    """A page as it is, with its tables made anew."""
+
+    def made(found: re.Match[str]) -> str:
+        lines = "\n".join(PARTS[name][found[1]]())
+        return f"{found[1]}{found[2]}\n{lines}\n\n"
+
+    return PART.sub(made, (HERE / name).read_text("utf-8"))
+
+
+PAGES: dict[str, Callable[[], str]] = {
     "hooks.md": render_hooks,
     "descriptor.md": render_descriptor,
     "events.md": render_events,
+    **{name: partial(with_parts, name) for name in PARTS},
 }
 
 if __name__ == "__main__":

@@ -1,49 +1,101 @@
-"""The documentation is true: generated pages are current, code in it runs, tables agree."""
+"""The documentation is true: its code runs, its output is what is printed, its tables agree.
+
+Every block of every page is looked at by one of these tests; one that none knows is a failure.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
+import test_hook_order as hook_order
+from agent_hookspecs import AgentError, errors
+from agent_hookspecs.descriptor import parse_descriptor
+from agent_hookspecs.specs import SPECS, hooks_of
+from agent_host.config import parse_config
+from documented import (
+    LANGUAGES,
+    PAGES,
+    READMES,
+    ROOT,
+    TUTORIALS,
+    Block,
+    Command,
+    blocks,
+    commands,
+    missing,
+)
+from workshop import Workshop
+
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return [text for kind, text in BLOCK.findall(page.read_text("utf-8")) if kind == language]
+@cache
+def generator() -> dict[str, Any]:
+    return runpy.run_path(str(DOCS / "generate.py"))
 
 
-def runnable() -> list[tuple[str, str]]:
-    found = []
-    for page in PAGES:
-        if page.name == "hooks.md":
-            continue
-        for number, code in enumerate(blocks(page, "python"), 1):
-            found.append((f"{page.name} block {number}", code))
-    return found
+#: Pages that are compared with the generator's as a whole; their blocks are signatures.
+GENERATED = [DOCS / name for name in ("hooks.md", "descriptor.md", "events.md")]
+#: Tutorials are walked through from end to end, in test_tutorials.py.
+SINGLE = [page for page in PAGES if page not in GENERATED and page not in TUTORIALS]
 
 
-@pytest.mark.parametrize(("where", "code"), runnable(), ids=[where for where, _ in runnable()])
-def test_python_blocks_run(where: str, code: str, tmp_path: Path) -> None:
+def of_kind(*languages: str, pages: list[Path]) -> list[Any]:
+    found = [block for page in pages for block in blocks(page, *languages)]
+    return [pytest.param(block, id=block.where) for block in found]
+
+
+# Blocks.
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    known = [each for each in LANGUAGES if each != "diff" or page in TUTORIALS]
+    odd = [block.where for block in blocks(page) if block.language not in known]
+    assert not odd, f"their language is none of {', '.join(known)}"
+    fences = re.findall(r"^\s*```", page.read_text("utf-8"), re.MULTILINE)
+    assert len(fences) == 2 * len(blocks(page)), "a fence that is indented, or open"
+
+
+@pytest.mark.parametrize("block", of_kind("python", pages=[*SINGLE, *READMES]))
+def test_python_blocks_run(block: Block, tmp_path: Path) -> None:
+    lacking = missing(block)
+    if lacking:
+        pytest.skip(f"needs {', '.join(lacking)}")
     script = tmp_path / "block.py"
-    script.write_text(code, encoding="utf-8")
-    environment = {**_environment(tmp_path)}
+    script.write_text(block.text, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=60, env=environment
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=_environment(tmp_path),
+        cwd=tmp_path,
+        check=False,
     )
-    assert done.returncode == 0, f"{where}:\n{done.stderr}"
+    assert done.returncode == 0, f"{block.where}:\n{done.stderr}"
+    # What stands beside a print is printed by it.
+    promised = re.findall(r"^ *print\(.*\)  # (.+)$", block.text, re.MULTILINE)
+    assert [line for line in promised if line not in done.stdout.splitlines()] == []
 
 
 def _environment(tmp_path: Path) -> dict[str, str]:
-    import os
-
     return {
         **os.environ,
         "AGENT_HOST_CONFIG_HOME": str(tmp_path / "home"),
@@ -52,70 +104,286 @@ def _environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_json_blocks_are_json(page: Path) -> None:
-    for text in blocks(page, "json"):
-        json.loads(text)
+@pytest.mark.parametrize("block", of_kind("json", pages=[*PAGES, *READMES]))
+def test_json_blocks_are_what_they_look_like(block: Block) -> None:
+    value = json.loads(block.text)
+    if "entries" in value:
+        parse_descriptor(value)
+    elif {"providers", "agents"} & {*value}:
+        parse_config(value)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in LINK.findall(page.read_text("utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+@pytest.mark.parametrize("block", of_kind("toml", pages=PAGES))
+def test_toml_blocks_are_toml(block: Block) -> None:
+    module = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    assert module.loads(block.text)
+
+
+@pytest.mark.parametrize("block", of_kind("console", pages=SINGLE))
+def test_consoles_show_what_is_printed(block: Block, tmp_path: Path) -> None:
+    if "plugins new" in block.text:
+        pytest.importorskip("cookiecutter", reason="needs cookiecutter")
+    Workshop(tmp_path).follow(block)
+
+
+# Drawings and quotations.
+
+
+def _hooks_in(text: str) -> list[str]:
+    known = {name for role in SPECS for name in hooks_of(role)}
+    return [word for word in re.findall(r"[a-z_]{4,}", text) if word in known and "_" in word]
+
+
+def _draws_the_path_of_a_request(block: Block) -> None:
+    order = ["initialize_request", "build_request", "process_chunk", "from_native_messages"]
+    assert _hooks_in(block.text) == order
+
+
+def _draws_three_packages(block: Block) -> None:
+    assert re.findall(r"[a-z_]+", block.text) == ["plugins", "agent_hookspecs", "agent_host"]
+
+
+def _quotes_a_check(block: Block) -> None:
+    suites = pytest.importorskip("agent_host_testing", reason="needs agent_host_testing")
+    asked = re.search(r"the contract asks: (.+)", block.text)
+    place = re.search(r"written in: +docs/testing.md#(\S+)", block.text)
+    assert asked
+    assert place
+    suite = suites.ProviderConformance
+    sentences = [getattr(suite, name).__doc__ for name in dir(suite) if name.startswith("test_")]
+    assert asked[1] in sentences
+    assert place[1] in anchors(DOCS / "testing.md")
+
+
+def _is_the_tree(block: Block) -> None:
+    assert block.text.strip() in (errors.__doc__ or "")
+
+
+DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
+    ("README.md", "How a request flows"): _draws_the_path_of_a_request,
+    ("architecture.md", "Architecture"): _draws_three_packages,
+    ("order.md", "From discover to store"): _draws_the_path_of_a_request,
+    ("testing.md", "Passed, failed, not claimed"): _quotes_a_check,
+    ("errors.md", "Errors"): _is_the_tree,
+}
+
+
+@pytest.mark.parametrize("block", of_kind("text", pages=PAGES))
+def test_drawings_agree_with_the_code(block: Block) -> None:
+    DRAWINGS[block.page.name, block.heading](block)
+
+
+def _rows(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading."""
+    text = (DOCS / page).read_text("utf-8").partition(f"\n## {heading}\n")[2]
+    table = re.search(r"^\|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
+    assert table, f"{page} has no table below {heading!r}"
+    lines = table[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def _codes(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_the_order_of_hooks_is_as_the_table_says() -> None:
+    acting = ("get_actions", "execute_action")
+    before = [
+        *hook_order.BEFORE[: hook_order.BEFORE.index("p.get_actions")],
+        *hook_order.BEFORE[-len(hook_order.each("p e1 e2", "to_native_messages")) - 6 :],
+    ]
+    order = [*hook_order.COLD, *before, *hook_order.STREAMED, *hook_order.AFTER]
+    calls = [tuple(each.split(".")) for each in order]
+    asked = [call for call in calls if call[1] not in (*acting, "required_tags", "forbidden_tags")]
+    roles = {"p": "provider", "e": "extensions", "f": "features", "t": "tools"}
+    actual = [
+        (hook, list(dict.fromkeys(roles[plugin[0]] for plugin, _ in run)))
+        for hook, run in groupby(asked, key=lambda call: call[1])
+    ]
+    said = [
+        (hook, row[2].split(", "))
+        for row in _rows("order.md", "The hooks of a request")
+        for hook in _codes(row[1])
+    ]
+    assert said == actual
+
+
+# Tables.
 
 
 def test_generated_pages_are_current() -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import runpy, json; pages = runpy.run_path('docs/generate.py')['PAGES'];"
-            "print(json.dumps({name: render() for name, render in pages.items()}))",
-        ],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**_environment(ROOT), "PYTHONSAFEPATH": "1"},
-        check=True,
-    )
-    for name, text in json.loads(done.stdout).items():
-        current = (ROOT / "docs" / name).read_text("utf-8")
-        assert current == text, f"run python docs/generate.py to renew docs/{name}"
+    for name, render in generator()["PAGES"].items():
+        current = (DOCS / name).read_text("utf-8")
+        assert current == render(), f"run python docs/generate.py to renew docs/{name}"
+
+
+def test_every_tag_of_the_bundled_packages_is_explained() -> None:
+    assert generator()["named_tags"]() == {*generator()["TAGS"]}
+
+
+def test_every_bundled_provider_is_in_the_overview() -> None:
+    page = (DOCS / "providers.md").read_text("utf-8")
+    packages = {f"agent-host-{package}" for package, _ in generator()["providers"]()}
+    assert packages == {*re.findall(r"^\| \[`(agent-host-[\w-]+)`\]", page, re.MULTILINE)}
+    for _, entry in generator()["providers"]():
+        assert f"| `{entry['name']}` |" in page
+
+
+def test_every_key_of_a_context_is_explained() -> None:
+    from agent_host.request.context import RESERVED
+
+    headings = ("Of a request", "Of an action", "Of a tool")
+    rows = [row for heading in headings for row in _rows("contexts.md", heading)]
+    assert {key for row in rows for key in _codes(row[0])} == RESERVED
+
+
+def test_everything_that_errors_have_is_explained() -> None:
+    kinds = [getattr(errors, name) for name in errors.__all__]
+    rows = _rows("errors.md", "What an error has")
+    explained = {key for row in rows for key in _codes(row[0])}
+    for kind in kinds:
+        assert issubclass(kind, AgentError)
+        assert {*kind.details} <= explained, kind.__name__
+
+
+def test_every_command_stands_in_the_docs() -> None:
+    from agent_host.cli.app import root
+
+    page = (DOCS / "cli.md").read_text("utf-8")
+    context = click.Context(root)
+    names = root.list_commands(context)
+    assert "plugins" in names
+    for name in names:
+        command = root.get_command(context, name)
+        below = command.list_commands(context) if isinstance(command, click.Group) else []
+        for full in [f"{name} {sub}" for sub in below] or [name]:
+            assert f"`agent-host {full}" in page, full
 
 
 def test_exit_codes_stand_in_the_docs_as_they_are() -> None:
     from agent_host.cli.app import EXIT_CODES
 
-    page = (ROOT / "docs" / "cli.md").read_text("utf-8")
-    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page, re.MULTILINE)
+    rows = _rows("cli.md", "Exit codes")
     assert {int(code): text.replace("`", "") for code, text in rows} == EXIT_CODES
 
 
-def test_config_sample_is_valid() -> None:
-    from agent_host.config import parse_config
-
-    (sample,) = blocks(ROOT / "docs" / "tools.md", "json")
-    parse_config(json.loads(sample))
+# Links.
 
 
-def test_readme_plugin_works_as_written(tmp_path: Path) -> None:
-    readme = ROOT / "README.md"
-    (metadata,) = [text for text in blocks(readme, "toml") if "build-system" in text]
-    (code,) = [text for text in blocks(readme, "python") if "class Hello" in text]
-    (descriptor,) = blocks(readme, "json")
-    package = tmp_path / "hello" / "hello_provider"
-    package.mkdir(parents=True)
-    (package.parent / "pyproject.toml").write_text(metadata, encoding="utf-8")
-    (package / "__init__.py").write_text(code, encoding="utf-8")
-    (package / "agent_plugin.json").write_text(descriptor, encoding="utf-8")
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"plugins": [f"path:{package.parent}"]}), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "agent_host", "run", "--config", config, "--provider", "hello"],
-        input="World",
-        capture_output=True,
-        text=True,
-        env=_environment(tmp_path),
-        cwd=tmp_path,
-    )
-    assert (done.returncode, done.stdout) == (0, "Hello, World!\n"), done.stderr
+@cache
+def anchors(page: Path) -> set[str]:
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {each.replace(" ", "-") for each in words}
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *READMES], ids=lambda page: f"{page.parent.name}/{page.name}"
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text("utf-8")):
+        place = (page.parent / target).resolve() if target else page
+        assert place.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in anchors(place), f"{page.name} links to {target}#{anchor}"
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    index = (DOCS / "README.md").read_text("utf-8")
+    for page in PAGES[1:]:
+        if page.name != "README.md":
+            assert f"]({page.relative_to(DOCS).as_posix()})" in index
+
+
+def test_what_the_kit_refers_to_is_there() -> None:
+    sources = (ROOT / "plugins" / "testing" / "src").rglob("*.py")
+    found = [
+        each
+        for source in sources
+        for each in re.findall(r'"docs/([\w/]+\.md)#([\w-]+)"', source.read_text("utf-8"))
+    ]
+    assert found
+    for page, anchor in found:
+        assert anchor in anchors(DOCS / page), f"docs/{page}#{anchor}"
+
+
+# The README.
+
+
+#: Commands of ``sh`` blocks that need a network, and what is true of each without one.
+def _installs_everything() -> None:
+    required = (ROOT / "requirements.txt").read_text("utf-8")
+    for file in (ROOT / "plugins").glob("*/pyproject.toml"):
+        assert f"-e ./plugins/{file.parent.name}\n" in required
+
+
+def _is_a_label_of_tox() -> None:
+    assert re.search(r"^labels =\n +ci = ", (ROOT / "tox.ini").read_text("utf-8"), re.MULTILINE)
+
+
+def _asks_a_provider() -> None:
+    names = [entry["name"] for _, entry in generator()["providers"]()]
+    assert "anthropic" in names
+
+
+SET_UP: dict[str, Callable[[], None]] = {
+    "python3 -m venv .venv": lambda: None,
+    ". .venv/bin/activate": lambda: None,
+    "pip install -r requirements.txt": _installs_everything,
+    "pip install tox": lambda: None,
+    "tox -m ci": _is_a_label_of_tox,
+    'agent-host run --provider anthropic --model claude-sonnet-4-5 "Hello"': _asks_a_provider,
+}
+
+
+@pytest.mark.parametrize("block", of_kind("sh", pages=[README]))
+def test_the_commands_of_the_readme_do_what_it_says(block: Block, tmp_path: Path) -> None:
+    steps = [step for command in commands(block) for step in command.line.split(" && ")]
+    for step in steps:
+        if step in SET_UP:
+            SET_UP[step]()
+        else:
+            Workshop(tmp_path).run(Command(step), block.where)
+
+
+def test_two_commands_are_all_it_takes() -> None:
+    install, check = (commands(block) for block in blocks(README, "sh")[:2])
+    assert len(install) == len(check) == 1
+    assert install[0].line.endswith(" && agent-host demo --yes")
+
+
+def test_an_agent_with_a_tool_takes_fewer_than_twenty_lines() -> None:
+    programs = [block.text for block in blocks(README, "python") if block.heading == "In a program"]
+    assert len(programs) == 2
+    for program in programs:
+        assert "@tool" in program
+        assert len([line for line in program.splitlines() if line.strip()]) < 20
+    assert "async def main" in programs[1]
+
+
+# The smallest package.
+
+
+def test_the_smallest_package_works_as_written(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    page = DOCS / "plugins.md"
+    made = [block for block in blocks(page) if block.heading == "The smallest package"]
+    for block in made:
+        if block.file:
+            workshop.follow(block)
+    (typed,) = blocks(page, "sh")
+    install, *lines = [command.line for command in commands(typed)]
+    assert install == "pip install -e ./hello"
+    assert lines == ["agent-host plugins list", 'agent-host run --provider hello "World"']
+    # In place of installing it, which needs a build backend.
+    source = {"plugins": [f"path:{workshop.folder / 'hello'}"]}
+    (workshop.folder / "config.json").write_text(json.dumps(source), encoding="utf-8")
+    asked = lines[1].replace(" run ", " run --config config.json ")
+    workshop.run(Command(asked, "Hello, World!"), typed.where)
+
+
+def test_commands_without_output_stand_where_a_test_looks() -> None:
+    places = {block.where for page in PAGES for block in blocks(page, "sh")}
+    looked_at = [*blocks(README, "sh"), *blocks(DOCS / "plugins.md", "sh")]
+    assert places == {block.where for block in looked_at}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -35,12 +37,24 @@ def validate(target: str) -> Iterator[tuple[Area, Finding]]:
     if path.suffix == ".whl" and path.is_file():
         with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as wheel:
             wheel.extractall(folder)
-            yield from _validated(_at(Path(folder).resolve()), None)
+            with _first(Path(folder).resolve()) as root:
+                yield from _validated(_at(root), None)
     elif path.is_dir():
-        root = path.resolve()
-        yield from _validated(_at(root), root)
+        with _first(path.resolve()) as root:
+            yield from _validated(_at(root), root)
     else:
         yield from _validated(_installed(target), None)
+
+
+@contextmanager
+def _first(root: Path) -> Iterator[Path]:
+    """``root`` with what is in it before all that is installed, even of the same name."""
+    before = list(sys.path)
+    sys.path[:0] = [str(root / "src"), str(root)]
+    try:
+        yield root
+    finally:
+        sys.path[:] = before
 
 
 def _at(folder: Path) -> Catalog:

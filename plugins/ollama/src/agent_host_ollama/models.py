@@ -80,7 +80,7 @@ def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:
     can = {
         "supports_tools": known is None or "tools" in known,
         "supports_reasoning": known is not None and "thinking" in known,
-        "supports_vision": known is not None and "vision" in known,
+        "supports_images": known is not None and "vision" in known,
         # The server itself holds answers to a grammar, whatever the model.
         "supports_structured_output": known is None or "embedding" not in known,
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 from agent_hookspecs.combining import Implementation
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
+from agent_host.request.settings import merge_schemas
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.package import PackageConformance
@@ -38,13 +39,18 @@ class HookConformance(PackageConformance):
             "headers": {"x-other": "1"},
             "payload": {"model": "m", **deepcopy(OTHERS)},
         }
-        config = self.config()
+        config = self.whole_config()
         return {"config": config, "request": request, "partial": None, **deepcopy(OTHERS)}
 
     def context(self) -> dict[str, Any]:
         """The context of a request, with the built-in interop registry."""
         interop = {"registry": DEFAULT_TOOL_INTEROP_REGISTRY, "schema_target_formats": []}
-        return {"config": self.config(), "tool_interop": interop}
+        return {"config": self.whole_config(), "tool_interop": interop}
+
+    def whole_config(self) -> dict[str, Any]:
+        """The settings with the defaults of the plugin's schema, as the host fills them in."""
+        schema = merge_schemas([(self.plugin, self.loaded().entry.config_schema)])
+        return schema.with_defaults(self.config())
 
     def begun(self) -> dict[str, Any]:
         """A state in which the plugin has done its ``init``, if it has one."""
