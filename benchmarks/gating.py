@@ -11,10 +11,12 @@ from functools import partial
 
 from agent_host.loading.gating import Candidate, gate
 from agent_host.loading.ordering import Sortable, order
-from benchmarks.measure import Table, interleaved, show
+from benchmarks.measure import Table, Task, growth, interleaved, progress, show
 
-SIZES = (10, 100, 500, 1000, 2000)
+SIZES = (10, 100, 500, 1_000, 2_000)
 RUNS = 9
+#: From here on the cost is that of the candidates, and not of the call.
+LINEAR_FROM = 100
 
 
 def flat(size: int) -> list[Candidate]:
@@ -49,21 +51,23 @@ def linked(size: int) -> list[Sortable]:
 
 
 def run(quick: bool) -> list[Table]:
-    table = Table(
-        "Gating and ordering (ms)",
-        ("candidates", "gate flat", "gate chain", "order free", "order chain"),
-    )
-    for size in SIZES[:2] if quick else SIZES:
-        found = interleaved(
-            {
-                "gate flat": partial(_gate, flat(size)),
-                "gate chain": partial(_gate, chain(size)),
-                "order free": partial(_order, free(size)),
-                "order chain": partial(_order, linked(size)),
-            },
-            2 if quick else RUNS,
-        )
-        table.add(str(size), **{case: samples.least * 1000 for case, samples in found.items()})
+    sizes = (10, 100, 1_000) if quick else SIZES
+    table = Table("Gating and ordering (µs per candidate; ratios to 100 candidates)")
+    tasks: dict[str, Task] = {}
+    for size in sizes:
+        tasks[f"gate, flat, {size}"] = partial(_gate, flat(size))
+        tasks[f"gate, a chain, {size}"] = partial(_gate, chain(size))
+        tasks[f"order, free, {size}"] = partial(_order, free(size))
+        tasks[f"order, a chain, {size}"] = partial(_order, linked(size))
+    progress("gating and ordering")
+    found = interleaved(tasks, 5 if quick else RUNS)
+    for kind in ("gate, flat", "gate, a chain", "order, free", "order, a chain"):
+        base = found[f"{kind}, {LINEAR_FROM}"]
+        for size in sizes:
+            samples = found[f"{kind}, {size}"]
+            each = samples.times(1e6 / size)
+            table.add(f"{kind}, {size} candidates", each, base.times(1e6 / LINEAR_FROM))
+        growth(table, kind, base, samples, size / LINEAR_FROM)
     return [table]
 
 

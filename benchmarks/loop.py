@@ -6,14 +6,14 @@ history, call, policy, result, events. The cost of a late turn should be that of
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import Any
 
 from agent_hookspecs import AccumulatorStreamingMixin, ProviderPlugin, accumulate_tool_calls, tool
 from agent_host import AgentApplication
-from benchmarks.measure import Table, show
+from benchmarks.measure import Samples, Table, progress, show
 
 TURNS = 100
 RUNS = 7
@@ -76,13 +76,17 @@ def turns(count: int) -> list[float]:
 
 
 def run(quick: bool) -> list[Table]:
+    progress("the tool loop")
     turns(3)
     runs = [turns(TURNS) for _ in range(1 if quick else RUNS)]
-    table = Table("A turn of the tool loop (ms, median)", ("turn", "milliseconds"))
-    for turn in (2, 10, 50, 100):
-        # With its neighbours, because one turn is short enough to be disturbed.
-        near = [time for each in runs for time in each[max(turn - 5, 1) : turn]]
-        table.add(str(turn), milliseconds=statistics.median(near))
+    table = Table("A turn of the tool loop (ms; ratios to turn 10)")
+    # With its neighbours, because one turn is short enough to be disturbed.
+    near = {
+        turn: Samples(tuple(median(each[max(turn - 5, 1) : turn]) for each in runs))
+        for turn in (2, 10, 50, 100)
+    }
+    for turn, samples in near.items():
+        table.add(f"turn {turn}", samples, near[10])
     return [table]
 
 

@@ -1,22 +1,25 @@
 """Times contestants side by side and lays the results out as tables of ratios.
 
-Owns the interleaving, the statistics and the form of a table. What is measured, and against what,
-is each benchmark's business.
+Owns the interleaving, the statistics and the form of a table. What is measured, against what, and
+which goal a number belongs to is each benchmark's business.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-__all__ = ["Case", "Samples", "Table", "growth", "interleaved", "show"]
+__all__ = ["Samples", "Table", "Task", "growth", "interleaved", "progress", "show"]
 
 #: One run of a contestant; it may give its own measurement, else its CPU time is taken.
-Case = Callable[[], "float | None"]
+Task = Callable[[], "float | None"]
+
+_COLUMNS = ("best", "median", "ratio of best", "of medians")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,23 @@ class Samples:
         return min(self.values)
 
     @property
+    def most(self) -> float:
+        return max(self.values)
+
+    @property
     def median(self) -> float:
         return median(self.values)
 
+    def times(self, factor: float) -> Samples:
+        return Samples(tuple(value * factor for value in self.values))
+
+    def less(self, other: Samples) -> Samples:
+        """Round by round, what is left of these without the others."""
+        return Samples(tuple(a - b for a, b in zip(self.values, other.values, strict=True)))
+
 
 def interleaved(
-    contestants: Mapping[str, Case],
+    tasks: Mapping[str, Task],
     rounds: int,
     *,
     clock: Callable[[], float] = time.process_time,
@@ -44,9 +58,9 @@ def interleaved(
 
     The first round only warms up.
     """
-    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    taken: dict[str, list[float]] = {name: [] for name in tasks}
     for number in range(rounds + 1):
-        for name, run in contestants.items():
+        for name, run in tasks.items():
             gc.collect()
             started = clock()
             given = run()
@@ -58,64 +72,91 @@ def interleaved(
 
 @dataclass(slots=True)
 class Table:
-    """A title, columns, and rows of a label and numbers or words.
+    """A title with its unit, and rows: the best and the median, and their ratios to a base.
 
-    ``broken`` says what may never happen on any machine, such as a cost that is not linear;
-    a time is never in it.
+    ``extra`` names further columns. ``broken`` says what may never happen on any machine, such as a
+    cost that is not linear; a time is never in it. ``notes`` are for whoever reads the table.
+    ``goals`` holds the measurements that a goal is judged by, under its key.
     """
 
     title: str
-    columns: tuple[str, ...]
+    extra: tuple[str, ...] = ()
     rows: list[tuple[str, ...]] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    goals: dict[str, list[float]] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
 
-    def compare(
-        self, label: str, ours: Samples, base: Samples, unit: float = 1e6, each: int = 1
+    def add(
+        self,
+        label: str,
+        samples: Samples,
+        base: Samples | None = None,
+        *,
+        goal: str | None = None,
+        inverse: bool = False,
+        **extra: float | str,
     ) -> None:
-        """A row: ours, the base, and the ratio of their minima and of their medians."""
-        scale = unit / each
-        least, middle = ours.least / base.least, ours.median / base.median
-        numbers = (ours.least * scale, base.least * scale)
-        self.rows.append((label, *(f"{n:.2f}" for n in numbers), f"{least:.2f}", f"{middle:.2f}"))
-        self.data[label] = {
-            "ours": numbers[0],
-            "base": numbers[1],
-            "ratio_of_minima": least,
-            "ratio_of_medians": middle,
-        }
+        """A row; the best is the least, or with ``inverse`` the most.
 
-    def add(self, label: str, **values: float | str) -> None:
-        """A row of values in the order of the columns."""
-        shown = (v if isinstance(v, str) else f"{v:.2f}" for v in values.values())
-        self.rows.append((label, *shown))
-        self.data[label] = dict(values)
+        A ``goal`` is judged by the ratio of the best, or without a base by the best itself.
+        """
+        best = max(samples.values) if inverse else samples.least
+        found: dict[str, Any] = {"best": best, "median": samples.median}
+        if base is not None:
+            rival = max(base.values) if inverse else base.least
+            found["ratio"] = best / rival
+            found["ratio_of_medians"] = samples.median / base.median
+        if goal is not None:
+            self.goals.setdefault(goal, []).append(found.get("ratio", best))
+        shown = [_shown(found.get(key)) for key in ("best", "median", "ratio", "ratio_of_medians")]
+        self.rows.append((label, *shown, *map(_shown, extra.values())))
+        self.data[label] = {**found, **extra, "values": list(samples.values)}
 
     def lines(self) -> Iterable[str]:
+        columns = ("", *_COLUMNS, *self.extra)
         widths = [
-            max(len(row[place]) for row in [self.columns, *self.rows])
-            for place in range(len(self.columns))
+            max(len(row[place]) for row in [columns, *self.rows]) for place in range(len(columns))
         ]
-        yield self.title
-        for label, *cells in [self.columns, *self.rows]:
+        yield f"\n{self.title}"
+        for label, *cells in [columns, *self.rows]:
             shown = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
             yield "  ".join(["", label.ljust(widths[0]), *shown])
-        for problem in self.broken:
-            yield f"  BROKEN: {problem}"
+        yield from (f"  note: {note}" for note in self.notes)
+        yield from (f"  BROKEN: {problem}" for problem in self.broken)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"title": self.title, "rows": self.data, "broken": self.broken}
+        return {
+            "title": self.title,
+            "rows": self.data,
+            "notes": self.notes,
+            "broken": self.broken,
+            "goals": self.goals,
+        }
 
 
-def growth(table: Table, label: str, few: Samples, many: Samples, factor: int) -> float:
+def _shown(value: float | str | None) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}"
+
+
+def growth(table: Table, label: str, few: Samples, many: Samples, factor: float) -> float:
     """How often ``few`` fits into ``many``; noted as broken if that is far from linear.
 
     The bound is loose enough for a busy machine and far below the square of the factor.
     """
     found = many.least / few.least
     if found > factor * 2:
-        table.broken.append(f"{label}: {factor} times the work costs {found:.1f} times as much")
+        table.broken.append(f"{label}: {factor:g} times the work costs {found:.1f} times as much")
     return found
+
+
+def progress(text: str) -> None:
+    """Say on stderr what is being measured."""
+    print(f"… {text}", file=sys.stderr, flush=True)
 
 
 def show(tables: Iterable[Table]) -> None:

@@ -6,68 +6,26 @@ natives and a request, and leaves a session with the answer and its native histo
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from benchmarks.measure import Table, interleaved, show
-from benchmarks.streaming import Contestants, contestants
+from benchmarks.cases import WIRES, Case
+from benchmarks.measure import Table, show
+from benchmarks.team import BASE, FLOORS, OURS, PEERS, Team, spoken_wires
 
 REQUESTS = 100
 ROUNDS = 9
+WORDS = 50
 
 
 def run(quick: bool) -> list[Table]:
-    with contestants() as runners:
-        return [per_request(runners, quick)]
-
-
-def per_request(runners: Contestants, quick: bool) -> Table:
-    count = 20 if quick else REQUESTS
-    table = Table(
-        f"CPU per request answered in one piece, {count} over one connection (µs)",
-        ("request", "ours", "httpx", "ratio", "of medians"),
-    )
-    config = runners.config("whole", 50, "length")
-    url = f"{config['base_url']}/chat/completions"
-    body = {"model": "m", "messages": [{"role": "user", "content": "Go on."}]}
-
-    def plain() -> None:
-        for _ in range(count):
-            _check(json.loads(runners.client.post(url, json=body).content))
-
-    def ours() -> None:
-        for _ in range(count):
-            _, finals = runners.core.send_request(runners.session, config)
-            if not finals[0]["content"]:
-                raise RuntimeError("the answer is empty")
-
-    async def aplain() -> None:
-        for _ in range(count):
-            _check(json.loads((await runners.aclient.post(url, json=body)).content))
-
-    async def aours() -> None:
-        for _ in range(count):
-            _, finals = await runners.core.asend_request(runners.session, config)
-            if not finals[0]["content"]:
-                raise RuntimeError("the answer is empty")
-
-    found = interleaved(
-        {
-            "ours": ours,
-            "plain": plain,
-            "aours": lambda: runners.loop.run_until_complete(aours()),
-            "aplain": lambda: runners.loop.run_until_complete(aplain()),
-        },
-        2 if quick else ROUNDS,
-    )
-    table.compare("sync", found["ours"], found["plain"], each=count)
-    table.compare("async", found["aours"], found["aplain"], each=count)
-    return table
-
-
-def _check(answer: Any) -> None:
-    if not answer["choices"][0]["message"]["content"]:
-        raise RuntimeError("the answer is empty")
+    count, rounds = (20, 1) if quick else (REQUESTS, ROUNDS)
+    table = Table(f"CPU per request answered in one piece, {count} over one connection (µs)")
+    with Team.of(OURS, BASE, *FLOORS, *PEERS) as team:
+        for name in spoken_wires(table, team):
+            for what, mode in (("request", "sync"), ("arequest", "async")):
+                label = f"{WIRES[name].label}, {mode}"
+                case = Case(name, "whole", WORDS, "length")
+                goal = f"{mode}_request"
+                team.compare(table, label, what, case, rounds, each=count, times=count, goal=goal)
+    return [table]
 
 
 if __name__ == "__main__":

@@ -1,123 +1,120 @@
 """A fake model server that costs nothing to speak of: every answer is rendered once, then sent.
 
 It runs in a process of its own, on a core of its own where the system allows that, so that its work
-is not in anybody's numbers. The path says what to answer: ``/<content>/<count>/<transfer>/…``.
+is not in anybody's numbers. The beginning of a path says what to answer, its end in which format:
+``/<content>/<count>/<transfer>/v1/messages``. What the words mean stands in `cases`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import json
 import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-__all__ = ["running"]
+from benchmarks.cores import pin, server_core
+from benchmarks.formats import anthropic, chat, google, ollama, responses
+from benchmarks.formats.pieces import as_json
+from benchmarks.limits import lift_file_limit
 
-_ROOT = Path(__file__).resolve().parent.parent
-_CHUNK = {
-    "id": "chatcmpl-AbCdEfGhIjKlMnOpQrStUvWx",
-    "object": "chat.completion.chunk",
-    "created": 1734567890,
-    "model": "gpt-4o-2024-08-06",
-    "service_tier": "default",
-    "system_fingerprint": "fp_44709d6fcb",
-    "usage": None,
+__all__ = ["ROOT", "answer_to", "running"]
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: How many events an HTTP chunk holds, by the name of the transfer.
+_TOGETHER = {"each": 1, "idle": 1, "several": 8}
+#: How much of an idle stream is sent before it falls silent.
+_IDLE_EVENTS = 8
+
+_ANSWERS = {
+    "/chat/completions": chat,
+    "/responses": responses,
+    "/messages": anthropic,
+    ":streamGenerateContent": google,
+    ":generateContent": google,
+    "/api/chat": ollama,
 }
-_USAGE = {"prompt_tokens": 20, "completion_tokens": 2000, "total_tokens": 2020}
-
-
-def _delta(content: str, number: int) -> dict[str, Any]:
-    if content == "text":
-        return {"content": f" token {number}"}
-    if content == "reasoning":
-        return {"reasoning_content": f" token {number}"}
-    function = {"arguments": f'"k{number}": {number},'}
-    if number:
-        return {"tool_calls": [{"index": 0, "function": function}]}
-    begun = {"name": "write_file", "arguments": "{"}
-    return {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": begun}]}
-
-
-def _events(content: str, count: int) -> Iterator[bytes]:
-    for number in range(count):
-        choice = {"index": 0, "delta": _delta(content, number), "finish_reason": None}
-        yield _event({**_CHUNK, "choices": [choice]})
-    last = {"index": 0, "delta": {}, "finish_reason": "stop"}
-    if content == "tools":
-        last["delta"] = {"tool_calls": [{"index": 0, "function": {"arguments": '"end": 0}'}}]}
-    yield _event({**_CHUNK, "choices": [last]})
-    yield _event({**_CHUNK, "choices": [], "usage": _USAGE})
-    yield b"data: [DONE]\n\n"
-
-
-def _event(chunk: dict[str, Any]) -> bytes:
-    return b"data: %s\n\n" % json.dumps(chunk, separators=(",", ":")).encode()
+_LISTINGS = {"/v1/models": chat, "/v1beta/models": google, "/api/show": ollama}
 
 
 @cache
-def _answer(content: str, count: int, transfer: str) -> bytes:
-    if content == "whole":
-        message = {"role": "assistant", "content": "token " * count}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        body = json.dumps({**_CHUNK, "choices": [choice], "usage": _USAGE}).encode()
-        return _with_length("application/json", body)
-    events = list(_events(content, count))
+def answer_to(path: str) -> bytes:
+    """The whole response to a request for the path, head and body."""
+    place = path.partition("?")[0]
+    for ending, described in _LISTINGS.items():
+        if place.endswith(ending):
+            return _with_length("200 OK", "application/json", as_json(described.listing()))
+    for ending, rendered in _ANSWERS.items():
+        if place.endswith(ending):
+            _, content, count, transfer, *_ = place.split("/")
+            if content == "whole":
+                body = as_json(rendered.whole(int(count)))
+                return _with_length("200 OK", "application/json", body)
+            kind = "application/x-ndjson" if rendered is ollama else "text/event-stream"
+            return _streamed(kind, list(rendered.events(content, int(count))), transfer)
+    return _with_length("404 Not Found", "text/plain", f"nothing is at {path}".encode())
+
+
+def _streamed(kind: str, events: Sequence[bytes], transfer: str) -> bytes:
     if transfer == "length":
-        return _with_length("text/event-stream", b"".join(events))
-    pieces = b"".join(b"%x\r\n%s\r\n" % (len(event), event) for event in [*events, b""])
-    return (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-        b"Transfer-Encoding: chunked\r\n\r\n" + pieces
-    )
+        return _with_length("200 OK", kind, b"".join(events))
+    size = _TOGETHER[transfer]
+    bodies = [b"".join(events[at : at + size]) for at in range(0, len(events), size)]
+    # Without the empty chunk at the end the stream stays open.
+    pieces = bodies[:_IDLE_EVENTS] if transfer == "idle" else [*bodies, b""]
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head.encode() + b"".join(b"%x\r\n%s\r\n" % (len(each), each) for each in pieces)
 
 
-def _with_length(kind: str, body: bytes) -> bytes:
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+def _with_length(status: str, kind: str, body: bytes) -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
-def _converse(sock: socket.socket) -> None:
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    unread = b""
-    with sock, contextlib.suppress(OSError):
-        while True:
-            while b"\r\n\r\n" not in unread:
-                data = sock.recv(65536)
-                if not data:
-                    return
-                unread += data
-            head, _, unread = unread.partition(b"\r\n\r\n")
-            length = 0
-            for line in head.lower().split(b"\r\n"):
-                if line.startswith(b"content-length:"):
-                    length = int(line[15:])
-            while length > len(unread):
-                length -= len(unread)
-                unread = sock.recv(1 << 20)
-                if not unread:
-                    return
-            unread = unread[length:]
-            _, content, count, transfer, *_ = head.split(b" ", 2)[1].decode().split("/")
-            sock.sendall(_answer(content, int(count), transfer))
+class _Conversation(asyncio.Protocol):
+    """Requests of one connection, one after the other; only their paths are read."""
+
+    def __init__(self) -> None:
+        self._unread = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def data_received(self, data: bytes) -> None:
+        self._unread += data
+        while self._unread:
+            head, found, rest = self._unread.partition(b"\r\n\r\n")
+            length = _length(head) if found else 0
+            if not found or len(rest) < length:
+                return
+            self._unread = rest[length:]
+            self._transport.write(answer_to(head.split(b" ", 2)[1].decode()))
 
 
-def _serve() -> None:
-    with contextlib.suppress(AttributeError, OSError):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, cores[-1:])
-    listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+def _length(head: bytes) -> int:
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return int(line[15:])
+    return 0
+
+
+async def _serve() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    # It listens anew, by default with a queue that a thousand clients at once would overflow.
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(_Conversation, sock=listener, backlog=4096)
     print(listener.getsockname()[1], flush=True)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    while True:
-        sock, _ = listener.accept()
-        threading.Thread(target=_converse, args=(sock,), daemon=True).start()
+    await server.serve_forever()
 
 
 def _end_with_parent() -> None:
@@ -130,7 +127,7 @@ def running() -> Iterator[str]:
     """A server in a process of its own; gives its URL and ends it afterwards."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.server"],
-        cwd=_ROOT,
+        cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -146,4 +143,6 @@ def running() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    _serve()
+    pin(server_core())
+    lift_file_limit()
+    asyncio.run(_serve())

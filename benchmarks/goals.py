@@ -1,0 +1,106 @@
+"""What the host should cost, and whether a run's tables show that it does.
+
+The goals are judged by the worst of the measurements that the benchmarks name for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.measure import Table
+
+__all__ = ["GOALS", "Verdict", "judged", "lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """``limit`` is the most that is wanted, or with ``at_least`` the least."""
+
+    key: str
+    what: str
+    limit: float
+    unit: str = "×"
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    goal: Goal
+    measured: float | None
+
+    @property
+    def met(self) -> bool | None:
+        if self.measured is None:
+            return None
+        if self.goal.at_least:
+            return self.measured >= self.goal.limit
+        return self.measured <= self.goal.limit
+
+    def to_dict(self) -> dict[str, Any]:
+        goal = self.goal
+        return {
+            "key": goal.key,
+            "what": goal.what,
+            "limit": goal.limit,
+            "unit": goal.unit,
+            "at_least": goal.at_least,
+            "measured": self.measured,
+            "met": self.met,
+        }
+
+
+GOALS = (
+    Goal("version", "agent-host --version, to a bare interpreter", 3.0),
+    Goal("list_500", "plugins list --json with 500 packages, warm, to a bare interpreter", 6.0),
+    Goal("list_2000", "the same with 2,000 packages", 8.0),
+    Goal("first_chunk", "cold process to the first streamed chunk, to httpx", 1.5),
+    Goal("chunk", "CPU per streamed chunk, worst format, sync or async, to the plain loop", 1.0),
+    Goal("call_fragment", "CPU per fragment of a call, to the plain loop", 1.0),
+    Goal("call_growth", "32,000 fragments against 2,000, per fragment", 1.15),
+    Goal("index", "cold index, per installed package", 150.0, " µs"),
+    Goal("resolution", "a stack for a new config, 50 plugins", 2.0, " ms"),
+    Goal("history", "a turn with 10,000 messages to one with 100, without the JSON", 1.3),
+    Goal("sync_request", "CPU per request in one piece, sync, to httpx", 1.2),
+    Goal("async_request", "the same, async", 1.0),
+    Goal("rate", "200 streams at a time, chunks per second, to httpx", 1.0, at_least=True),
+    Goal("together_memory", "200 streams at a time, peak memory, to httpx", 1.5),
+    Goal("idle_memory", "memory of an open, silent stream above httpx", 30.0, " kB"),
+    Goal("resident", "resident memory after a first request, to httpx", 1.5),
+    Goal("disk", "host and one provider on disk, without bytecode", 25.0, " MB"),
+    Goal("distributions", "distributions of host and one provider", 26.0, ""),
+)
+
+
+def judged(tables: Iterable[Table]) -> list[Verdict]:
+    """One verdict for each goal; those that no table speaks of have no measurement."""
+    found: dict[str, list[float]] = {}
+    for table in tables:
+        for key, values in table.goals.items():
+            found.setdefault(key, []).extend(values)
+    return [Verdict(goal, _worst(goal, found.get(goal.key, []))) for goal in GOALS]
+
+
+def _worst(goal: Goal, values: list[float]) -> float | None:
+    if not values:
+        return None
+    return min(values) if goal.at_least else max(values)
+
+
+def lines(verdicts: Iterable[Verdict], *, quick: bool) -> Iterable[str]:
+    """The goals that were measured, and how many were not."""
+    yield "\nGoals" + (" (of a smoke run, whose numbers say nothing)" if quick else "")
+    width = max(len(goal.what) for goal in GOALS)
+    unmeasured = 0
+    for verdict in verdicts:
+        goal = verdict.goal
+        if verdict.measured is None:
+            unmeasured += 1
+            continue
+        wanted = f"{'≥' if goal.at_least else '≤'} {goal.limit:g}{goal.unit}"
+        measured = f"{verdict.measured:.2f}{goal.unit}"
+        word = "met" if verdict.met else "NOT MET"
+        yield f"  {goal.what.ljust(width)}  {wanted.rjust(9)}  {measured.rjust(10)}  {word}"
+    if unmeasured:
+        yield f"  not measured by this run: {unmeasured}"

@@ -1,0 +1,209 @@
+"""The contestants of a benchmark: starts their processes, gives them orders, ends them.
+
+Whoever is not installed is left out with a hint; a peer that fails is left out with its reason.
+Our own side and the floors may not fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from benchmarks.cases import WIRES, Case
+from benchmarks.measure import Samples, Table, interleaved, progress
+from benchmarks.server import ROOT, running
+from benchmarks.surroundings import environment
+
+__all__ = ["BASE", "FLOORS", "OURS", "PEERS", "Failure", "Team", "spoken_wires"]
+
+OURS, BASE = "ours", "httpx_lines"
+FLOORS = ("raw_socket", "http_client", "httpx_bytes")
+#: Peers, and the module by which it shows whether they are installed, with what to install.
+PEERS = {
+    "openai": ("openai", "openai"),
+    "anthropic": ("anthropic", "anthropic"),
+    "llm": ("llm", "llm"),
+    "pydantic_ai": ("pydantic_ai", "pydantic-ai-slim[openai,anthropic]"),
+    "any_llm": ("any_llm", "any-llm-sdk[openai,anthropic]"),
+    "litellm": ("litellm", "litellm"),
+}
+
+
+class Failure(Exception):
+    """A contestant could not do what it was told to."""
+
+
+class _Contestant:
+    def __init__(self, name: str, server: str) -> None:
+        folder = "peers" if name in PEERS else "drivers"
+        self.name = name
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.worker", f"benchmarks.{folder}.{name}", server],
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if name not in PEERS else subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            hello = self._answer()
+            if "missing" in hello:
+                raise ImportError(f"it needs {hello['missing']}")
+        except (ImportError, Failure):
+            self.close()
+            raise
+        self.speaks: list[str] = hello["speaks"]
+        self.does: list[str] = hello["does"]
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise Failure(f"{self.name} ended by itself, with {self._process.wait(10)}")
+        found: dict[str, Any] = json.loads(line)
+        if "error" in found:
+            raise Failure(f"{self.name}: {found['error']}")
+        return found
+
+    def perform(self, what: str, case: Case, times: int) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        order = {"do": what, "case": list(case), "times": times}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        found = self._answer()
+        least = 1 if "request" in what or what == "hold" else case.size
+        if found.get("seen", least) < least:
+            raise Failure(f"{self.name} saw {found['seen']} of {case}")
+        return found
+
+    def close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)
+
+
+class Team:
+    """Contestants on one server. ``notes`` says who is missing and why."""
+
+    def __init__(self, server: str, names: Sequence[str]) -> None:
+        self.server = server
+        self.notes: list[str] = []
+        self._members: dict[str, _Contestant] = {}
+        for name in names:
+            self._enlist(name)
+
+    @classmethod
+    @contextlib.contextmanager
+    def of(cls, *names: str) -> Iterator[Team]:
+        """A server and the contestants that are installed."""
+        with running() as server:
+            team = cls(server, names)
+            try:
+                yield team
+            finally:
+                team.close()
+
+    def _enlist(self, name: str) -> None:
+        if name in PEERS:
+            module, wanted = PEERS[name]
+            if find_spec(module) is None:
+                self.notes.append(f"{name} is not installed: pip install {wanted!r}")
+                return
+        try:
+            self._members[name] = _Contestant(name, self.server)
+        except (ImportError, Failure) as error:
+            if name not in PEERS:
+                raise
+            self.notes.append(f"{name} is left out: {error}")
+
+    def close(self) -> None:
+        for member in self._members.values():
+            member.close()
+
+    def able(self, what: str, case: Case) -> list[str]:
+        """Who can do that in that format."""
+        needed = "astream" if what == "together" else what
+        return [
+            name
+            for name, member in self._members.items()
+            if needed in member.does and case.wire in member.speaks
+        ]
+
+    def perform(self, name: str, what: str, case: Case, times: int = 1) -> dict[str, Any]:
+        return self._members[name].perform(what, case, times)
+
+    def measure(
+        self,
+        orders: dict[str, tuple[str, str, Case, int]],
+        rounds: int,
+        found: Callable[[dict[str, Any]], float] = lambda result: float(result["cpu"]),
+    ) -> dict[str, Samples]:
+        """Orders by label (who, what, case, how often), interleaved; CPU unless ``found`` differs.
+
+        Peers that fail are left out.
+        """
+
+        def task(label: str) -> Callable[[], float]:
+            name, what, case, times = orders[label]
+            return lambda: found(self.perform(name, what, case, times))
+
+        tasks: dict[str, Callable[[], float | None]] = {}
+        for label, (name, _, case, _) in orders.items():
+            try:
+                if name in PEERS:
+                    task(label)()
+            except Failure as failure:
+                self.notes.append(f"{name} is left out of {case.wire}, {case.content}: {failure}")
+            else:
+                tasks[label] = task(label)
+        progress(", ".join(dict.fromkeys(str(tuple(order[2])) for order in orders.values())))
+        return interleaved(tasks, rounds)
+
+    def compare(
+        self,
+        table: Table,
+        label: str,
+        what: str,
+        case: Case,
+        rounds: int,
+        *,
+        each: int,
+        times: int = 1,
+        goal: str | None = None,
+    ) -> dict[str, Samples]:
+        """Rows of CPU per unit of work, in microseconds, for everybody who can do it."""
+        names = self.able(what, case)
+        if OURS not in names:
+            return {}
+        orders = {name: (name, what, case, times) for name in names}
+        scaled = {
+            name: samples.times(1e6 / each)
+            for name, samples in self.measure(orders, rounds).items()
+        }
+        for name, samples in scaled.items():
+            judged = goal if name == OURS else None
+            table.add(f"{label}: {name}", samples, scaled[BASE], goal=judged)
+        table.notes += [note for note in self.notes if note not in table.notes]
+        return scaled
+
+
+def spoken_wires(table: Table, team: Team) -> list[str]:
+    """The formats that ours can speak here; the others are noted with what is missing."""
+    spoken = [name for name in WIRES if OURS in team.able("stream", Case(name, "text", 1))]
+    for name, wire in WIRES.items():
+        if name not in spoken:
+            hint = f"{wire.label} is left out: {wire.distribution} is not installed"
+            table.notes.append(hint)
+    return spoken
