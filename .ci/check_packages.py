@@ -74,14 +74,18 @@ def contents(path: Path) -> dict[str, bytes]:
 
 def package_files(distribution: Distribution) -> dict[str, bytes]:
     """What the source tree has of the package, named as in the wheel."""
-    base = distribution.package_folder
-    if (base / "__init__.py").exists():
-        base = base.parent
-    return {
-        path.relative_to(base).as_posix(): path.read_bytes()
-        for path in distribution.package_folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
+    package = distribution.package_folder
+    base = package.parent if (package / "__init__.py").exists() else package
+    files = {path.relative_to(base).as_posix(): path for path in _files(package)}
+    for place, folder in distribution.shipped:
+        files |= {f"{place}/{path.relative_to(folder).as_posix()}": path for path in _files(folder)}
+    return {name: path.read_bytes() for name, path in files.items()}
+
+
+def _files(folder: Path) -> list[Path]:
+    return [
+        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
 
 
 def announced(files: dict[str, bytes]) -> dict[str, str]:
@@ -129,12 +133,13 @@ def check_wheel(distribution: Distribution, path: Path) -> dict[str, bytes]:
 
 def check_sdist(distribution: Distribution, path: Path) -> None:
     files = contents(path)
-    tree = distribution.package_folder.relative_to(distribution.folder).parts[0]
-    own = {name for name in files if name.split("/")[0] == tree}
+    folders = [distribution.package_folder, *(folder for _, folder in distribution.shipped)]
+    trees = {folder.relative_to(distribution.folder).parts[0] for folder in folders}
+    own = {name for name in files if name.split("/")[0] in trees}
     wanted = {
         file.relative_to(distribution.folder).as_posix()
-        for file in distribution.package_folder.rglob("*")
-        if file.is_file() and "__pycache__" not in file.parts
+        for folder in folders
+        for file in _files(folder)
     }
     expect_same("the sdist", own, wanted)
     foreign = set(files) - own - SDIST_EXTRAS

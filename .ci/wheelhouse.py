@@ -45,15 +45,18 @@ class Distribution:
     package_folder: Path
     tests: Path
     is_plugin: bool
+    #: Folders from elsewhere that the wheel has too, by their place in it.
+    shipped: tuple[tuple[str, Path], ...] = ()
 
     def sources(self) -> Iterator[Path]:
         """Every file that can change what is in the wheel."""
         for name in ("pyproject.toml", "README.md", "LICENSE"):
             yield self.folder / name
         yield ROOT / ".gitignore"
-        for path in sorted(self.package_folder.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                yield path
+        for folder in (self.package_folder, *(folder for _, folder in self.shipped)):
+            for path in sorted(folder.rglob("*")):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    yield path
 
     def fingerprint(self) -> str:
         """A digest of the names and contents of `sources`."""
@@ -76,9 +79,11 @@ def _plugin(folder: Path) -> Distribution:
 def distributions(root: Path = ROOT) -> dict[str, Distribution]:
     """By name: the contract, the host, every folder in ``plugins/`` with a ``pyproject.toml``."""
     contract = root / "hookspecs"
+    template = ("agent_host/_template", root / "template-python-provider")
+    host = (root, root / "agent_host", root / "tests")
     found = [
         Distribution(CONTRACT, contract, contract / "src", contract / "tests", is_plugin=False),
-        Distribution(HOST, root, root / "agent_host", root / "tests", is_plugin=False),
+        Distribution(HOST, *host, is_plugin=False, shipped=(template,)),
         *(_plugin(path.parent) for path in sorted(root.glob("plugins/*/pyproject.toml"))),
     ]
     return {distribution.name: distribution for distribution in found}

@@ -1,0 +1,41 @@
+"""Puts together what the chosen kind consists of, from the parts that cookiecutter has rendered.
+
+Every part lies once in the template, in ``parts/``; a kind is a list of parts. What is not chosen
+is removed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+PARTS = {
+    "openai-compatible": ("provider", "openai-compatible", "application"),
+    "custom-format": ("provider", "custom-format", "application"),
+    "extension": ("extension",),
+    "feature": ("feature",),
+    "tool": ("tool", "application"),
+    "mix": ("provider", "openai-compatible", "extension", "tool", "application"),
+}
+
+
+def assemble(root: Path, parts: list[str]) -> None:
+    """Move the files of these parts to where they belong, and remove the others."""
+    for cache in [*root.rglob("__pycache__")]:
+        # Installers compile what they can of the template.
+        shutil.rmtree(cache)
+    for part in parts:
+        folder = root / "parts" / part
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            place = root / file.relative_to(folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if place.exists():
+                sys.exit(f"error: two parts of the template have {place.relative_to(root)}")
+            file.rename(place)
+    shutil.rmtree(root / "parts")
+
+
+if __name__ == "__main__":
+    chosen = [*PARTS["{{ cookiecutter.kind }}"], "licence-{{ cookiecutter.licence }}"]
+    assemble(Path.cwd(), chosen + (["docs"] if "{{ cookiecutter.docs }}" == "True" else []))

@@ -1,0 +1,92 @@
+{%- set kind, mixed = cookiecutter.kind, cookiecutter.kind == "mix" -%}
+"""What the contract asks of every plugin of its role, checked by the conformance kit."""
+
+from __future__ import annotations
+
+{% if kind != "feature" -%}
+from typing import Any, ClassVar
+
+{% endif -%}
+{% if kind == "openai-compatible" -%}
+from agent_host_testing import ProviderConformance
+
+from fake_api import WIRE
+{%- elif kind == "custom-format" -%}
+from agent_host_testing import ExtensionConformance, ProviderConformance
+
+from fake_api import WIRE
+{%- elif kind == "extension" -%}
+from agent_host_testing import ExtensionConformance
+{%- elif kind == "feature" -%}
+from agent_host_testing import FeatureConformance
+{%- elif kind == "tool" -%}
+from agent_host_testing import ToolConformance
+{%- else -%}
+from agent_host_testing import ExtensionConformance, ProviderConformance, ToolConformance
+
+from fake_api import WIRE
+{%- endif %}
+{%- if kind in ("openai-compatible", "custom-format", "mix") %}
+
+
+class TestProvider(ProviderConformance):
+    package = "{{ cookiecutter.package }}"
+    plugin = "{{ cookiecutter.plugin_id }}"
+    wire = WIRE
+    settings: ClassVar[dict[str, Any]] = {"model": "big-think"}
+    reasoning_settings: ClassVar[dict[str, Any]] = {"effort": "high"}
+{%- if kind != "custom-format" %}
+    # The extensions of the format belong to another package.
+    also = ("agent_host_openai_compatible",)
+{%- endif %}
+{%- endif %}
+{%- if kind == "custom-format" %}
+
+
+class TestTools(ExtensionConformance):
+    package = "{{ cookiecutter.package }}"
+    plugin = "{{ cookiecutter.__snake }}_tools"
+    provider = "{{ cookiecutter.plugin_id }}"
+    wire = WIRE
+
+
+class TestReasoning(ExtensionConformance):
+    package = "{{ cookiecutter.package }}"
+    plugin = "{{ cookiecutter.__snake }}_reasoning"
+    provider = "{{ cookiecutter.plugin_id }}"
+    wire = WIRE
+    settings: ClassVar[dict[str, Any]] = {"effort": "high"}
+{%- endif %}
+{%- if kind in ("extension", "mix") %}
+
+
+class TestExtension(ExtensionConformance):
+    package = "{{ cookiecutter.package }}"
+    plugin = "{{ cookiecutter.__snake ~ '_citations' if mixed else cookiecutter.plugin_id }}"
+{%- if mixed %}
+    provider = "{{ cookiecutter.plugin_id }}"
+    also = ("agent_host_openai_compatible",)
+{%- else %}
+    also = ("agent_host_echo",)
+{%- endif %}
+    wire = "openai.chat"
+    settings: ClassVar[dict[str, Any]] = {"search_context": "low"}
+{%- endif %}
+{%- if kind == "feature" %}
+
+
+class TestFeature(FeatureConformance):
+    package = "{{ cookiecutter.package }}"
+    plugin = "{{ cookiecutter.plugin_id }}"
+{%- endif %}
+{%- if kind in ("tool", "mix") %}
+
+
+class TestTool(ToolConformance):
+    package = "{{ cookiecutter.package }}"
+    plugin = "{{ cookiecutter.__snake ~ '_units' if mixed else cookiecutter.plugin_id }}"
+    samples: ClassVar[dict[str, Any]] = {
+        "{{ cookiecutter.__snake }}_convert": {"value": 5, "source": "km", "target": "mi"},
+        "{{ cookiecutter.__snake }}_units": {},
+    }
+{%- endif %}
