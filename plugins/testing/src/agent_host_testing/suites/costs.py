@@ -35,6 +35,8 @@ from agent_host_testing.wire import Ledger
 __all__ = ["CostChecks"]
 
 _FEW, _MANY = 100, 400
+#: Seconds between the fragments of a stream, one after the other.
+_PAUSES = (0.001, 0.01, 0.1)
 _TOLERANCE = 0.15
 #: At most so many splits are tried besides those inside a character.
 _SPLITS = 300
@@ -68,15 +70,20 @@ class CostChecks(ProviderSuite):
     def test_event_loop_is_not_blocked(self) -> None:
         """While an async stream waits for its server, the event loop does other things."""
         reply = say(" ".join(f"word-{number}" for number in range(12)), fragments=12)
-        with self.talk() as talk:
-            if self.wire is not None:
-                talk.server.queue(reply, fault=Drip(0.001))
-            talk.say(self.prompt_to(reply))
-            talk.host.core.warm_up(talk.config)
-            with _blocking_calls(self.package) as blocking:
-                beats = asyncio.run(asyncio.wait_for(_heartbeat(talk), PATIENCE))
-            require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
-            require(beats[0] < beats[-1], "nothing else ran between first and last fragment")
+        # On a busy machine all fragments may have come before anybody looks; so slower and slower.
+        for pause in _PAUSES:
+            with self.talk() as talk:
+                if self.wire is not None:
+                    talk.server.queue(reply, fault=Drip(pause))
+                talk.say(self.prompt_to(reply))
+                talk.host.core.warm_up(talk.config)
+                with _blocking_calls(self.package) as blocking:
+                    beats = asyncio.run(asyncio.wait_for(_heartbeat(talk), PATIENCE))
+                require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
+                if beats[0] < beats[-1]:
+                    return
+                slowest = pause == _PAUSES[-1]
+                require(not slowest, "nothing else ran between first and last fragment")
 
     @pytest.mark.parametrize("kind", KINDS)
     @check("linear cost", "docs/testing.md#linear-cost")
