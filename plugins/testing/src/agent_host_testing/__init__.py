@@ -55,10 +55,12 @@ if TYPE_CHECKING:
     from agent_host_testing.violations import Violation as Violation, require as require
     from agent_host_testing.wire import (
         Ledger as Ledger,
+        Operation as Operation,
         Problem as Problem,
         Refusal as Refusal,
         Request as Request,
         WireFormat as WireFormat,
+        pieces as pieces,
     )
 
 #: Where each public name is defined; read by `__getattr__` on first use.
@@ -101,7 +103,7 @@ _MODULES = {
     "suites.provider": ("ProviderConformance",),
     "suites.tool": ("ToolConformance",),
     "violations": ("Violation", "require"),
-    "wire": ("Ledger", "Problem", "Refusal", "Request", "WireFormat"),
+    "wire": ("Ledger", "Operation", "Problem", "Refusal", "Request", "WireFormat", "pieces"),
 }
 _DEFINED_IN = {name: module for module, names in _MODULES.items() for name in names}
 
