@@ -1,4 +1,4 @@
-"""Says which copy of our packages the tests run against.
+"""Says which copy of our packages the tests run against, and lets them be interrupted.
 
 In a tox environment that must be the installed wheel; the tree's own copy would hide what the wheel
 lacks.
@@ -7,6 +7,7 @@ lacks.
 from __future__ import annotations
 
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,6 +31,10 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_sessionstart() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Whoever is started in the background inherits this, and would hand it on to the processes
+        # that tests interrupt.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     environment = os.environ.get("TOX_ENV_DIR")
     if environment is None:
         return

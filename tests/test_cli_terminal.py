@@ -74,8 +74,9 @@ class Terminal:
 
     def interrupt(self) -> None:
         """What Ctrl-C does; again if the process was just about to wait and did not notice."""
-        shown = len(self.raw)
+        shown, deadline = len(self.raw), time.monotonic() + 30
         while len(self.raw) == shown and self.process.poll() is None:
+            assert time.monotonic() < deadline, f"it cannot be interrupted:\n{self.shown}"
             self.process.send_signal(signal.SIGINT)
             self._more(time.monotonic() + 2)
 
