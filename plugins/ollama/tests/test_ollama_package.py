@@ -55,7 +55,7 @@ def test_the_descriptor_tells_the_truth(entry: Entry) -> None:
         ("gpt-oss:20b", {"tools", "reasoning", "structured_output"}),
         ("llama3:8b", {"structured_output"}),
         ("llama3.1", {"tools", "structured_output"}),
-        ("llava", {"vision", "structured_output"}),
+        ("llava", {"images", "structured_output"}),
         ("nomic-embed-text", set()),
         ("nobody-knows-it", {"tools", "structured_output"}),
     ],
