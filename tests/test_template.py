@@ -152,6 +152,9 @@ def test_the_descriptor_is_in_full_form(projects: dict[str, Path], kind: str) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_made_is_fit_to_be_published(projects: dict[str, Path], kind: str) -> None:
+    if kind in ("openai-compatible", "mix"):
+        # Their provider is built on it.
+        pytest.importorskip("agent_host_openai_compatible")
     run = run_host("plugins", "validate", "--strict", str(projects[kind]))
     assert run.code == 0, run.out + run.err
 
