@@ -54,11 +54,11 @@ class _Direct:
     everything else the host does for a request.
     """
 
-    def __init__(self, module: Any, transport: Any, send: Callable[[Any], Any]) -> None:
+    def __init__(self, module: Any, transport: Any) -> None:
         self._module = module
-        self._transport = transport
         self._urls: dict[str, Any] = {}
-        self.send = send
+        self.send = transport.handle_request
+        self.close = transport.close
 
     def build_request(self, method: str, url: str, headers: Mapping[str, str], **more: Any) -> Any:
         known = self._urls.get(url)
@@ -68,12 +68,6 @@ class _Direct:
             known = self._urls[url] = self._module.URL(url)
         raw = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
         return self._module.Request(method, known, headers=raw, **more)
-
-    def close(self) -> None:
-        self._transport.close()
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
 
 
 def _client(library: str, asynchronous: bool, secure: bool) -> Any:
@@ -91,12 +85,10 @@ def _client(library: str, asynchronous: bool, secure: bool) -> Any:
         ),
     }
     try:
-        if not getproxies():
-            if asynchronous:
-                awaited = module.AsyncHTTPTransport(**options)
-                return _Direct(module, awaited, awaited.handle_async_request)
-            transport = module.HTTPTransport(**options)
-            return _Direct(module, transport, transport.handle_request)
+        if not asynchronous and not getproxies():
+            # Only without asyncio: there a stream that is left early goes on to exist for a moment,
+            # and the client is what takes care of it.
+            return _Direct(module, module.HTTPTransport(**options))
         # Which proxy serves which host is for the library to say.
         return (module.AsyncClient if asynchronous else module.Client)(
             **options,
@@ -188,8 +180,12 @@ def _built(
     )
 
 
+#: How clients are told to give an answer as soon as its headers are in.
+_STREAMED = {"stream": True, "follow_redirects": False}
+
+
 def _how(client: Any) -> dict[str, Any]:
-    return {} if isinstance(client, _Direct) else {"stream": True, "follow_redirects": False}
+    return {} if isinstance(client, _Direct) else _STREAMED
 
 
 class AsyncTransport:
@@ -236,7 +232,7 @@ class AsyncTransport:
         token = current_clock.set(clock)
         try:
             raw = await client.send(
-                _built(client, request, headers, content, clock, trace), **_how(client)
+                _built(client, request, headers, content, clock, trace), **_STREAMED
             )
         except Exception as exc:
             raise mapped(exc, clock) from exc
