@@ -1,22 +1,23 @@
 """How the cost of one turn grows with the conversation before it.
 
-A turn has to send the whole history, so the time to write it as JSON is measured on its own and
-taken off; what remains should not depend on how long the conversation is.
+A turn has to send the whole history, so the time to write it as JSON is taken off; what remains
+should not depend on how long the conversation is.
 """
 
 from __future__ import annotations
 
-import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
-
-import httpx
+from unittest.mock import patch
 
 from agent_host import AgentCore, Session
 from agent_host.loading.loader import load_catalog
-from agent_host.wire.sending import content_of
+from agent_host.wire import http, sending
 from benchmarks.cases import WIRES, Case
 from benchmarks.drivers.ours import config_of
-from benchmarks.measure import Table, Task, interleaved, progress, show
+from benchmarks.measure import Samples, Table, Task, interleaved, progress, show
 from benchmarks.server import running
 
 SIZES = (100, 1_000, 10_000)
@@ -37,19 +38,19 @@ def run(quick: bool) -> list[Table]:
                 continue
             progress(f"long conversations, {name}")
             config = config_of(Case(name, "whole", 50, "length"), server)
-            tasks: dict[str, Task] = {}
-            for size in sizes:
-                session = conversation(core, config, size)
-                tasks[f"turn {size}"] = _turns(core, session, config)
-                tasks[f"body {size}"] = _bodies(session, config)
+            json: dict[int, list[float]] = {size: [] for size in sizes}
+            tasks = {
+                str(size): _turns(core, conversation(core, config, size), config, json[size])
+                for size in sizes
+            }
             found = interleaved(tasks, 2 if quick else ROUNDS)
             shortest = None
             for size in sizes:
-                turn, body = (found[f"{k} {size}"].times(1e6 / TURNS) for k in ("turn", "body"))
-                rest = turn.less(body)
-                shortest = shortest or rest
+                turn = found[str(size)].times(1e6 / TURNS)
+                shortest = shortest or turn
                 goal = "history" if size == SIZES[-1] else None
-                table.add(f"{wire.label}, {size} messages", rest, shortest, goal=goal)
+                table.add(f"{wire.label}, {size} messages", turn, shortest, goal=goal)
+                body = Samples(tuple(json[size][1:])).times(1e6 / TURNS)
                 bodies.add(f"{wire.label}, {size} messages", body)
     return [table, bodies]
 
@@ -66,38 +67,37 @@ def conversation(core: AgentCore, config: dict[str, Any], count: int) -> Session
     return core.add_message(session, "user", "And now?")
 
 
-def _turns(core: AgentCore, session: Session, config: dict[str, Any]) -> Task:
-    def run_turns() -> None:
-        for _ in range(TURNS):
-            core.send_request(session, config)
+def _turns(core: AgentCore, session: Session, config: dict[str, Any], json: list[float]) -> Task:
+    """Some turns one after another; notes the time of their JSON and gives that of the rest."""
+
+    def run_turns() -> float:
+        talk = session
+        with timed_json() as spent:
+            started = time.process_time()
+            for _ in range(TURNS):
+                talk, _ = core.send_request(talk, config)
+                talk = core.add_message(talk, "user", "And now?")
+            whole = time.process_time() - started
+        json.append(sum(spent))
+        return whole - sum(spent)
 
     return run_turns
 
 
-def _bodies(session: Session, config: dict[str, Any]) -> Task:
-    body = sent_body(session, config)
+@contextmanager
+def timed_json() -> Iterator[list[float]]:
+    """How long each body took to be written, in the very turn that sends it."""
+    spent: list[float] = []
 
-    def write() -> None:
-        for _ in range(TURNS):
-            content_of(body)
+    def content_of(body: Any) -> bytes | None:
+        started = time.process_time()
+        try:
+            return sending.content_of(body)
+        finally:
+            spent.append(time.process_time() - started)
 
-    return write
-
-
-def sent_body(session: Session, config: dict[str, Any]) -> Any:
-    """The body that a turn of the session sends."""
-    sent: list[bytes] = []
-    with httpx.Client() as real:
-
-        def pass_on(request: httpx.Request) -> httpx.Response:
-            sent.append(request.read())
-            answer = real.request(request.method, request.url, content=sent[-1])
-            return httpx.Response(answer.status_code, content=answer.content)
-
-        client = httpx.Client(transport=httpx.MockTransport(pass_on))
-        with AgentCore(catalog=load_catalog(), http_client=client) as core:
-            core.send_request(session, config)
-    return json.loads(sent[-1])
+    with patch.object(http, "content_of", content_of):
+        yield spent
 
 
 if __name__ == "__main__":

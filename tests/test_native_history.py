@@ -9,13 +9,32 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin
+from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, rendered
 from agent_hookspecs.errors import HookError
 from agent_host import AgentCore, Session
+from agent_host.sessions.native import NativeHistory
 from loopback import Peer, Request, serve
 from talking import WAYS, Way, ask, core_with, said, talker
 
 Natives = list[dict[str, Any]]
+
+
+class Listing:
+    """What is rendered of a history: its natives, and how many were added to ``count``."""
+
+    def __init__(self, count: list[int] | None = None, mark: str = "") -> None:
+        self.count = [0] if count is None else count
+        self.mark = mark
+        self.natives: Natives = []
+
+    def add(self, native: dict[str, Any]) -> None:
+        self.count[0] += 1
+        self.natives.append(native)
+
+    def copy(self) -> Listing:
+        other = Listing(self.count, self.mark)
+        other.natives = self.natives[:]
+        return other
 
 
 def sealing(sent: list[Natives], converted: list[int], name: str = "sealing") -> type:
@@ -29,7 +48,8 @@ def sealing(sent: list[Natives], converted: list[int], name: str = "sealing") ->
         def finalize(self, native_messages: Natives, state: Any) -> Any:
             raise AssertionError("the finals came with the answer")
 
-        def call_api(self, native_messages: Natives, state: Any) -> Any:
+        def call_api(self, native_messages: Natives, state: Any, context: Any) -> Any:
+            assert rendered(Listing, native_messages, context).natives == native_messages
             partials, finals, natives, state = super().call_api(native_messages, state)
             natives[-1] = finals[0] = {**natives[-1], "seal": len(natives)}
             return partials, finals, natives, state
@@ -447,3 +467,71 @@ def test_what_is_sent_is_a_rebuild_with_only_seals_that_still_hold(
             provider = args[0]
         elif step == "json":
             session = through_json(session)
+
+
+# What plugins make of a history.
+
+
+def numbered(*numbers: int) -> Natives:
+    return [{"content": number} for number in numbers]
+
+
+class Counting:
+    """A kind of rendering that counts what is added to any of its renderings."""
+
+    def __init__(self) -> None:
+        self.count = [0]
+
+    def __call__(self, mark: str = "") -> Listing:
+        return Listing(self.count, mark)
+
+    def of(self, history: NativeHistory, mark: str = "") -> list[int]:
+        """The contents of the rendering, which is spoiled afterwards."""
+        rendering = history.rendering(self, (mark,))
+        assert rendering.mark == mark
+        contents = [native["content"] for native in rendering.natives]
+        rendering.add({"content": 0})
+        self.count[0] -= 1
+        return contents
+
+
+def test_a_native_is_rendered_once_in_its_life_while_a_conversation_goes_on() -> None:
+    kind, history = Counting(), NativeHistory.of(numbered(1, 2))
+    for number in (3, 4, 5):
+        history = history.grown(numbered(number))
+        assert kind.of(history) == kind.of(history) == list(range(1, number + 1))
+    assert kind.count == [5]
+
+
+def test_a_conversation_that_goes_on_takes_nothing_from_one_that_somebody_holds() -> None:
+    kind, start = Counting(), NativeHistory.of(numbered(1, 2))
+    assert kind.of(start) == [1, 2]
+    left, right = start.grown(numbered(3)), start.grown(numbered(4))
+    assert kind.of(left) == [1, 2, 3]
+    assert kind.of(right) == [1, 2, 4]
+    assert kind.of(start) == [1, 2]
+    assert kind.count == [4]
+
+
+def test_of_two_ways_to_go_on_from_a_place_nobody_holds_each_has_its_own() -> None:
+    kind, start = Counting(), NativeHistory.of(numbered(1, 2))
+    kind.of(start)
+    left, right = start.grown(numbered(3)), start.grown(numbered(4))
+    del start
+    assert kind.of(left) == [1, 2, 3]
+    assert kind.of(right) == [1, 2, 4]
+    assert kind.of(left) == [1, 2, 3]
+
+
+def test_other_options_and_a_beginning_alone_are_rendered_anew() -> None:
+    kind, history = Counting(), NativeHistory.of(numbered(1, 2, 3))
+    assert kind.of(history, "a") == kind.of(history, "b") == [1, 2, 3]
+    assert kind.count == [6]
+    assert kind.of(history.first(2), "b") == [1, 2]
+    assert kind.of(history.grown([]), "b") == [1, 2, 3]
+
+
+def test_a_rendering_that_was_skipped_for_a_turn_is_made_anew() -> None:
+    kind, history = Counting(), NativeHistory.of(numbered(1))
+    kind.of(history)
+    assert kind.of(history.grown(numbered(2)).grown(numbered(3))) == [1, 2, 3]

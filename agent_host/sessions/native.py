@@ -7,16 +7,20 @@ added some.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_hookspecs.messages import NativeMessage
-from agent_hookspecs.natives import bare_messages, common_length
+from agent_hookspecs.natives import Rendering, common_length, render
 from agent_host.sessions.frozen import FrozenList, frozen
 from agent_host.sessions.session import Session
 
 __all__ = ["CHECKPOINTS", "NATIVES", "ORIGIN", "Origin", "Retained", "retain", "retained"]
+
+R = TypeVar("R", bound=Rendering)
 
 NATIVES = "native_messages"
 ORIGIN = "native_origin"
@@ -39,38 +43,92 @@ class Origin:
 
 
 class NativeHistory(FrozenList):
-    """Retained natives, and beside them the same ones as they are sent, made once in their life.
+    """Retained natives, and beside them what plugins made of them, for the turns that follow."""
 
-    ``bare`` is empty if something is not to be sent at all, so that places would not agree.
-    """
+    __slots__ = ("__weakref__", "_mark", "_parent", "_parent_mark", "_renderings")
 
-    __slots__ = ("bare",)
-
-    bare: list[NativeMessage]
+    #: Stands for this history wherever something is noted of it.
+    _mark: object
+    #: The history that this one has grown from, and its mark, which outlives it.
+    _parent: Callable[[], NativeHistory | None]
+    _parent_mark: object
+    _renderings: dict[Any, _Rendering]
 
     @classmethod
     def of(cls, natives: list[Any]) -> NativeHistory:
         """The natives, which a session that was read from somewhere has as a plain list."""
-        return natives if isinstance(natives, NativeHistory) else cls.grown([], natives)
+        if isinstance(natives, NativeHistory):
+            return natives
+        return cls._made([frozen(native) for native in natives])
 
     @classmethod
-    def grown(cls, stored: list[Any], natives: list[Any]) -> NativeHistory:
-        """What is stored, and then ``natives``."""
-        news = [frozen(native) for native in natives]
-        history = cls(stored)
-        list.extend(history, news)
-        known = stored.bare if isinstance(stored, NativeHistory) else bare_messages(stored)
-        # Plain dicts, for whatever writes them as JSON does that faster.
-        history.bare = known + [dict(native) for native in bare_messages(news)]
-        if len(history.bare) != len(history):
-            history.bare = []
+    def _made(cls, natives: Iterable[Any]) -> NativeHistory:
+        history = cls(natives)
+        history._mark = object()
+        history._parent, history._parent_mark = lambda: None, None
+        history._renderings = {}
+        return history
+
+    def grown(self, natives: list[Any]) -> NativeHistory:
+        """This history, and then ``natives``."""
+        history = self._made(self)
+        list.extend(history, [frozen(native) for native in natives])
+        history._parent, history._parent_mark = weakref.ref(self), self._mark
+        history._renderings = dict(self._renderings)
         return history
 
     def first(self, count: int) -> NativeHistory:
         """The beginning of it."""
-        history = type(self)(self[:count])
-        history.bare = self.bare[:count]
-        return history
+        return self._made(self[:count])
+
+    def rendering(self, kind: Callable[..., R], options: tuple[Hashable, ...]) -> R:
+        """A copy of ``kind(*options)`` to which the natives were added."""
+        known = self._renderings.get(kind)
+        found = known.grown(self, options) if known is not None else None
+        if found is None:
+            found = _Rendering(options, render(kind(*options), self), len(self), self._mark)
+        self._renderings[kind] = found
+        copy: R = found.copy()
+        return copy
+
+
+class _Rendering:
+    """What a plugin made of the ``count`` natives of the history with that mark."""
+
+    __slots__ = ("_count", "_lock", "_mark", "_options", "_value")
+
+    def __init__(
+        self, options: tuple[Hashable, ...], value: Rendering, count: int, mark: object
+    ) -> None:
+        self._options = options
+        self._value = value
+        self._count = count
+        self._mark = mark
+        self._lock = threading.Lock()
+
+    def copy(self) -> Any:
+        with self._lock:
+            return self._value.copy()
+
+    def grown(self, history: NativeHistory, options: tuple[Hashable, ...]) -> _Rendering | None:
+        """The rendering of that history; None if this one is no help.
+
+        It grows itself if nobody can ask again for what it was. Otherwise a copy does, which costs
+        as much as the history is long.
+        """
+        with self._lock:
+            if options != self._options:
+                return None
+            if self._mark is history._mark:
+                return self
+            if self._mark is not history._parent_mark:
+                return None
+            grown = self
+            if history._parent() is not None:
+                grown = _Rendering(options, self._value.copy(), self._count, self._mark)
+            render(grown._value, history[grown._count :])
+            grown._count, grown._mark = len(history), history._mark
+            return grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +142,9 @@ class Retained:
     covered: int
     checkpoints: Sequence[Sequence[Any]]
 
-    @property
-    def bare(self) -> list[NativeMessage]:
-        """The natives as they are sent."""
-        return self.natives.bare
+    def rendering(self, kind: Callable[..., R], options: tuple[Hashable, ...]) -> R:
+        """What a plugin makes of the natives, for `agent_hookspecs.rendered`."""
+        return self.natives.rendering(kind, options)
 
 
 def retained(session: Session, origin: Origin) -> Retained:
@@ -134,9 +191,7 @@ def retain(
     )
     return session.with_metadata(
         {
-            NATIVES: NativeHistory.grown(
-                stored if same == len(stored) else stored.first(same), natives[same:]
-            ),
+            NATIVES: (stored if same == len(stored) else stored.first(same)).grown(natives[same:]),
             ORIGIN: origin.to_list(),
             CHECKPOINTS: FrozenList([*earlier, checkpoint]),
         }

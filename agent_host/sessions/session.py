@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import takewhile
 from typing import Any, cast
 
 from agent_hookspecs.errors import SessionError
@@ -63,7 +64,7 @@ class CallIds(Collection[str]):
 
     __slots__ = ("_count", "_places")
 
-    def __init__(self, places: Mapping[str, int], count: int) -> None:
+    def __init__(self, places: dict[str, int], count: int) -> None:
         self._places = places
         self._count = count
 
@@ -75,7 +76,9 @@ class CallIds(Collection[str]):
         return iter([call_id for call_id in list(self._places) if call_id in self])
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        # Those that do not count are the last ones, and most often there are none.
+        later = takewhile(self._count.__le__, reversed(self._places.values()))
+        return len(self._places) - sum(1 for _ in later)
 
 
 class Session:

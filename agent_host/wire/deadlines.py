@@ -165,13 +165,14 @@ def _left(timeout: float | None, clock: Clock | None) -> float | None:
     return left if timeout is None or left < timeout else timeout
 
 
-def _pieces(buffer: bytes) -> Iterator[bytes]:
+def _pieces(buffer: bytes) -> Iterator[bytes | memoryview]:
     # The library's timeout is for each send; a reader that drips is noticed between the pieces.
     if len(buffer) <= _WRITTEN_PIECE:
         yield buffer
     else:
+        whole = memoryview(buffer)
         for start in range(0, len(buffer), _WRITTEN_PIECE):
-            yield buffer[start : start + _WRITTEN_PIECE]
+            yield whole[start : start + _WRITTEN_PIECE]
 
 
 class Bounds:

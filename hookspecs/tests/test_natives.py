@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import given, strategies as st
 
-from agent_hookspecs import bare_messages, common_length, taken_call_ids
+from agent_hookspecs import (
+    bare_messages,
+    common_length,
+    render,
+    rendered,
+    retained_count,
+    taken_call_ids,
+    unique_call_id,
+)
 
 NATIVES = st.lists(
     st.fixed_dictionaries(
@@ -17,10 +27,31 @@ NATIVES = st.lists(
 )
 
 
+class Joined:
+    """A rendering of a history: the contents."""
+
+    def __init__(self, mark: str = "") -> None:
+        self.mark = mark
+        self.contents: list[Any] = []
+
+    def add(self, native: dict[str, Any]) -> None:
+        native["changed"] = True
+        self.contents.append((self.mark, native["content"]))
+
+    def copy(self) -> Joined:
+        other = Joined(self.mark)
+        other.contents = self.contents[:]
+        return other
+
+
 @dataclass
 class Kept:
+    """Retained natives that know no more than they must."""
+
     natives: list[dict[str, Any]]
-    bare: list[dict[str, Any]] = field(default_factory=list)
+
+    def rendering(self, kind: Any, options: tuple[Hashable, ...]) -> Any:
+        return render(kind(*options), self.natives)
 
 
 def stripped(natives: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -46,21 +77,41 @@ def test_knowing_the_beginning_changes_nothing_in_what_is_sent(
     kept: list[dict[str, Any]], sent: list[dict[str, Any]]
 ) -> None:
     for natives in (sent, [*kept, *sent], kept[:1] + sent):
-        context = {"retained": Kept(kept, stripped(kept))}
-        assert bare_messages(natives, context) == stripped(natives)
+        before = deepcopy(natives)
         assert bare_messages(natives, {"retained": Kept(kept)}) == stripped(natives)
+        assert natives == before
 
 
-def test_the_beginning_is_not_made_again() -> None:
-    kept = [{"role": "user", "_metadata": {}}]
-    bare = stripped(kept)
-    sent = bare_messages([*kept, {"role": "user"}], {"retained": Kept(kept, bare)})
-    assert sent[0] is bare[0]
+def test_a_rendering_is_made_of_copies_of_every_message_and_of_nothing_else() -> None:
+    natives: list[Any] = [{"content": 1}, None, {"content": 2}]
+    assert rendered(Joined, natives).contents == [("", 1), ("", 2)]
+    assert rendered(Joined, natives, {}, "a").contents == [("a", 1), ("a", 2)]
+    assert natives == [{"content": 1}, None, {"content": 2}]
+
+
+def test_only_the_end_is_added_to_what_the_host_has_of_the_beginning() -> None:
+    kept: list[dict[str, Any]] = [{"content": 1}, {"content": 2}]
+    context = {"retained": Kept(kept)}
+    whole = [*kept, {"content": 3}]
+    assert rendered(Joined, whole, context, "a").contents == [("a", 1), ("a", 2), ("a", 3)]
+    assert len(whole) == retained_count(context) + 1 == 3
+    changed = [{"content": 0}, kept[1]]
+    assert rendered(Joined, changed, context).contents == [("", 0), ("", 2)]
+    assert retained_count({}) == retained_count() == 0
+
+
+class Odd(list[int]):
+    """A list that is none of ours to touch."""
+
+    __delitem__ = __iadd__ = None  # type: ignore[assignment]
 
 
 @given(st.lists(st.integers(0, 2)), st.lists(st.integers(0, 2)))
 def test_the_common_length_is_where_two_lists_part(one: list[int], other: list[int]) -> None:
+    before = one[:], other[:]
     count = common_length(one, other)
+    assert (one, other) == before
+    assert count == common_length(Odd(one), Odd(other)) == common_length(other, one)
     assert one[:count] == other[:count]
     assert one[: count + 1] != other[: count + 1] or count == min(len(one), len(other))
 
@@ -69,3 +120,16 @@ def test_ids_are_looked_up_where_the_host_has_them() -> None:
     natives = [{"tool_calls": [{"id": "a"}]}]
     assert "a" in taken_call_ids(natives)
     assert "a" not in taken_call_ids(natives, {"tool_call_ids": {"b"}})
+
+
+def test_a_call_without_an_id_that_is_its_own_gets_one() -> None:
+    assert unique_call_id("a", {"b"}) == "a"
+    assert unique_call_id("a", {"a"}) == "a__2"
+    assert unique_call_id("a", {"a"}, ["a__2"]) == "a__3"
+    assert unique_call_id(None, ()) == unique_call_id(" ", ()) == "tc_1"
+    assert unique_call_id("", {"tc_2", "b"}, ["tc_3"]) == "tc_4"
+
+
+def test_ids_are_found_by_whoever_knows_where_they_stand() -> None:
+    natives = [{"own": "a"}]
+    assert "a" in taken_call_ids(natives, {}, lambda each: {native["own"] for native in each})

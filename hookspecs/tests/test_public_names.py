@@ -78,6 +78,7 @@ PUBLIC = [
     "RateLimitError",
     "ReasoningDetails",
     "ReasoningEvent",
+    "Rendering",
     "RequestSpec",
     "RequestStartedEvent",
     "RequestTimeoutError",
@@ -140,8 +141,12 @@ PUBLIC = [
     "plain",
     "reasoning_fragment",
     "redact",
+    "refers_to_files",
     "remember_secrets",
+    "render",
+    "rendered",
     "requested_knobs",
+    "retained_count",
     "selected_model",
     "take_knob",
     "taken_call_ids",
@@ -149,6 +154,7 @@ PUBLIC = [
     "tool_call_deltas",
     "tool_call_ids",
     "tools",
+    "unique_call_id",
 ]
 
 

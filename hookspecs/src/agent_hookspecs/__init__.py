@@ -67,6 +67,7 @@ _MODULES = {
         "MAX_ATTACHMENT_BYTES",
         "attachment",
         "expand_attachments",
+        "refers_to_files",
     ),
     "descriptor": (
         "DESCRIPTOR_NAME",
@@ -128,10 +129,15 @@ _MODULES = {
         "selected_model",
     ),
     "natives": (
+        "Rendering",
         "RetainedNatives",
         "bare_messages",
         "common_length",
+        "render",
+        "rendered",
+        "retained_count",
         "taken_call_ids",
+        "unique_call_id",
     ),
     "logs": (
         "get_logger",

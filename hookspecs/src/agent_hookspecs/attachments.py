@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from agent_hookspecs.messages import MultipartContent
 
-__all__ = ["MAX_ATTACHMENT_BYTES", "attachment", "expand_attachments"]
+__all__ = ["MAX_ATTACHMENT_BYTES", "attachment", "expand_attachments", "refers_to_files"]
 
 #: A larger file is not sent unless the caller says so.
 MAX_ATTACHMENT_BYTES = 5_000_000
@@ -78,8 +78,12 @@ def expand_attachments(
     return [_expanded(item, allowed, max_bytes, note) for item in items]
 
 
+def refers_to_files(item: Mapping[str, Any]) -> bool:
+    """Whether `expand_attachments` would do anything with a message or part; reads no file."""
+    return _expanded(item, None, 0, _neutral) is not item
+
+
 def _expanded(item: Any, root: Path | None, limit: int, note: Note) -> Any:
-    # A whole history comes through here at every turn, so what holds nothing must cost little.
     if isinstance(item, list):
         new = [_expanded(each, root, limit, note) for each in item]
         return new if any(map(is_not, new, item)) else item

@@ -164,7 +164,8 @@ class AccumulatorStreamingMixin:
         taken = taken_call_ids(native_messages, state) if calls else ()
         final = _final_message(accumulated, taken)
         state["partial"] = final
-        return [final], [*native_messages, final], state
+        native_messages.append(final)
+        return [final], native_messages, state
 
 
 class AccumulatorExtensionMixin:

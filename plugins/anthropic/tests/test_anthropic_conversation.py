@@ -11,8 +11,8 @@ from typing import Any
 from anthropic_built import TOOL, Built, assistant, result, said, system, user
 from hypothesis import given, strategies as st
 
-from agent_hookspecs import attachment
-from agent_host_anthropic.outgoing import conversation
+from agent_hookspecs import attachment, rendered
+from agent_host_anthropic.outgoing import Conversation
 
 
 def test_system_messages_are_hoisted_in_order_and_keep_their_cache_markers() -> None:
@@ -239,7 +239,7 @@ def test_any_history_becomes_turns_that_alternate_with_every_call_answered(
     natives: list[dict[str, Any]],
 ) -> None:
     before = json.dumps(natives)
-    _, turns = conversation(natives)
+    turns = rendered(Conversation, natives).end(None)
     roles = [turn["role"] for turn in turns]
     assert roles[0] == "user"
     assert all(a != b for a, b in itertools.pairwise(roles))

@@ -54,6 +54,7 @@ class Heard:
         self.shown: list[dict[str, Any]] = []
         self.warnings: list[str] = []
         history = natives or []
+        PROVIDER.initialize_request(history, self.state, CONTEXT)
         for each in chunks:
             taken = PROVIDER.process_chunk(copy.deepcopy(each), history, self.state)
             taken = TOOLS.process_chunk(each, *taken)

@@ -67,6 +67,7 @@ class Heard:
         self.state = PROVIDER.init({"model": "qwen3:4b"})
         self.shown: list[dict[str, Any]] = []
         history = natives or []
+        PROVIDER.initialize_request(history, self.state, CONTEXT)
         for each in lines:
             taken = PROVIDER.process_chunk(copy.deepcopy(each), history, self.state)
             taken = TOOLS.process_chunk(each, *taken)

@@ -11,7 +11,7 @@ from openai_compatible_bench import END, call_chunk, function_call, message, rea
 
 from agent_hookspecs.attachments import attachment
 from agent_host_openai_compatible.chat import ChatCompletionsProvider
-from agent_host_openai_compatible.requests import outgoing_messages
+from agent_host_openai_compatible.outgoing import outgoing_messages
 
 
 def bodies(messages: list[dict[str, Any]], **options: Any) -> list[dict[str, Any]]:

@@ -6,13 +6,13 @@ into the native history, or they would add up beyond what the API takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from agent_hookspecs import Context, NativeMessage, ProviderExtensionPlugin, State
 from agent_host_anthropic._version import __version__
 
-__all__ = ["AnthropicCaching", "place_markers"]
+__all__ = ["AnthropicCaching", "count_markers", "place_markers"]
 
 Block = dict[str, Any]
 
@@ -52,46 +52,47 @@ class AnthropicCaching(ProviderExtensionPlugin):
         return native_messages, state
 
 
-def place_markers(body: dict[str, Any], marker: Block) -> None:
+def count_markers(blocks: Iterable[Block]) -> int:
+    """How many blocks are marked, those in the contents of results included."""
+    count = 0
+    for block in blocks:
+        count += "cache_control" in block
+        if isinstance(block.get("content"), list):
+            count += count_markers(each for each in block["content"] if isinstance(each, dict))
+    return count
+
+
+def place_markers(body: dict[str, Any], marker: Block, marked: int) -> None:
     """Mark the end of what will be asked again: of the last turns, the system prompt, the tools.
 
-    ``body`` and its lists are the caller's own; marked blocks are replaced by copies. Markers that
-    stand there already count, for the API takes four.
+    ``body`` and its own lists are the caller's; what is marked in them is replaced by a copy.
+    ``marked`` blocks of the turns have a marker already; those count, for the API takes four.
     """
-    left = _MOST_MARKERS - sum("cache_control" in block for block in _blocks(body))
-    for blocks in _ends(body):
+    turns, system, tools = body["messages"], body.get("system") or [], body.get("tools") or []
+    left = _MOST_MARKERS - marked - count_markers(system) - count_markers(tools)
+    # The most useful first. Of the turns, the last and the user's before it: where the request
+    # before this one ended.
+    for holder, place in ((turns, len(turns) - 1), (system, None), (tools, None), _asked(turns)):
         if left <= 0:
             return
-        place = _last_markable(blocks)
-        if place is not None and "cache_control" not in blocks[place]:
-            blocks[place] = {**blocks[place], "cache_control": dict(marker)}
-            left -= 1
+        blocks = holder if place is None else holder[place]["content"]
+        last = _last_markable(blocks)
+        if last is None or "cache_control" in blocks[last]:
+            continue
+        left -= 1
+        new = {**blocks[last], "cache_control": dict(marker)}
+        if place is None:
+            blocks[last] = new
+        else:
+            holder[place] = {**holder[place], "content": [*blocks[:last], new, *blocks[last + 1 :]]}
 
 
-def _blocks(body: dict[str, Any]) -> Iterator[Block]:
-    """Everything that may be marked, the contents of results included."""
-    yield from body.get("tools") or ()
-    yield from body.get("system") or ()
-    for turn in body["messages"]:
-        for block in turn["content"]:
-            yield block
-            if isinstance(block.get("content"), list):
-                yield from (each for each in block["content"] if isinstance(each, dict))
-
-
-def _ends(body: dict[str, Any]) -> Iterator[list[Block]]:
-    """Where markers go, the most useful first.
-
-    Of the turns, the last and the user's before it: where the request before this one ended.
-    """
-    turns = body["messages"]
-    if turns:
-        yield turns[-1]["content"]
-    yield body.get("system") or []
-    yield body.get("tools") or []
-    earlier = [turn for turn in turns[:-1] if turn["role"] == "user"]
-    if earlier:
-        yield earlier[-1]["content"]
+def _asked(turns: list[dict[str, Any]]) -> tuple[list[Any], int | None]:
+    """The last turn of the user's but for the very last turn."""
+    for place in range(len(turns) - 2, -1, -1):
+        if turns[place]["role"] == "user":
+            return turns, place
+    return [], None
 
 
 def _last_markable(blocks: list[Block]) -> int | None:

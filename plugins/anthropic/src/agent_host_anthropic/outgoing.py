@@ -1,18 +1,21 @@
 """A native history as the API accepts it: system prompt apart, turns in turn, calls answered.
 
-Works on copies; natives stay as they are. It must not know settings or tools, only the rules by
-which the API refuses a conversation.
+Natives stay as they are. It must not know settings or tools, only the rules by which the API
+refuses a conversation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import Any
 
-from agent_host_anthropic.media import text_block
+from agent_hookspecs import NativeMessage, expand_attachments
+from agent_host_anthropic.caching import count_markers
+from agent_host_anthropic.media import text_block, with_sources
 from agent_host_anthropic.tool_format import REGISTRY
 
-__all__ = ["called_before_thinking", "conversation"]
+__all__ = ["Conversation", "called_before_thinking"]
 
 Block = dict[str, Any]
 Turn = dict[str, Any]
@@ -23,25 +26,104 @@ _OPENING = "(The conversation begins here.)"
 _UNANSWERED = "[no result: the call was not run]"
 
 
-def conversation(natives: Sequence[object]) -> tuple[list[Block], list[Turn]]:
-    """The blocks of the system prompt, and the turns."""
-    system: list[Block] = []
-    turns: list[Turn] = []
-    for native in natives:
-        if not isinstance(native, dict):
-            continue
+class Conversation:
+    """A history so far: the blocks of the system prompt, and the turns.
+
+    The last turn is open until somebody else speaks; results are put in place when it is closed.
+    """
+
+    def __init__(self) -> None:
+        self.system: list[Block] = []
+        #: Sentences that say what of the history the API does not take.
+        self.not_sent: list[str] = []
+        #: How many blocks of closed turns are marked for the provider's cache.
+        self.marked = 0
+        self._closed: list[Turn] = []
+        self._with_media: list[int] = []
+        self._open: Turn | None = None
+        self._waiting: list[str] = []
+
+    def copy(self) -> Conversation:
+        other = Conversation()
+        other.system = self.system[:]
+        other.not_sent = self.not_sent[:]
+        other.marked = self.marked
+        other._closed = self._closed[:]
+        other._with_media = self._with_media[:]
+        if self._open is not None:
+            other._open = {**self._open, "content": self._open["content"][:]}
+        other._waiting = self._waiting
+        return other
+
+    def add(self, native: NativeMessage) -> None:
+        self.not_sent += _not_sent(native.pop("_metadata", None))
         blocks = _sendable(native.get("content"))
         role = native.get("role")
         if role == "system":
-            system += blocks
+            self.system += blocks
         elif not blocks:
-            continue
-        elif turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += blocks
+            return
+        elif self._open is not None and self._open["role"] == role:
+            self._open["content"] += blocks
         else:
-            rest = {key: value for key, value in native.items() if key != "_metadata"}
-            turns.append({**rest, "content": blocks})
-    return system, _bounded(_answered(turns))
+            self._close()
+            self._open = {**native, "content": blocks}
+
+    def end(self, attachments_root: str | None) -> list[Turn]:
+        """The turns as they are sent; nothing can be added afterwards."""
+        self._close()
+        if self._waiting:
+            self._put({"role": "user", "content": _with_results([], self._waiting)})
+        turns = self._closed
+        if not turns:
+            turns.append(_opening())
+        for place in self._with_media:
+            turns[place] = _expanded(turns[place], attachments_root)
+        last = turns[-1]
+        if last["role"] == "assistant" and last["content"][-1].get("type") == "text":
+            final = last["content"][-1]
+            # The API refuses a blank at the end.
+            trimmed = {**final, "text": final["text"].rstrip()}
+            turns[-1] = {**last, "content": [*last["content"][:-1], trimmed]}
+        return turns
+
+    def _close(self) -> None:
+        """Put the last turn in place, with each call of the one before answered first in it."""
+        turn, self._open = self._open, None
+        if turn is None:
+            return
+        if turn["role"] == "assistant":
+            self._waiting = _call_ids(turn)
+        else:
+            turn["content"] = _with_results(turn["content"], self._waiting)
+            self._waiting = []
+        self._put(turn)
+
+    def _put(self, turn: Turn) -> None:
+        if not self._closed and turn["role"] != "user":
+            self._closed.append(_opening())
+        if _expanded(turn, None) is not turn:
+            self._with_media.append(len(self._closed))
+        self.marked += count_markers(turn["content"])
+        self._closed.append(turn)
+
+
+def _opening() -> Turn:
+    return {"role": "user", "content": [text_block(_OPENING)]}
+
+
+def _not_sent(notes: object) -> Sequence[str]:
+    told = notes.get("not_sent") if isinstance(notes, dict) else None
+    return told if isinstance(told, list) else ()
+
+
+def _expanded(turn: Turn, root: str | None) -> Turn:
+    """The turn with its files read and its media as the API takes them; itself without any."""
+    [expanded] = expand_attachments([turn], root=root, note=text_block)
+    blocks = [*map(with_sources, expanded["content"])]
+    if all(map(is_, blocks, turn["content"])):
+        return turn
+    return {**expanded, "content": blocks}
 
 
 def called_before_thinking(natives: Sequence[object]) -> bool:
@@ -91,32 +173,17 @@ def _bare(block: Block) -> Block:
     return block
 
 
-def _answered(turns: list[Turn]) -> list[Turn]:
-    """The turns with each call answered in the next one, first in it and in order.
-
-    A call that nobody answered gets an error for a result, and a result of no call becomes text:
-    both happen when a run was interrupted or a session was cut.
-    """
-    answered: list[Turn] = []
-    waiting: list[str] = []
-    for turn in turns:
-        if turn["role"] == "assistant":
-            waiting = _call_ids(turn)
-            answered.append(turn)
-        else:
-            answered.append({**turn, "content": _with_results(turn["content"], waiting)})
-            waiting = []
-    if waiting:
-        answered.append({"role": "user", "content": _with_results([], waiting)})
-    return answered
-
-
 def _call_ids(turn: Turn) -> list[str]:
     calls = (block for block in turn["content"] if block.get("type") == "tool_use")
     return list(dict.fromkeys(call["id"] for call in calls if isinstance(call.get("id"), str)))
 
 
 def _with_results(blocks: list[Block], waiting: list[str]) -> list[Block]:
+    """The blocks with the results that are waited for first and in order.
+
+    A call that nobody answered gets an error for a result, and a result of no call becomes text:
+    both happen when a run was interrupted or a session was cut.
+    """
     results: dict[str, Block] = {}
     others: list[Block] = []
     for block in blocks:
@@ -142,15 +209,3 @@ def _as_text(result: Block) -> Block:
     view = REGISTRY.inspect_result(result)
     text = view.text if view is not None else ""
     return text_block(f"[result of an earlier tool call] {text}".rstrip())
-
-
-def _bounded(turns: list[Turn]) -> list[Turn]:
-    """The turns with a user's at the beginning, and no blank at the end of an assistant's."""
-    if not turns or turns[0]["role"] != "user":
-        turns = [{"role": "user", "content": [text_block(_OPENING)]}, *turns]
-    last = turns[-1]
-    if last["role"] == "assistant" and last["content"][-1].get("type") == "text":
-        final = last["content"][-1]
-        trimmed = {**final, "text": final["text"].rstrip()}
-        turns[-1] = {**last, "content": [*last["content"][:-1], trimmed]}
-    return turns

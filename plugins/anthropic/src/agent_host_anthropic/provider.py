@@ -171,7 +171,7 @@ class AnthropicProvider(ProviderPlugin):
             declare_tools(state, context, self.name)
         state["request"]["stream"] = stream
         warn = get_warn_from_context(context, self.name)
-        return message_request(native_messages, state, stream, warn)
+        return message_request(native_messages, state, stream, context, warn)
 
     def process_chunk(
         self,
@@ -232,9 +232,10 @@ class AnthropicProvider(ProviderPlugin):
     def finalize(self, native_messages: Messages, state: State) -> tuple[Messages, Messages, State]:
         answer: Answer = state["answer"]
         if not answer.started:
-            return [], [*native_messages], state
+            return [], native_messages, state
         final = answer.native(state.get("tool_names") or {})
-        return [final], [*native_messages, final], state
+        native_messages.append(final)
+        return [final], native_messages, state
 
 
 def _accumulator(known: object) -> Partial:

@@ -7,14 +7,21 @@ conversation is `outgoing`'s affair, and what a model can do that of `facts`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent_hookspecs import Config, NativeMessage, RequestSpec, State, expand_attachments, take_knob
+from agent_hookspecs import (
+    Config,
+    Context,
+    NativeMessage,
+    RequestSpec,
+    State,
+    rendered,
+    take_knob,
+)
 from agent_host_anthropic.caching import place_markers
 from agent_host_anthropic.facts import ModelFacts, model_facts
-from agent_host_anthropic.media import text_block, with_sources
-from agent_host_anthropic.outgoing import conversation
+from agent_host_anthropic.outgoing import Conversation
 
 __all__ = [
     "DEFAULT_BASE_URL",
@@ -53,29 +60,33 @@ def payload_of(state: State) -> dict[str, Any]:
 
 
 def message_request(
-    natives: Sequence[NativeMessage], state: State, stream: bool, warn: Callable[[str], None]
+    natives: list[NativeMessage],
+    state: State,
+    stream: bool,
+    context: Context,
+    warn: Callable[[str], None],
 ) -> RequestSpec:
     """The request for an answer to a native history."""
     config, request = state["config"], state["request"]
     payload = request["payload"]
     override = request.get("messages")
     history = override if isinstance(override, list) else natives
-    for native in history:
-        for sentence in _not_sent(native):
-            warn(sentence)
-    system, turns = conversation(history)
+    conversation = rendered(Conversation, history, context)
+    turns = conversation.end(config.get("attachments_root"))
+    for sentence in conversation.not_sent:
+        warn(sentence)
     body = {
         "model": payload["model"],
         "max_tokens": payload.get("max_tokens")
         or _default_output(model_facts(payload["model"]), payload.get("thinking")),
-        **({"system": system} if system else {}),
-        "messages": _with_media(turns, config.get("attachments_root")),
+        **({"system": conversation.system} if conversation.system else {}),
+        "messages": turns,
         **{key: value for key, value in payload.items() if key not in _PLACED},
         **({"tools": [*payload["tools"]]} if payload.get("tools") else {}),
         **({"stream": True} if stream else {}),
     }
     if marker := request.get("cache_control"):
-        place_markers(body, marker)
+        place_markers(body, marker, conversation.marked)
     spec: RequestSpec = {
         "method": "POST",
         "url": request["url"],
@@ -122,15 +133,3 @@ def _default_output(facts: ModelFacts, thinking: object) -> int:
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
     extra = budget if isinstance(budget, int) else 0
     return min(facts.default_output + extra, max(facts.max_output, extra + 1))
-
-
-def _not_sent(native: object) -> Sequence[str]:
-    metadata = native.get("_metadata") if isinstance(native, Mapping) else None
-    told = metadata.get("not_sent") if isinstance(metadata, Mapping) else None
-    return told if isinstance(told, (list, tuple)) else ()
-
-
-def _with_media(turns: list[dict[str, Any]], root: str | None) -> list[dict[str, Any]]:
-    """The turns with their files read, in lists that may be changed."""
-    expanded = expand_attachments(turns, root=root, note=text_block)
-    return [{**turn, "content": [*map(with_sources, turn["content"])]} for turn in expanded]

@@ -7,9 +7,10 @@ it, on an empty part; it is put where an answer in one piece has it. It must not
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage, plain
+from agent_hookspecs import CoreMessage, NativeMessage, plain, unique_call_id
 from agent_hookspecs.tool_interop import JsonObject, WireNames, content_part
 from agent_host_google.calls import (
     CALL_IDS,
@@ -17,8 +18,6 @@ from agent_host_google.calls import (
     calls_in,
     core_call,
     function_call,
-    new_id,
-    taken_ids,
 )
 from agent_host_google.errors import BLOCKED, blocked, raise_chunk_error, raise_for_finish
 from agent_host_google.media import core_part
@@ -43,11 +42,11 @@ class Answer:
         "_open",
         "_open_rest",
         "_parts",
-        "_taken",
         "_texts",
         "_usage",
         "finish",
         "new_calls",
+        "taken",
         "text",
         "thought",
     )
@@ -60,24 +59,25 @@ class Answer:
         #: The fragments of the text part that grows, and what it holds besides text.
         self._open: list[str] | None = None
         self._open_rest: JsonObject = _NOTHING
-        self._taken: set[str] | None = None
         self._call_ids: list[str] = []
         self._usage: JsonObject | None = None
         self._about: JsonObject = {}
         self._candidate: JsonObject = {}
+        #: The ids of the calls in the history before the answer.
+        self.taken: Collection[str] = ()
         self.finish: str | None = None
         self.text = ""
         self.thought = ""
         self.new_calls: list[JsonObject] = []
 
-    def read(self, chunk: Any, natives: list[NativeMessage]) -> None:
-        """Take one decoded chunk; ``natives`` is the history before the answer."""
+    def read(self, chunk: Any) -> None:
+        """Take one decoded chunk."""
         self.text = self.thought = ""
         if self.new_calls:
             self.new_calls = []
         if type(chunk) is not dict:
             if isinstance(chunk, list):
-                self._read_all(chunk, natives)
+                self._read_all(chunk)
             return
         usage = chunk.get("usageMetadata")
         if type(usage) is dict and ("totalTokenCount" in usage or self._usage is None):
@@ -97,7 +97,7 @@ class Answer:
         if type(parts) is list:
             for part in parts:
                 if type(part) is dict:
-                    self._take(part, natives)
+                    self._take(part)
         if len(candidate) > 2 or "index" not in candidate:
             self._read_ending(candidate)
 
@@ -142,11 +142,11 @@ class Answer:
         """Why the answer was stopped although its beginning may be shown."""
         return self.finish if self.finish in BLOCKED else None
 
-    def _read_all(self, chunks: list[Any], natives: list[NativeMessage]) -> None:
+    def _read_all(self, chunks: list[Any]) -> None:
         """An answer in pieces that came as one document."""
         texts, thoughts, calls = [], [], []
         for chunk in chunks:
-            self.read(chunk, natives)
+            self.read(chunk)
             texts.append(self.text)
             thoughts.append(self.thought)
             calls += self.new_calls
@@ -157,14 +157,14 @@ class Answer:
             if isinstance(value := chunk.get(key), str) and value:
                 self._about[name] = value
 
-    def _take(self, part: JsonObject, natives: list[NativeMessage]) -> None:
+    def _take(self, part: JsonObject) -> None:
         text = part.get("text")
         if type(text) is not str:
             self._open = None
             self._parts.append(part)
             call = function_call(part)
             if call is not None:
-                self._take_call(call, natives)
+                self._take_call(call)
             return
         rest = (
             _NOTHING
@@ -189,10 +189,8 @@ class Answer:
         else:
             self.text = self.text + text if self.text else text
 
-    def _take_call(self, call: JsonObject, natives: list[NativeMessage]) -> None:
-        if self._taken is None:
-            self._taken = taken_ids(natives)
-        identity = new_id(call.get("id"), self._taken)
+    def _take_call(self, call: JsonObject) -> None:
+        identity = unique_call_id(call.get("id"), self.taken, self._call_ids)
         self._call_ids.append(identity)
         self.new_calls.append(core_call(call, identity, self._names))
 

@@ -20,8 +20,7 @@ __all__ = [
     "calls_in",
     "core_call",
     "function_call",
-    "new_id",
-    "taken_ids",
+    "ids_in",
     "with_answered_calls",
 ]
 
@@ -50,17 +49,6 @@ def call_ids(native: NativeMessage) -> Sequence[str]:
     return ids if isinstance(ids, list) else ()
 
 
-def new_id(given: object, taken: set[str]) -> str:
-    """An id that no other call of the conversation has, the given one if it can be."""
-    wanted = given if isinstance(given, str) and given.strip() else ""
-    identity, number = wanted, 2 if wanted else 1
-    while not identity or identity in taken:
-        identity = f"{wanted}__{number}" if wanted else f"tc_{len(taken) + number}"
-        number += 1
-    taken.add(identity)
-    return identity
-
-
 def core_call(call: JsonObject, identity: str, names: WireNames) -> JsonObject:
     """The call as core messages hold it, in the form that every provider's stack can explain."""
     arguments = call.get("args")
@@ -74,23 +62,30 @@ def core_call(call: JsonObject, identity: str, names: WireNames) -> JsonObject:
     return {"id": identity, "type": "function", "function": function}
 
 
-def with_answered_calls(natives: list[NativeMessage]) -> list[NativeMessage]:
+def with_answered_calls(natives: list[NativeMessage], settled: int = 0) -> list[NativeMessage]:
     """The history in which every result bears the name and id of the call it answers.
 
-    The list itself if there is nothing to do.
+    The first ``settled`` messages have been through here. The list itself if there is nothing to
+    do.
     """
-    if not any(_answered(native) for native in natives):
-        return natives
-    records: dict[str, JsonObject] = {}
-    resolved: list[NativeMessage] = []
-    for native in natives:
-        records.update(zip(call_ids(native), calls_in(native), strict=False))
-        identity = _answered(native)
-        resolved.append(_resolved(native, records.get(identity)) if identity else native)
+    resolved = natives
+    for place in range(settled, len(natives)):
+        identity = _answered(natives[place])
+        if identity:
+            if resolved is natives:
+                resolved = natives[:]
+            resolved[place] = _resolved(natives[place], _last_call(natives[:place], identity))
     return resolved
 
 
-def taken_ids(natives: Iterable[NativeMessage]) -> set[str]:
+def _last_call(natives: list[NativeMessage], identity: str) -> JsonObject | None:
+    for native in reversed(natives):
+        if identity in (ids := call_ids(native)):
+            return dict(zip(ids, calls_in(native), strict=False)).get(identity)
+    return None
+
+
+def ids_in(natives: Iterable[NativeMessage]) -> set[str]:
     """The core's ids of all calls in the history."""
     return {identity for native in natives for identity in call_ids(native)}
 

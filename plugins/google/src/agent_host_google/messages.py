@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage
+from agent_hookspecs import CoreMessage, NativeMessage, unique_call_id
 from agent_hookspecs.tool_interop import (
     JsonObject,
     Warn,
     WireNames,
 )
-from agent_host_google.calls import ANSWERS, CALL_IDS, new_id
+from agent_host_google.calls import ANSWERS, CALL_IDS
 from agent_host_google.functions import REGISTRY, TARGET, result_parts
 from agent_host_google.media import is_reference, native_part
 
@@ -36,8 +36,8 @@ def native_message(message: CoreMessage, names: WireNames, warn: Warn) -> Native
 
 def _model(message: CoreMessage, names: WireNames, warn: Warn) -> NativeMessage:
     calls = (message.get("metadata") or {}).get("tool_calls") or ()
-    taken: set[str] = set()
-    parts, ids = _parts(message, warn), []
+    parts = _parts(message, warn)
+    ids: list[str] = []
     for call in calls:
         view = REGISTRY.inspect_call(call)
         if view is None or not view.tool_name:
@@ -47,7 +47,7 @@ def _model(message: CoreMessage, names: WireNames, warn: Warn) -> NativeMessage:
         [part] = REGISTRY.convert_tool_calls([call], target=TARGET, warn=warn)
         named = {"name": names.encode(view.tool_name), "args": part["functionCall"].get("args", {})}
         parts.append({"functionCall": named})
-        ids.append(new_id(view.call_id, taken))
+        ids.append(unique_call_id(view.call_id, ids))
     return _noted("model", parts, {CALL_IDS: ids} if ids else {})
 
 

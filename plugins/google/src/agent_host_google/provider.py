@@ -25,11 +25,13 @@ from agent_hookspecs import (
     knob_elements,
     knob_schema,
     requested_knobs,
+    retained_count,
+    taken_call_ids,
 )
 from agent_hookspecs.tool_interop import ToolInteropContribution, get_registry_from_context
 from agent_host_google._version import __version__
 from agent_host_google.answers import Answer, core_message
-from agent_host_google.calls import with_answered_calls
+from agent_host_google.calls import ids_in, with_answered_calls
 from agent_host_google.errors import quota_error
 from agent_host_google.functions import CONTRIBUTION, GOOGLE_FUNCTION
 from agent_host_google.messages import native_message
@@ -163,7 +165,8 @@ class GoogleProvider(ProviderPlugin):
         state["request"]["headers"] = headers_of(state["config"])
         state["request"].setdefault("payload", {})
         take_generation_knobs(state)
-        return with_answered_calls(native_messages), state
+        state["answer"].taken = taken_call_ids(native_messages, state, ids_in)
+        return with_answered_calls(native_messages, retained_count(context)), state
 
     def build_request(
         self, native_messages: list[NativeMessage], state: State, stream: bool, context: Context
@@ -173,7 +176,7 @@ class GoogleProvider(ProviderPlugin):
             inject_tools(state, context)
         warn = get_warn_from_context(context, self.name)
         system = facts_of(config).get("system", True)
-        body = body_of(native_messages, state, system=system, warn=warn)
+        body = body_of(native_messages, state, context, system=system, warn=warn)
         return {
             "method": "POST",
             "url": endpoint(config, stream),
@@ -188,7 +191,7 @@ class GoogleProvider(ProviderPlugin):
         self, native_chunk: Any, native_messages: list[NativeMessage], state: State
     ) -> tuple[Messages, Messages, list[NativeMessage], State]:
         answer: Answer = state["answer"]
-        answer.read(native_chunk, native_messages)
+        answer.read(native_chunk)
         partial = state["partial"]
         if type(partial) is not Partial:
             begun = {"role": "assistant", "content": "", **(partial or {})}
@@ -223,7 +226,8 @@ class GoogleProvider(ProviderPlugin):
         final["parts"] = [
             sanitize(part) if "functionCall" in part else part for part in final["parts"]
         ]
-        return [final], [*native_messages, final], state
+        native_messages.append(final)
+        return [final], native_messages, state
 
     def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
         return quota_error(status, headers, body)

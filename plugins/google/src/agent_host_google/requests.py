@@ -1,20 +1,19 @@
-"""What is sent to Gemini: address, headers, contents and settings of one request.
+"""What is sent to Gemini: address, headers, settings and body of one request.
 
-Owns the shape of the body. It must not know answers, nor what tools and thinking are; their
-extensions have put their keys into the payload by now.
+Owns the shape of the body but for its contents. It must not know answers, nor what tools and
+thinking are; their extensions have put their keys into the payload by now.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from agent_hookspecs import Config, MultipartContent, NativeMessage, State, take_knob
-from agent_hookspecs.attachments import expand_attachments
+from agent_hookspecs import Config, Context, NativeMessage, State, rendered, take_knob
 from agent_hookspecs.tool_interop import JsonObject, Warn
-from agent_host_google.media import is_reference, native_part
+from agent_host_google.outgoing import Conversation
 
 __all__ = [
     "body_of",
@@ -98,19 +97,16 @@ def take_generation_knobs(state: State) -> None:
 
 
 def body_of(
-    natives: Sequence[NativeMessage], state: State, *, system: bool, warn: Warn
+    natives: list[NativeMessage], state: State, context: Context, *, system: bool, warn: Warn
 ) -> JsonObject:
     """The body; ``system`` says whether the model takes instructions apart from the talk."""
     config = state["config"]
     request = state["request"]
     override = request.get("messages")
-    root = config.get("attachments_root")
-    sent = [
-        _sendable(native, root, warn)
-        for native in (override if isinstance(override, list) else natives)
-    ]
-    told = [part for native in sent if native["role"] == "system" for part in native["parts"]]
-    contents = _joined([each for each in sent if each["role"] != "system" and each["parts"]])
+    history = override if isinstance(override, list) else natives
+    conversation = rendered(Conversation, history, context)
+    contents = conversation.end(config.get("attachments_root"), warn)
+    told = conversation.instructions
     body: JsonObject = {}
     if told and system:
         body["systemInstruction"] = {"parts": told}
@@ -120,49 +116,6 @@ def body_of(
     body |= {key: value for key, value in (request.get("payload") or {}).items() if value != {}}
     extra = config.get("extra_body")
     return _merged(body, extra) if isinstance(extra, Mapping) else body
-
-
-def _sendable(native: NativeMessage, root: Any, warn: Warn) -> JsonObject:
-    """The message without our notes, and with its files as data."""
-    notes = native.get("_metadata")
-    parts = native.get("parts") or []
-    if isinstance(notes, dict) and notes.get("files"):
-        parts = [_with_data(part, root, warn) for part in parts]
-    return {"role": native.get("role") or "user", "parts": parts}
-
-
-def _with_data(part: Any, root: Any, warn: Warn) -> Any:
-    if not is_reference(part):
-        return part
-
-    def note(text: str) -> dict[str, Any]:
-        warn(text.strip("[]"))
-        return {"type": "text", "content": {"text": text}}
-
-    [expanded] = expand_attachments([part], root=root, note=note)
-    held: MultipartContent = {
-        "type": expanded["type"],
-        "content": expanded["content"],
-        "metadata": expanded.get("metadata") or {},
-    }
-    return native_part(held)
-
-
-def _joined(contents: list[JsonObject]) -> list[JsonObject]:
-    """Results of one turn's calls in one content, as the API wants them; media after them."""
-    joined: list[JsonObject] = []
-    for content in contents:
-        if joined and _is_result(content) and _is_result(joined[-1]):
-            parts = [*joined[-1]["parts"], *content["parts"]]
-            parts.sort(key=lambda part: "functionResponse" not in part)
-            joined[-1] = {**joined[-1], "parts": parts}
-        else:
-            joined.append(content)
-    return joined
-
-
-def _is_result(content: JsonObject) -> bool:
-    return "functionResponse" in content["parts"][0]
 
 
 def _with_instructions(contents: list[JsonObject], told: list[JsonObject]) -> list[JsonObject]:

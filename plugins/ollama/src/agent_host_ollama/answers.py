@@ -6,11 +6,12 @@ know requests, nor how other APIs stream: calls arrive whole here and as objects
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage, Usage
+from agent_hookspecs import CoreMessage, NativeMessage, Usage, unique_call_id
 from agent_hookspecs.tool_interop import JsonObject, WireNames, content_part
-from agent_host_ollama.calls import CALL_IDS, callable_calls, core_call, identified
+from agent_host_ollama.calls import CALL_IDS, callable_calls, core_call
 from agent_host_ollama.errors import raise_stream_error
 from agent_host_ollama.images import picture_of
 
@@ -39,11 +40,11 @@ class Answer:
         "_images",
         "_names",
         "_others",
-        "_taken",
         "_thinking",
         "begun",
         "done",
         "new_calls",
+        "taken",
         "text",
         "thinking",
     )
@@ -56,16 +57,17 @@ class Answer:
         self._call_ids: list[str] = []
         self._images: list[Any] = []
         self._others: JsonObject = {}
-        self._taken: set[str] = set()
         self._about: JsonObject = {}
+        #: The ids of the calls in the history before the answer.
+        self.taken: Collection[str] = ()
         self.begun = False
         self.done = False
         self.text = ""
         self.thinking = ""
         self.new_calls: list[JsonObject] = []
 
-    def read(self, chunk: Any, natives: list[NativeMessage]) -> None:
-        """Take one decoded line; ``natives`` is the history before the answer."""
+    def read(self, chunk: Any) -> None:
+        """Take one decoded line."""
         self.text = self.thinking = ""
         if self.new_calls:
             self.new_calls = []
@@ -81,7 +83,7 @@ class Answer:
                 self.text = text
                 self._content.append(text)
             if len(message) > 2:
-                self._read_more(message, natives)
+                self._read_more(message)
         if chunk.get("done"):
             self._end(chunk)
 
@@ -97,7 +99,7 @@ class Answer:
         about = {**self._about, **({CALL_IDS: self._call_ids} if self._call_ids else {})}
         return {**message, **self._others, **({"_metadata": about} if about else {})}
 
-    def _read_more(self, message: JsonObject, natives: list[NativeMessage]) -> None:
+    def _read_more(self, message: JsonObject) -> None:
         thinking = message.get("thinking")
         if thinking and isinstance(thinking, str):
             self.thinking = thinking
@@ -105,7 +107,7 @@ class Answer:
         if isinstance(calls := message.get("tool_calls"), list):
             self._calls += [call for call in calls if isinstance(call, dict)]
             for call in callable_calls(calls):
-                identity = identified(call, natives, self._taken)
+                identity = unique_call_id(call.get("id"), self.taken, self._call_ids)
                 self._call_ids.append(identity)
                 self.new_calls.append(core_call(call, identity, self._names))
         if isinstance(images := message.get("images"), list):

@@ -7,12 +7,20 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from agent_hookspecs import NativeMessage
 from agent_hookspecs.tool_interop import JsonObject, WireNames, compact_json
 
-__all__ = ["ANSWERS", "CALL_IDS", "callable_calls", "core_call", "identified", "resolve_results"]
+__all__ = [
+    "ANSWERS",
+    "CALL_IDS",
+    "callable_calls",
+    "core_call",
+    "ids_in",
+    "resolve_results",
+]
 
 #: The keys of our notes: ids of a message's calls, and the id of the call that a result answers.
 CALL_IDS = "call_ids"
@@ -31,21 +39,9 @@ def callable_calls(calls: object) -> list[JsonObject]:
     ]
 
 
-def identified(call: JsonObject, natives: list[NativeMessage], taken: set[str]) -> str:
-    """The core's id of a new call; ``taken`` are those of the calls beside it, and grows.
-
-    What the history has is looked at only here, because most answers call nothing.
-    """
-    if not taken:
-        taken.update(*(_ids(native) for native in natives))
-    given = call.get("id")
-    wire = given if isinstance(given, str) and given.strip() else ""
-    chosen, number = wire, 1
-    while not chosen or chosen in taken:
-        number += 1
-        chosen = f"{wire}__{number}" if wire else f"tc_{len(taken) + number - 1}"
-    taken.add(chosen)
-    return chosen
+def ids_in(natives: Iterable[NativeMessage]) -> set[str]:
+    """The core's ids of all calls in the history."""
+    return {identity for native in natives for identity in _ids(native)}
 
 
 def core_call(call: JsonObject, identity: str, names: WireNames) -> JsonObject:
@@ -60,19 +56,27 @@ def core_call(call: JsonObject, identity: str, names: WireNames) -> JsonObject:
     return {"id": identity, "type": "function", "function": known}
 
 
-def resolve_results(natives: list[NativeMessage]) -> list[NativeMessage]:
-    """The history with every result naming its call: by function, and by id if it was given one."""
-    if not any(ANSWERS in _notes(native) for native in natives):
-        return natives
-    known: dict[str, JsonObject] = {}
-    resolved: list[NativeMessage] = []
-    for native in natives:
-        known.update(zip(_ids(native), callable_calls(native.get("tool_calls")), strict=False))
-        notes = _notes(native)
-        if ANSWERS in notes:
-            native = _naming(native, known.get(notes[ANSWERS]))
-        resolved.append(native)
+def resolve_results(natives: list[NativeMessage], settled: int = 0) -> list[NativeMessage]:
+    """The history with every result naming its call: by function, and by id if it was given one.
+
+    The first ``settled`` messages have been through here.
+    """
+    resolved = natives
+    for place in range(settled, len(natives)):
+        identity = _notes(natives[place]).get(ANSWERS)
+        if identity is not None:
+            if resolved is natives:
+                resolved = natives[:]
+            resolved[place] = _naming(natives[place], _last_call(natives[:place], identity))
     return resolved
+
+
+def _last_call(natives: list[NativeMessage], identity: str) -> JsonObject | None:
+    for native in reversed(natives):
+        if identity in (ids := _ids(native)):
+            calls = callable_calls(native.get("tool_calls"))
+            return dict(zip(ids, calls, strict=False)).get(identity)
+    return None
 
 
 def _naming(native: NativeMessage, call: JsonObject | None) -> NativeMessage:

@@ -25,12 +25,14 @@ from agent_hookspecs import (
     knob_elements,
     knob_schema,
     requested_knobs,
+    retained_count,
+    taken_call_ids,
 )
 from agent_hookspecs.messages import Framing
 from agent_hookspecs.tool_interop import ToolInteropContribution, get_registry_from_context
 from agent_host_ollama._version import __version__
 from agent_host_ollama.answers import Answer, core_message
-from agent_host_ollama.calls import resolve_results
+from agent_host_ollama.calls import ids_in, resolve_results
 from agent_host_ollama.errors import http_error
 from agent_host_ollama.functions import CONTRIBUTION, OLLAMA_FUNCTION
 from agent_host_ollama.messages import native_message
@@ -155,7 +157,8 @@ class OllamaProvider(ProviderPlugin):
         for message in state["unsent"]:
             get_warn_from_context(context, self.name)(message)
         take_options(state)
-        return resolve_results(native_messages), state
+        state["answer"].taken = taken_call_ids(native_messages, state, ids_in)
+        return resolve_results(native_messages, retained_count(context)), state
 
     def build_request(
         self, native_messages: list[NativeMessage], state: State, stream: bool, context: Context
@@ -167,7 +170,7 @@ class OllamaProvider(ProviderPlugin):
             "method": "POST",
             "url": address(state["config"], "chat"),
             "headers": {"content-type": "application/json", **headers_of(state["config"])},
-            "body": body_of(native_messages, state, stream=stream, warn=warn),
+            "body": body_of(native_messages, state, context, stream=stream, warn=warn),
             "framing": self.framing,
         }
 
@@ -177,7 +180,7 @@ class OllamaProvider(ProviderPlugin):
         self, native_chunk: Any, native_messages: list[NativeMessage], state: State
     ) -> tuple[Messages, Messages, list[NativeMessage], State]:
         answer: Answer = state["answer"]
-        answer.read(native_chunk, native_messages)
+        answer.read(native_chunk)
         partial = state["partial"]
         if type(partial) is not Partial:
             begun = {"role": "assistant", "content": "", **(partial or {})}
@@ -206,7 +209,8 @@ class OllamaProvider(ProviderPlugin):
         if "tool_calls" in final:
             sanitize = get_registry_from_context(context).sanitize_tool_call
             final["tool_calls"] = [sanitize(call) for call in final["tool_calls"]]
-        return [final], [*native_messages, final], state
+        native_messages.append(final)
+        return [final], native_messages, state
 
     def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
         return http_error(status, headers, body)

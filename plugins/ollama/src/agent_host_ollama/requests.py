@@ -6,11 +6,19 @@ put into the payload by their extensions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from agent_hookspecs import Config, NativeMessage, State, take_knob
-from agent_hookspecs.attachments import expand_attachments
+from agent_hookspecs import (
+    Config,
+    Context,
+    MultipartContent,
+    NativeMessage,
+    State,
+    expand_attachments,
+    rendered,
+    take_knob,
+)
 from agent_hookspecs.tool_interop import JsonObject, Warn
 from agent_host_ollama.images import image_data
 
@@ -70,16 +78,15 @@ def _duration(value: Any) -> Any:
 
 
 def body_of(
-    natives: Sequence[NativeMessage], state: State, *, stream: bool, warn: Warn
+    natives: list[NativeMessage], state: State, context: Context, *, stream: bool, warn: Warn
 ) -> JsonObject:
     """The whole body of a request."""
     config, request = state["config"], state["request"]
     override = request.get("messages")
-    given = override if isinstance(override, list) else natives
-    root = config.get("attachments_root")
+    history = rendered(_Messages, override if isinstance(override, list) else natives, context)
     body: JsonObject = {
         "model": config.get("model"),
-        "messages": [_sendable(native, root, warn) for native in given],
+        "messages": history.end(config.get("attachments_root"), warn),
         "stream": stream,
         **(request.get("payload") or {}),
     }
@@ -87,14 +94,37 @@ def body_of(
     return {**body, **extra} if isinstance(extra, Mapping) else body
 
 
-def _sendable(native: NativeMessage, root: Any, warn: Warn) -> JsonObject:
-    """The message without our notes, and with its files as data."""
-    if "_metadata" not in native:
-        return native
-    message = {key: value for key, value in native.items() if key != "_metadata"}
-    notes = native["_metadata"]
-    files = notes.get("files") if isinstance(notes, dict) else None
-    for part in expand_attachments(files or (), root=root):
+class _Messages:
+    """The messages of a history so far, and the files that they refer to, by place."""
+
+    def __init__(self) -> None:
+        self._messages: list[NativeMessage] = []
+        self._files: dict[int, list[MultipartContent]] = {}
+
+    def copy(self) -> _Messages:
+        other = _Messages()
+        other._messages = self._messages[:]
+        other._files = dict(self._files)
+        return other
+
+    def add(self, native: NativeMessage) -> None:
+        notes = native.pop("_metadata", None)
+        files = notes.get("files") if isinstance(notes, dict) else None
+        if files:
+            self._files[len(self._messages)] = files
+        self._messages.append(native)
+
+    def end(self, attachments_root: Any, warn: Warn) -> list[NativeMessage]:
+        """The messages with their files as data; nothing can be added afterwards."""
+        for place, files in self._files.items():
+            parts = expand_attachments(files, root=attachments_root)
+            self._messages[place] = _with_images(self._messages[place], parts, warn)
+        return self._messages
+
+
+def _with_images(native: NativeMessage, parts: list[JsonObject], warn: Warn) -> NativeMessage:
+    message = {**native}
+    for part in parts:
         data = image_data(part)
         if data is not None:
             message["images"] = [*message.get("images", ()), data]

@@ -185,7 +185,7 @@ class ChatCompletionsProvider(ProviderPlugin):
     ) -> RequestSpec:
         if state.get("offers_tools") is not False:
             offer_tools(state, context, self.name)
-        return request_spec(self.server, native_messages, state, stream=stream)
+        return request_spec(self.server, native_messages, state, context, stream=stream)
 
     # The answer.
 
@@ -219,7 +219,8 @@ class ChatCompletionsProvider(ProviderPlugin):
         if calls := final.get("tool_calls"):
             registry = get_registry_from_context(context)
             final["tool_calls"] = [registry.sanitize_tool_call(call) for call in calls]
-        return [final], [*native_messages, final], state
+        native_messages.append(final)
+        return [final], native_messages, state
 
     def from_native_messages(
         self, native_messages: Sequence[NativeMessage], state: State

@@ -7,10 +7,16 @@ not be unique.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage, State
+from agent_hookspecs import (
+    CoreMessage,
+    NativeMessage,
+    State,
+    taken_call_ids,
+    unique_call_id,
+)
 from agent_hookspecs.errors import ProtocolError, StreamCutError
 from agent_hookspecs.messages import Role
 from agent_hookspecs.tool_interop import ToolInteropRegistry, WireNames
@@ -26,7 +32,7 @@ _UNFINISHED = ("incomplete", "in_progress")
 def finished_turn(
     natives: list[NativeMessage], state: State, registry: ToolInteropRegistry, provider: str
 ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
-    """The answer as the native message that history keeps, appended to a new list."""
+    """The answer as the native message that history keeps, which is put at its end."""
     answer = state["answer"]
     about, items = answer["about"], answer["items"]
     if about is None:
@@ -44,36 +50,28 @@ def finished_turn(
         )
     output = [items[place] for place in sorted(items)]
     if any(item.get("type") in _CALLS for item in output):
-        output = _repaired(output, registry, _ids_in(natives))
+        output = _repaired(output, registry, taken_call_ids(natives, state, _ids_in))
     turn: NativeMessage = {"role": "assistant", "output": output}
     if about:
         turn["_metadata"] = about
-    return [turn], [*natives, turn], state
+    natives.append(turn)
+    return [turn], natives, state
 
 
 def _repaired(
-    output: Sequence[dict[str, Any]], registry: ToolInteropRegistry, taken: set[str]
+    output: Sequence[dict[str, Any]], registry: ToolInteropRegistry, taken: Collection[str]
 ) -> list[dict[str, Any]]:
     repaired: list[dict[str, Any]] = []
+    beside: set[str] = set()
     for item in output:
         if item.get("type") in _CALLS:
-            call_id = _unique(item.get("call_id") or item.get("id"), taken)
-            taken.add(call_id)
+            call_id = unique_call_id(item.get("call_id") or item.get("id"), taken, beside)
+            beside.add(call_id)
             if call_id != item.get("call_id"):
                 item = {**item, "call_id": call_id}
             item = registry.sanitize_tool_call(item)
         repaired.append(item)
     return repaired
-
-
-def _unique(wanted: object, taken: set[str]) -> str:
-    name = wanted.strip() if isinstance(wanted, str) else ""
-    if name and name not in taken:
-        return name
-    stem, number = (f"{name}__", 2) if name else ("tc_", 1)
-    while f"{stem}{number}" in taken:
-        number += 1
-    return f"{stem}{number}"
 
 
 def _ids_in(natives: Iterable[NativeMessage]) -> set[str]:

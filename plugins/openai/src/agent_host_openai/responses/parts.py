@@ -99,14 +99,14 @@ def _text(parts: Sequence[MultipartContent]) -> str:
     return "".join(part["content"].get("text", "") for part in parts)
 
 
-def expanded(items: Sequence[dict[str, Any]], root: object) -> list[dict[str, Any]]:
-    """Input items with the files that they refer to put in; items without any are passed on."""
-    found = expand_attachments(
-        items,
+def expanded(item: dict[str, Any], root: object) -> dict[str, Any]:
+    """An input item with the files that it refers to put in."""
+    [found] = expand_attachments(
+        [item],
         root=root if isinstance(root, str) else None,
         note=lambda why: {"type": "input_text", "text": why},
     )
-    return [new if new is old else _redressed(new) for new, old in zip(found, items, strict=True)]
+    return _redressed(found)
 
 
 def _redressed(item: dict[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_hookspecs import NativeMessage
+from agent_hookspecs import NativeMessage, refers_to_files
 from agent_host_openai.responses.messages import is_turn, safe_id
-from agent_host_openai.responses.parts import Note
+from agent_host_openai.responses.parts import expanded
 
-__all__ = ["ANSWERS", "input_items"]
+__all__ = ["ANSWERS", "InputItems"]
+
+Item = dict[str, Any]
 
 #: The types of calls that the caller answers, and of their answers.
 ANSWERS = {
@@ -26,46 +28,72 @@ _OUTPUTS = frozenset(ANSWERS.values())
 
 #: What the model reads in place of a result that never came.
 _NO_RESULT = "[no result: the call was not run]"
+_NO_CALL = "a tool result is left out: the call that it answers is not in the history"
 
 
-def input_items(
-    natives: Sequence[NativeMessage], *, reasoning: bool, stored: bool, note: Note
-) -> list[dict[str, Any]]:
-    """The items of all natives, fit to be sent.
+class InputItems:
+    """The items of a history so far, fit to be sent, and the calls in them.
 
     ``reasoning`` says whether the model takes reasoning items, ``stored`` whether the provider
     keeps items and so knows them by their ids alone.
     """
-    items: list[dict[str, Any]] = []
-    calls: dict[str, str] = {}
-    given = {item.get("call_id") for item in natives if item.get("type") in _OUTPUTS}
-    answered = given | {safe_id(call_id) for call_id in given}
-    for native in natives:
+
+    def __init__(self, reasoning: bool, stored: bool) -> None:
+        self._reasoning = reasoning
+        self._stored = stored
+        self._items: list[Item] = []
+        self._calls: dict[str, str] = {}
+        #: The calls without an answer, each with the place behind its turn.
+        self._open: dict[str, int] = {}
+        self._with_files: list[int] = []
+        #: Sentences that say what is left out.
+        self.notes: list[str] = []
+
+    def copy(self) -> InputItems:
+        other = InputItems(self._reasoning, self._stored)
+        other._items = self._items[:]
+        other._calls = dict(self._calls)
+        other._open = dict(self._open)
+        other._with_files = self._with_files[:]
+        other.notes = self.notes[:]
+        return other
+
+    def add(self, native: NativeMessage) -> None:
         if is_turn(native):
-            turn = _sendable_turn(native["output"], reasoning, stored)
-            items += turn
-            asked = {item["call_id"]: item["type"] for item in turn if _is_call(item)}
-            calls.update(asked)
-            items += [_not_run(*call) for call in asked.items() if call[0] not in answered]
+            turn = _sendable_turn(native["output"], self._reasoning, self._stored)
+            self._put(turn)
+            for item in turn:
+                if item.get("type") in _CALLS and isinstance(item.get("call_id"), str):
+                    self._calls[item["call_id"]] = item["type"]
+                    self._open[item["call_id"]] = len(self._items)
         elif native.get("type") in _OUTPUTS:
             call_id = native.get("call_id") or ""
             # A call that came from elsewhere stands here under a safe id, its answer may not yet.
-            call_id = call_id if call_id in calls else safe_id(call_id)
-            if call_id not in calls:
-                note("a tool result is left out: the call that it answers is not in the history")
-                continue
-            items.append({**_bare(native), "type": ANSWERS[calls[call_id]], "call_id": call_id})
+            call_id = call_id if call_id in self._calls else safe_id(call_id)
+            if call_id not in self._calls:
+                self.notes.append(_NO_CALL)
+                return
+            self._open.pop(call_id, None)
+            kind = ANSWERS[self._calls[call_id]]
+            self._put([{**_bare(native), "type": kind, "call_id": call_id}])
         else:
-            items.append(_bare(native))
-    return items
+            self._put([_bare(native)])
 
+    def _put(self, items: Sequence[Item]) -> None:
+        for item in items:
+            if refers_to_files(item):
+                self._with_files.append(len(self._items))
+            self._items.append(item)
 
-def _is_call(item: dict[str, Any]) -> bool:
-    return item.get("type") in _CALLS and isinstance(item.get("call_id"), str)
-
-
-def _not_run(call_id: str, kind: str) -> dict[str, Any]:
-    return {"type": ANSWERS[kind], "call_id": call_id, "output": _NO_RESULT}
+    def end(self, attachments_root: object) -> list[Item]:
+        """The items with files put in and every call answered; nothing can be added afterwards."""
+        items = self._items
+        for place in self._with_files:
+            items[place] = expanded(items[place], attachments_root)
+        for call_id, place in reversed(self._open.items()):
+            kind = ANSWERS[self._calls[call_id]]
+            items.insert(place, {"type": kind, "call_id": call_id, "output": _NO_RESULT})
+        return items
 
 
 def _bare(native: NativeMessage) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import Config, Context, NativeMessage, State
+from agent_hookspecs import Config, Context, NativeMessage, State, rendered
 from agent_hookspecs.knobs import take_knob
 from agent_hookspecs.logs import get_warn_from_context
 from agent_host_openai.models import can, facts_of, refused_knobs
-from agent_host_openai.responses.parts import expanded
-from agent_host_openai.responses.replay import input_items
+from agent_host_openai.responses.replay import InputItems
 from agent_host_openai.responses.tools import offer_tools
 
 __all__ = ["body", "first_payload"]
@@ -46,13 +45,12 @@ def body(
     payload = dict(request["payload"])
     override = request.get("messages")
     natives = override if isinstance(override, list) else native_messages
-    items = input_items(
-        [native for native in natives if isinstance(native, dict)],
-        reasoning=_takes_reasoning(config),
-        stored=bool(payload.get("store")),
-        note=get_warn_from_context(context, plugin),
-    )
-    payload["input"] = expanded(items, config.get("attachments_root"))
+    stored = bool(payload.get("store"))
+    items = rendered(InputItems, natives, context, _takes_reasoning(config), stored)
+    payload["input"] = items.end(config.get("attachments_root"))
+    warn = get_warn_from_context(context, plugin)
+    for note in items.notes:
+        warn(note)
     if stream:
         payload["stream"] = True
     payload.update(config.get("extra_body") or {})

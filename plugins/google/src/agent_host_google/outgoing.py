@@ -1,0 +1,80 @@
+"""A native history as the contents of a request.
+
+Owns which messages stand together and where instructions go. Files that parts refer to are read at
+the very end, so that nothing keeps them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_hookspecs import MultipartContent, NativeMessage, expand_attachments
+from agent_hookspecs.tool_interop import JsonObject, Warn
+from agent_host_google.media import is_reference, native_part
+
+__all__ = ["Conversation"]
+
+
+class Conversation:
+    """A history so far: the parts of the instructions, and the contents."""
+
+    def __init__(self) -> None:
+        self.instructions: list[JsonObject] = []
+        self._contents: list[JsonObject] = []
+        #: The places of contents that refer to files, each once.
+        self._with_files: dict[int, None] = {}
+
+    def copy(self) -> Conversation:
+        other = Conversation()
+        other.instructions = self.instructions[:]
+        other._contents = self._contents[:]
+        other._with_files = dict(self._with_files)
+        return other
+
+    def add(self, native: NativeMessage) -> None:
+        notes = native.get("_metadata")
+        role, parts = native.get("role") or "user", native.get("parts") or []
+        if role == "system":
+            self.instructions += parts
+            return
+        if not parts:
+            return
+        contents = self._contents
+        if contents and _is_result(parts) and _is_result(contents[-1]["parts"]):
+            # Results of one turn's calls in one content, as the API wants them; media after them.
+            before = contents.pop()
+            role, parts = before["role"], [*before["parts"], *parts]
+            parts.sort(key=lambda part: "functionResponse" not in part)
+        if isinstance(notes, dict) and notes.get("files"):
+            self._with_files[len(contents)] = None
+        contents.append({"role": role, "parts": parts})
+
+    def end(self, attachments_root: Any, warn: Warn) -> list[JsonObject]:
+        """The contents with the data of files; nothing can be added afterwards."""
+        self.instructions = [_with_data(each, attachments_root, warn) for each in self.instructions]
+        for place in self._with_files:
+            content = self._contents[place]
+            parts = [_with_data(part, attachments_root, warn) for part in content["parts"]]
+            self._contents[place] = {**content, "parts": parts}
+        return self._contents
+
+
+def _is_result(parts: list[Any]) -> bool:
+    return "functionResponse" in parts[0]
+
+
+def _with_data(part: Any, root: Any, warn: Warn) -> Any:
+    if not is_reference(part):
+        return part
+
+    def note(text: str) -> dict[str, Any]:
+        warn(text.strip("[]"))
+        return {"type": "text", "content": {"text": text}}
+
+    [expanded] = expand_attachments([part], root=root, note=note)
+    held: MultipartContent = {
+        "type": expanded["type"],
+        "content": expanded["content"],
+        "metadata": expanded.get("metadata") or {},
+    }
+    return native_part(held)
