@@ -438,3 +438,33 @@ def test_unknown_framing_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="msgpack") as caught:
         framing("msgpack")
     assert "ndjson" in caught.value.hint
+
+
+@given(
+    st.sampled_from([b"", b"\n \r\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf "]),
+    st.lists(st.integers(1, 9), max_size=9),
+)
+def test_an_array_in_place_of_events_is_seen_wherever_its_beginning_is_cut(
+    lead: bytes, sizes: list[int]
+) -> None:
+    whole = lead + b"[1, 2]"
+    machine, start = framing("sse"), 0
+    for size in [*sizes, len(whole)]:
+        piece = whole[start : start + size]
+        array = machine.array_in(piece) if piece else None
+        if array is not None:
+            assert array == b"[1, 2]"[: len(array)]
+            assert start <= len(lead) < start + size
+            break
+        assert start + size <= len(lead)
+        machine.decode(piece)
+        start += size
+
+
+@pytest.mark.parametrize("said", [b"data: [1]\n\n", b"\xef[", b"{}[", b"\xef\xbbx["])
+def test_what_begins_otherwise_is_no_array(said: bytes) -> None:
+    for cut in range(len(said)):
+        machine = framing("sse")
+        assert machine.array_in(said[:cut]) is None
+        machine.decode(said[:cut])
+        assert machine.array_in(said[cut:]) is None

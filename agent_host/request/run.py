@@ -242,9 +242,10 @@ class Run:
         machine = framing(kind, max_event_bytes=limit)
         while not machine.done:
             data = yield _READ
-            if kind == "sse" and data is not END and machine.sees_array(data):
+            if kind == "sse" and data is not END and (array := machine.array_in(data)) is not None:
                 # What some servers send in place of events; no event begins like that.
                 kind, machine = "json-array", framing("json-array", max_event_bytes=limit)
+                data = array
             if data is END:
                 yield Emit(reading.feed(machine.last_events()))
                 break

@@ -170,11 +170,13 @@ class Framing(ABC):
             yield from self._feed(self._held)
         yield from self._end()
 
-    def sees_array(self, data: bytes) -> bool:
-        """Whether the input, of which ``data`` comes next, is a JSON array from its first byte."""
-        if self._head.removeprefix(_BOM).strip():
-            return False
-        return (self._head + data[:_HEAD_BYTES]).removeprefix(_BOM).lstrip()[:1] == b"["
+    def array_in(self, data: bytes) -> bytes | None:
+        """The input from its first ``[`` on, if it is a JSON array; ``data`` comes next of it."""
+        head = self._head.removeprefix(_BOM)
+        if head.strip() and not _BOM.startswith(head):
+            return None
+        begun = (head + data[:_HEAD_BYTES]).removeprefix(_BOM).lstrip()
+        return begun + data[_HEAD_BYTES:] if begun[:1] == b"[" else None
 
     def nothing_decoded(self, content_type: str = "") -> ProtocolError | None:
         """The error of an answer that had bytes but not one event; None when all is well."""
