@@ -76,11 +76,12 @@ def test_a_plugin_never_imports_the_host(plugin: Path) -> None:
         assert "agent_host" not in tops(file), file
 
 
-def declared(plugin: Path) -> set[str]:
+def declared(plugin: Path, *, for_tests: bool = False) -> set[str]:
     """The packages of the distributions that a plugin says it depends on."""
     text = (plugin / "pyproject.toml").read_text("utf-8")
-    (line,) = re.findall(r"^dependencies = (\[.*\])$", text, re.MULTILINE)
-    return {name.replace("-", "_") for name in re.findall(r'"([\w-]+)', line)}
+    key = "dependencies|test" if for_tests else "dependencies"
+    lists = "".join(re.findall(rf"^(?:{key}) = (\[.*\])$", text, re.MULTILINE))
+    return {name.replace("-", "_") for name in re.findall(r'"([\w-]+)', lists)}
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda path: path.name)
@@ -90,6 +91,16 @@ def test_a_plugin_of_the_repository_imports_what_it_depends_on(plugin: Path) -> 
     for file in sources(plugin / "src"):
         undeclared = foreign(file) & (own - itself) - declared(plugin)
         assert not undeclared, f"{file} imports another plugin"
+
+
+@pytest.mark.parametrize("plugin", sorted(ROOT.glob("plugins/*")), ids=lambda path: path.name)
+def test_the_tests_of_a_plugin_import_what_it_or_its_test_extra_depends_on(plugin: Path) -> None:
+    # Each is tested alone in its environment, but only there would a missing one be noticed.
+    own = {path.name for path in (plugin / "src").iterdir()}
+    # The host itself is always there, and brings the fallback provider.
+    allowed = own | declared(plugin, for_tests=True) | {"agent_host", "agent_host_echo"}
+    used = {name for file in sources(plugin / "tests") for name in tops(file)}
+    assert {name for name in used if name.startswith("agent_host")} <= allowed
 
 
 def test_the_host_imports_no_plugin() -> None:
