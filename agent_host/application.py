@@ -316,6 +316,6 @@ def _loaded(config: Mapping[str, Any] | str | Path | None) -> AppConfig:
 
 def _answer(loop: Loop) -> Answer:
     session = loop.session
-    new = list(session.messages[len(loop.start.messages) :])
+    new = session.since(loop.start.count)
     spoken = [message["content"] for message in new if message["role"] == "assistant"]
     return Answer(spoken[-1] if spoken else "", new, session, loop.reason)

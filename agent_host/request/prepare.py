@@ -111,7 +111,7 @@ def native_history(stack: Stack, calls: Calls, session: Session, state: State) -
     before = retained(session, origin)
     # Not list(): of a subclass that is twice as slow.
     natives: list[NativeMessage] = before.natives[:]
-    tail = list(session.messages[before.covered :])
+    tail = session.since(before.covered)
     if tail:
         natives += _converted(stack, calls, tail, state)
     return Prepared(state, natives, before, origin)

@@ -159,7 +159,7 @@ def retained(session: Session, origin: Origin) -> Retained:
         for place in range(len(checkpoints) - 1, -1, -1):
             match checkpoints[place]:
                 case [int(covered), int(length), str(digest)] if (
-                    0 <= covered <= len(session.messages)
+                    0 <= covered <= session.count
                     and 0 <= length <= len(natives)
                     and session.digest(covered) == digest
                 ):
@@ -180,7 +180,7 @@ def retain(
     """
     stored = before.natives
     same = common_length(natives, stored)
-    count = len(session.messages)
+    count = session.count
     checkpoint = FrozenList([count, len(natives), session.digest(count)])
     # While nothing stored has changed, as hardly ever it has, all of them hold as they did.
     unchanged = same == len(stored) and count > before.covered

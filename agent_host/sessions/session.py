@@ -25,42 +25,55 @@ SCHEMA_VERSION = 1
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-class _Notes:
-    """What is known of the messages of a session and of those it was made from.
+class _Log:
+    """The messages of a conversation, and what is known of them.
 
     Sessions that differ only in their end share it: the first one to go on adds to it, and any
-    other that does goes on with a copy.
+    other that does goes on with a copy. So nobody may look beyond the messages of their own.
     """
 
-    __slots__ = ("call_ids", "digests", "lock")
+    __slots__ = ("call_ids", "digests", "lock", "messages")
 
-    def __init__(self) -> None:
+    def __init__(self, messages: Iterable[CoreMessage] = ()) -> None:
+        self.messages = [*messages]
         self.digests: list[str] = []
         #: Each id with the place of the message that has it first, in the order of places.
         self.call_ids: dict[str, int] = {}
         self.lock = threading.Lock()
 
-    def add(self, messages: Iterable[CoreMessage]) -> None:
-        for message in messages:
-            for call_id in _call_ids(message):
-                self.call_ids.setdefault(call_id, len(self.digests))
-            self.digests.append(_digest(self.digests[-1] if self.digests else "", message))
+    def grown(self, count: int, messages: Iterable[CoreMessage]) -> _Log:
+        """The first ``count`` messages, and then these."""
+        with self.lock:
+            log = self if len(self.messages) == count else self._first(count)
+            log.messages += messages
+        return log
 
-    def first(self, count: int) -> _Notes:
-        """A copy that knows of no more than ``count`` messages."""
-        notes = _Notes()
-        notes.digests = self.digests[:count]
-        notes.call_ids = dict(self.call_ids)
-        while notes.call_ids:
-            call_id, place = notes.call_ids.popitem()
+    def read(self, count: int) -> _Log:
+        """The log itself, after digests and ids of the first ``count`` messages were noted."""
+        if len(self.digests) < count:
+            with self.lock:
+                for place in range(len(self.digests), count):
+                    message = self.messages[place]
+                    for call_id in _call_ids(message):
+                        self.call_ids.setdefault(call_id, place)
+                    before = self.digests[-1] if self.digests else ""
+                    self.digests.append(_digest(before, message))
+        return self
+
+    def _first(self, count: int) -> _Log:
+        log = _Log(self.messages[:count])
+        log.digests = self.digests[:count]
+        log.call_ids = dict(self.call_ids)
+        while log.call_ids:
+            call_id, place = log.call_ids.popitem()
             if place < count:
-                notes.call_ids[call_id] = place
+                log.call_ids[call_id] = place
                 break
-        return notes
+        return log
 
 
 class CallIds(Collection[str]):
-    """The ids of the calls in the first ``count`` messages that notes were taken of."""
+    """The ids of the calls in the first ``count`` messages of a log."""
 
     __slots__ = ("_count", "_places")
 
@@ -84,7 +97,7 @@ class CallIds(Collection[str]):
 class Session:
     """Messages in order, and metadata. Make one with `AgentCore.create_session`."""
 
-    __slots__ = ("_id", "_messages", "_metadata", "_noted", "_notes")
+    __slots__ = ("_count", "_id", "_log", "_messages", "_metadata")
 
     def __init__(
         self,
@@ -94,12 +107,10 @@ class Session:
         id: str | None = None,
     ) -> None:
         self._id = id or uuid.uuid4().hex
-        self._messages: tuple[CoreMessage, ...] = tuple(
-            _checked(message, number) for number, message in enumerate(messages)
-        )
+        self._log = _Log(_checked(message, number) for number, message in enumerate(messages))
+        self._count = len(self._log.messages)
+        self._messages: tuple[CoreMessage, ...] | None = None
         self._metadata: dict[str, Any] = frozen(dict(metadata or {}))
-        #: The notes hold for this many of the messages.
-        self._notes, self._noted = _Notes(), 0
 
     @property
     def id(self) -> str:
@@ -108,7 +119,19 @@ class Session:
     @property
     def messages(self) -> Sequence[CoreMessage]:
         """The core messages; they refuse to be changed in place."""
+        if self._messages is None:
+            # Only for those who ask: it costs as much as the conversation is long.
+            self._messages = tuple(self._log.messages[: self._count])
         return self._messages
+
+    @property
+    def count(self) -> int:
+        """How many messages there are."""
+        return self._count
+
+    def since(self, place: int) -> list[CoreMessage]:
+        """The messages from that place on."""
+        return self._log.messages[place : self._count]
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -120,15 +143,15 @@ class Session:
             return NotImplemented
         return (
             self._id == other._id
-            and self._messages == other._messages
+            and self.messages == other.messages
             and self._metadata == other._metadata
         )
 
     def __hash__(self) -> int:
-        return hash((self._id, len(self._messages)))
+        return hash((self._id, self._count))
 
     def __repr__(self) -> str:
-        return f"Session({self._id}, {len(self._messages)} messages)"
+        return f"Session({self._id}, {self._count} messages)"
 
     def __copy__(self) -> Session:
         return self
@@ -142,78 +165,58 @@ class Session:
 
     def appended(self, *messages: Mapping[str, Any]) -> Session:
         """With messages added at the end."""
-        count = len(self._messages)
-        added = tuple(_checked(message, count + n) for n, message in enumerate(messages))
-        return self._derived(messages=self._messages + added)
+        added = [_checked(message, self._count + n) for n, message in enumerate(messages)]
+        return self._derived(self._log.grown(self._count, added), self._count + len(added))
 
     def with_messages(self, messages: Iterable[Mapping[str, Any]]) -> Session:
         """With other messages: the way to edit or remove some."""
-        checked = tuple(_checked(message, number) for number, message in enumerate(messages))
-        changed = self._derived(messages=checked)
-        changed._notes, changed._noted = _Notes(), 0
-        return changed
+        log = _Log(_checked(message, number) for number, message in enumerate(messages))
+        return self._derived(log, len(log.messages))
 
     def with_metadata(self, patch: Mapping[str, Any]) -> Session:
         """With these metadata keys set; a value of None removes its key."""
         kept = {key: value for key, value in self._metadata.items() if key not in patch}
         news = {key: value for key, value in patch.items() if value is not None}
-        return self._derived(metadata=frozen({**kept, **news}))
+        changed = self._derived(self._log, self._count)
+        changed._messages = self._messages
+        changed._metadata = frozen({**kept, **news})
+        return changed
 
     def branch(self, at: int) -> Session:
         """A new session that goes on after message ``at``; negative numbers count from the end."""
-        count = len(self._messages)
-        place = at + count if at < 0 else at
-        if not 0 <= place < count:
+        place = at + self._count if at < 0 else at
+        if not 0 <= place < self._count:
             raise SessionError(
-                f"session {self._id} has no message {at}", hint=f"it has {count} messages"
+                f"session {self._id} has no message {at}", hint=f"it has {self._count} messages"
             )
-        branched = self._derived(messages=self._messages[: place + 1])
+        branched = self._derived(self._log, place + 1)
         branched._id = uuid.uuid4().hex
-        # What is noted behind this place is of messages that the branch will not have.
-        branched._noted = min(self._noted, place + 1)
         return branched
 
-    def _derived(
-        self,
-        messages: tuple[CoreMessage, ...] | None = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> Session:
+    def _derived(self, log: _Log, count: int) -> Session:
         derived = Session.__new__(Session)
         derived._id = self._id
-        derived._messages = self._messages if messages is None else messages
-        derived._metadata = self._metadata if metadata is None else metadata
-        derived._notes, derived._noted = self._notes, self._noted
+        derived._log = log
+        derived._count = count
+        derived._messages = None
+        derived._metadata = self._metadata
         return derived
 
     def digest(self, count: int) -> str:
         """A digest of the first ``count`` messages; each message is read once in its life."""
-        return self._read(count).digests[count - 1] if count else ""
+        return self._log.read(count).digests[count - 1] if count else ""
 
     @property
     def tool_call_ids(self) -> Collection[str]:
         """The ids of all calls in the conversation."""
-        count = len(self._messages)
-        return CallIds(self._read(count).call_ids, count)
-
-    def _read(self, count: int) -> _Notes:
-        """The notes, after the first ``count`` messages have been read."""
-        if self._noted >= count:
-            return self._notes
-        notes = self._notes
-        with notes.lock:
-            noted = self._noted
-            if len(notes.digests) != noted:
-                notes = notes.first(noted)
-            notes.add(self._messages[noted:count])
-            self._notes, self._noted = notes, max(noted, count)
-        return notes
+        return CallIds(self._log.read(self._count).call_ids, self._count)
 
     def to_dict(self) -> dict[str, Any]:
         """A plain copy with a schema version, ready for JSON."""
         return {
             "schema_version": SCHEMA_VERSION,
             "id": self._id,
-            "messages": thawed(self._messages),
+            "messages": thawed(self._log.messages[: self._count]),
             "metadata": thawed(self._metadata),
         }
 

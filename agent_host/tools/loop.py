@@ -218,7 +218,7 @@ class Loop:
                 message = each
             session = session.appended(truncated(message, self.limits.result_bytes))
             self._session = session
-            yield self._emit(_result(called, session.messages[-1]))
+            yield self._emit(_result(called, session.since(session.count - 1)[0]))
         return session
 
     def _run_at_once(
