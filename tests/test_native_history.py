@@ -535,3 +535,26 @@ def test_a_rendering_that_was_skipped_for_a_turn_is_made_anew() -> None:
     kind, history = Counting(), NativeHistory.of(numbered(1))
     kind.of(history)
     assert kind.of(history.grown(numbered(2)).grown(numbered(3))) == [1, 2, 3]
+
+
+def test_a_plugin_that_fails_half_way_leaves_no_half_of_a_rendering_behind() -> None:
+    class Picky(Listing):
+        refused = True
+
+        def add(self, native: dict[str, Any]) -> None:
+            if native["content"] == 3 and Picky.refused:
+                raise ValueError("not this one")
+            super().add(native)
+
+        def copy(self) -> Picky:
+            other = Picky()
+            other.natives = self.natives[:]
+            return other
+
+    history = NativeHistory.of(numbered(1))
+    history.rendering(Picky, ())
+    history = history.grown(numbered(2, 3))
+    with pytest.raises(ValueError, match="not this one"):
+        history.rendering(Picky, ())
+    Picky.refused = False
+    assert history.rendering(Picky, ()).natives == numbered(1, 2, 3)

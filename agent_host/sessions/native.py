@@ -126,6 +126,8 @@ class _Rendering:
             grown = self
             if history._parent() is not None:
                 grown = _Rendering(options, self._value.copy(), self._count, self._mark)
+            # Nobody's, should the plugin fail half-way.
+            grown._mark = object()
             render(grown._value, history[grown._count :])
             grown._count, grown._mark = len(history), history._mark
             return grown
