@@ -438,3 +438,12 @@ def test_unknown_framing_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="msgpack") as caught:
         framing("msgpack")
     assert "ndjson" in caught.value.hint
+
+
+@pytest.mark.parametrize("cut", range(7))
+def test_array_in_place_of_events_is_seen_however_it_is_cut(cut: int) -> None:
+    body, machine, seen = b'\xef\xbb\xbf\r\n [{"a": 1}]', framing("sse"), False
+    for data in filter(None, (body[:cut], body[cut:])):
+        seen = seen or machine.sees_array(data)
+        machine.decode(data)
+    assert seen

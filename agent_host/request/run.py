@@ -245,6 +245,7 @@ class Run:
             if kind == "sse" and data is not END and machine.sees_array(data):
                 # What some servers send in place of events; no event begins like that.
                 kind, machine = "json-array", framing("json-array", max_event_bytes=limit)
+                data = data[data.index(b"[") :]
             if data is END:
                 yield Emit(reading.feed(machine.last_events()))
                 break

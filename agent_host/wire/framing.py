@@ -172,7 +172,7 @@ class Framing(ABC):
 
     def sees_array(self, data: bytes) -> bool:
         """Whether the input, of which ``data`` comes next, is a JSON array from its first byte."""
-        if self._head.removeprefix(_BOM).strip():
+        if self._head.removeprefix(_BOM).strip() and not _BOM.startswith(self._head):
             return False
         return (self._head + data[:_HEAD_BYTES]).removeprefix(_BOM).lstrip()[:1] == b"["
 
