@@ -192,6 +192,36 @@ def test_dict_is_sent_as_compact_utf8_json_once(wire: Wire) -> None:
     assert sent.headers["accept-encoding"] == "gzip, deflate"
 
 
+def test_head_and_body_of_a_request_come_in_one_piece(wire: Wire) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        came: list[bytes] = []
+
+        def play() -> None:
+            peer = listener.accept()[0]
+            with peer:
+                for _ in range(2):
+                    came.append(peer.recv(65536))
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+        thread = threading.Thread(target=play)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert wire.fetch(post(url, {"a": 1}))[1] == b"ok"
+        assert wire.fetch(get(url))[1] == b"ok"
+        thread.join(5)
+    assert [data.partition(b"\r\n\r\n")[2] for data in came] == [b'{"a":1}', b""]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "GET", "DELETE"])
+def test_server_that_waits_for_a_body_is_told_that_there_is_none(wire: Wire, method: str) -> None:
+    with serve(hello) as server:
+        wire.fetch(WireRequest(method.lower(), server.url, {}, None, QUICK))
+        (sent,) = server.requests
+    assert sent.line == f"{method} / HTTP/1.1"
+    assert sent.headers["host"] == server.url.removeprefix("http://")
+    assert sent.headers.get("content-length") == (None if method in ("GET", "DELETE") else "0")
+
+
 def test_lone_surrogates_are_escaped_not_fatal(wire: Wire) -> None:
     with serve(hello) as server:
         wire.fetch(post(server.url, {"a": "é\ud83d!"}))
@@ -229,6 +259,60 @@ def test_connection_is_kept_alive_and_used_again(wire: Wire) -> None:
         for _ in range(3):
             assert wire.fetch(get(server.url))[1] == b"hello"
         assert server.connections == 1
+
+
+def test_connection_that_the_server_closed_at_rest_is_not_used_again(wire: Wire) -> None:
+    closed = threading.Event()
+
+    def play(peer: Peer, request: Request) -> None:
+        hello(peer, request)
+        peer.sock.shutdown(socket.SHUT_RDWR)
+        closed.set()
+
+    with serve(play) as server:
+        for number in range(1, 4):
+            closed.clear()
+            assert wire.fetch(get(server.url))[1] == b"hello"
+            assert server.connections == number
+            assert closed.wait(5)
+
+
+def test_no_more_than_a_hundred_connections_are_kept_at_rest(library: str) -> None:
+    with serve(hello) as server:
+        transport = Transport(library=library)
+        for opened in (102, 104):
+            responses = [transport.open(get(server.url)) for _ in range(102)]
+            assert server.connections == opened
+            assert {response.read(99) for response in responses} == {b"hello"}
+        transport.close()
+
+
+def test_closing_the_transport_ends_what_is_under_way(wire: Wire) -> None:
+    def play(peer: Peer, request: Request) -> None:
+        peer.begin()
+        peer.chunk(b"first")
+        gone.append(peer.gone(5))
+
+    gone: list[bool] = []
+    with serve(play) as server:
+        if isinstance(wire, SyncWire):
+            chunks = wire.transport.open(get(server.url)).chunks()
+            assert next(chunks) == b"first"
+            wire.transport.close()
+            with pytest.raises(StreamCutError):
+                next(chunks)
+        else:
+            transport = wire.transport
+
+            async def work() -> None:
+                chunks = (await transport.open(get(server.url))).chunks()
+                assert await chunks.__anext__() == b"first"
+                await transport.aclose()
+                with pytest.raises(StreamCutError):
+                    await chunks.__anext__()
+
+            wire.run(work())
+    assert gone == [True]
 
 
 def test_no_cookie_is_carried_to_the_next_request(wire: Wire) -> None:
@@ -331,6 +415,27 @@ def test_refused_connection_names_the_host_and_nothing_secret(wire: Wire) -> Non
     assert caught.value.__cause__ is not None
     for secret in ("pass", "hidden", "user"):
         assert secret not in caught.value.message
+
+
+def test_next_address_of_a_host_is_tried_when_one_refuses(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        refusing = unused.getsockname()
+
+    async def resolved(*_: Any, **__: Any) -> list[Any]:
+        found = (refusing, ("127.0.0.1", int(server.url.rpartition(":")[2])))
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in found]
+
+    async def work() -> bytes:
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved)
+        transport = AsyncTransport(library=library)
+        body = await (await transport.open(get("http://two.invalid"))).read(99)
+        await transport.aclose()
+        return body
+
+    with serve(hello) as server:
+        assert asyncio.run(work()) == b"hello"
 
 
 def test_unknown_host_is_a_failed_connection(wire: Wire) -> None:
@@ -758,6 +863,30 @@ def test_a_hundred_streams_at_once(library: str) -> None:
         assert asyncio.run(work()) == [f"GET /{n} HTTP/1.1".encode() for n in range(100)]
 
 
+def test_answer_that_is_left_early_leaves_no_generator_to_the_event_loop(library: str) -> None:
+    left: list[str] = []
+
+    def play(peer: Peer, request: Request) -> None:
+        peer.begin()
+        peer.chunk(b"first")
+        peer.stall()
+
+    async def work() -> None:
+        sys.set_asyncgen_hooks(finalizer=lambda generator: left.append(repr(generator)))
+        transport = AsyncTransport(library=library)
+        response = await transport.open(get(server.url))
+        chunks = response.chunks()
+        assert await chunks.__anext__() == b"first"
+        await chunks.aclose()  # type: ignore[attr-defined]
+        await transport.aclose()
+        del response, chunks
+        gc.collect()
+
+    with serve(play) as server:
+        asyncio.run(work())
+    assert left == []
+
+
 # --- clients --------------------------------------------------------------------------------------
 
 
@@ -885,6 +1014,27 @@ def test_tls_streams_close_and_time_out_like_plain_ones(
         server.client_gone.clear()
         assert wire.begin_and_close(get(server.url)) == b"first"
         assert server.client_gone.wait(0.1)
+
+
+@pytest.mark.parametrize("polite", [True, False])
+def test_tls_body_without_length_ends_with_the_connection(
+    wire: Wire,
+    certificate: tuple[Path, ssl.SSLContext],
+    monkeypatch: pytest.MonkeyPatch,
+    polite: bool,
+) -> None:
+    cert, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+
+    def play(peer: Peer, request: Request) -> None:
+        peer.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+        if polite:
+            with contextlib.suppress(OSError):
+                peer.sock.unwrap()  # type: ignore[attr-defined]
+        peer.sock.close()
+
+    with serve(play, tls=context) as server:
+        assert wire.fetch(get(server.url))[1] == b"all of it"
 
 
 def test_close_of_a_tls_stream_wakes_a_blocked_reader(

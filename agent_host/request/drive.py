@@ -57,7 +57,7 @@ class _Driver:
         self._bytes: Iterator[bytes] | None = None
         self._iterator: Any = None
         self._canceller = Canceller()
-        self._wake = threading.Event()
+        self._wake: threading.Event | None = None
         self._beside = _Beside()
         self._beneath: list[_Driver] = []
         self.reader: int | None = None
@@ -91,7 +91,9 @@ class _Driver:
                 result = function()
                 return self._beside.result(result) if inspect.isawaitable(result) else result
             case Sleep(seconds):
-                self._wake.wait(seconds)
+                wake = self._wake = threading.Event()
+                if not self.closed:
+                    wake.wait(seconds)
         return None
 
     def goes_on(self) -> bool:
@@ -116,7 +118,8 @@ class _Driver:
 
     def close(self) -> None:
         self.closed = True
-        self._wake.set()
+        if self._wake is not None:
+            self._wake.set()
         self._canceller.cancel()
         for driver in self._beneath:
             driver.close()

@@ -54,10 +54,11 @@ def finish(
     reading.state = state
     messages = _core_messages(stack, calls, finals, state)
     given = [message["metadata"].get("tool_calls") for message in messages]
-    _identify(messages, session)
-    _sanitise(stack, messages, written)
+    if any(given):
+        _identify(messages, session)
+        _sanitise(stack, messages, written)
     grown = session.appended(*messages)
-    if given != [message["metadata"].get("tool_calls") for message in messages]:
+    if any(given) and given != [message["metadata"].get("tool_calls") for message in messages]:
         # The natives hold calls that no provider takes back; they are made anew from the core's.
         return grown, messages
     return retain(grown, natives, prepared.origin, prepared.before), messages

@@ -51,6 +51,7 @@ _ANSWER = ("partials", "finals", "native_messages", "state")
 _MAX_BODY = 64 << 20
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
+_RETRIES = RetryPolicy().max_retries
 
 
 class Run:
@@ -107,8 +108,7 @@ class Run:
     def _whole(self) -> Steps[None]:
         stack = yield from self._stacks.stack(self._config)
         yield Emit([*_opening(stack)])
-        policy = RetryPolicy(max_retries=_retries(stack.config))
-        attempt = 0
+        retries, attempt = _retries(stack.config), 0
         while True:
             try:
                 yield from self._attempt(stack)
@@ -117,6 +117,7 @@ class Run:
                 if error.provider is None:
                     error.provider = stack.provider.name
                 spoken = self._reading is not None and self._reading.has_output
+                policy = RetryPolicy(max_retries=retries)
                 delay = None if spoken else policy.delay(attempt, error)
                 if delay is None:
                     raise
@@ -336,7 +337,7 @@ def _calls(stack: Stack, warnings: _Warnings) -> Calls:
 
 
 def _retries(config: Config) -> int:
-    retries = config.get("retries", RetryPolicy().max_retries)
+    retries = config.get("retries", _RETRIES)
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
         raise ConfigError(f"retries is {retries!r}", key="retries", hint="give a whole number")
     return retries

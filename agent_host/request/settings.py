@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from agent_hookspecs.errors import ConfigError
@@ -51,21 +52,27 @@ class ConfigSchema:
     """The settings of a stack by key; where two plugins know a key, the first one's word counts."""
 
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    #: Those of them that are marked as secret, or have something in them that is.
+    _secret: tuple[Setting, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        marked = tuple(each for each in self.settings.values() if each.holds_secrets)
+        object.__setattr__(self, "_secret", marked)
 
     def secrets(self, config: Mapping[str, Any]) -> Iterator[str]:
         """The values in ``config`` that are marked as secrets, or stand under such a name."""
         yield from likely_secrets(config)
-        for key, setting in self.settings.items():
-            yield from _marked_secrets(setting.schema, config.get(key))
+        for setting in self._secret:
+            yield from _marked_secrets(setting.schema, config.get(setting.key))
 
     def for_tool(self, tool: str, config: Mapping[str, Any]) -> dict[str, Any]:
         """The config as a tool may see it: of what is secret, only its own."""
-        hidden = {key for key, s in self.settings.items() if s.holds_secrets and s.plugin != tool}
+        hidden = {setting.key for setting in self._secret if setting.plugin != tool}
         own = {key for key, s in self.settings.items() if s.plugin == tool}
         return {
             key: value if key in own else _without_credentials(value)
             for key, value in config.items()
-            if key not in hidden and (key in own or not _SECRET_NAME.search(key))
+            if key not in hidden and (key in own or not _names_secret(key))
         }
 
     def with_defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,10 +157,15 @@ def _is(value: object, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, kinds)
 
 
+@lru_cache(1024)
+def _names_secret(key: object) -> bool:
+    return isinstance(key, str) and _SECRET_NAME.search(key) is not None
+
+
 def likely_secrets(config: Mapping[str, Any]) -> Iterator[str]:
     """The values that stand under a credential's name, at whatever depth."""
     for key, value in config.items():
-        if isinstance(key, str) and _SECRET_NAME.search(key):
+        if _names_secret(key):
             yield from _leaves(value)
         elif isinstance(value, Mapping):
             yield from likely_secrets(value)
@@ -163,9 +175,7 @@ def _without_credentials(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     return {
-        key: _without_credentials(item)
-        for key, item in value.items()
-        if not (isinstance(key, str) and _SECRET_NAME.search(key))
+        key: _without_credentials(item) for key, item in value.items() if not _names_secret(key)
     }
 
 

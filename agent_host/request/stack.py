@@ -6,7 +6,7 @@ A stack is immutable and shared by requests and threads. It knows nothing of ses
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -122,6 +122,12 @@ class Stack:
     schema_target_formats: tuple[str, ...]
     calls: Calls
     warnings: tuple[str, ...] = ()
+    has_actions: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        roles: tuple[PluginRole, ...] = ("provider", "extension", "feature")
+        offered = any(self.calls.has(role, "get_actions") for role in roles)
+        object.__setattr__(self, "has_actions", offered)
 
     @property
     def provider(self) -> LoadedPlugin:
@@ -130,11 +136,6 @@ class Stack:
     @property
     def descriptors(self) -> Sequence[ToolDescriptor]:
         return [descriptor for tool in self.tools for descriptor in tool.descriptors]
-
-    @property
-    def has_actions(self) -> bool:
-        roles: tuple[PluginRole, ...] = ("provider", "extension", "feature")
-        return any(self.calls.has(role, "get_actions") for role in roles)
 
     def tool(self, name: str) -> PreparedTool | None:
         """The plugin that offers a tool under that wire name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import threading
 import time
 from collections import OrderedDict
@@ -37,6 +38,8 @@ __all__ = ["Stacks"]
 log = get_logger(__name__)
 
 _MAX_STACKS = 64
+#: A version whose bytes depend on nothing but the data.
+_MARSHAL_WITHOUT_REFERENCES = 2
 _MAX_LISTING = 32 << 20
 #: A list of models is a convenience: nobody should wait long for one.
 _LISTING_SECONDS = 10.0
@@ -72,6 +75,7 @@ class Stacks:
         self._stacks: OrderedDict[str, Stack] = OrderedDict()
         self._listings: OrderedDict[str, _Listing] = OrderedDict()
         self._model_seconds = model_seconds
+        self._texts: dict[bytes, str] = {}
 
     @property
     def activator(self) -> Activator:
@@ -101,7 +105,9 @@ class Stacks:
         config = effective(config)
         provider = self._provider(config)
         config = {**config, "provider": provider.name}
-        listing = yield from self._listing(provider, config, f"{self._version}\n{_told(config)}")
+        listing = yield from self._listing(
+            provider, config, f"{self._version}\n{self._told(config)}"
+        )
         key = f"{listing.key}\n{listing.digest}"
         with self._lock:
             known = self._stacks.get(key)
@@ -118,6 +124,20 @@ class Stacks:
         for unused in dropped:
             close_tools(unused.tools)
         return stack
+
+    def _told(self, config: Config) -> str:
+        """The text of a config, from memory if the very same plain data was told before."""
+        try:
+            data = marshal.dumps(config, _MARSHAL_WITHOUT_REFERENCES)
+            text = self._texts.get(data)
+            if text is None:
+                text = _PLAIN.encode(config)
+                if len(self._texts) >= _MAX_STACKS:
+                    self._texts.clear()
+                self._texts[data] = text
+            return text
+        except (TypeError, ValueError, RecursionError):
+            return _told(config)
 
     def _provider(self, config: Config) -> LoadedPlugin:
         """The provider that ``config`` names; who it is does not change with the request."""
@@ -184,7 +204,7 @@ class Stacks:
         seconds = self._model_seconds
         try:
             models = valid_models((yield from _listed(provider, config)))
-            digest = json.dumps(models, sort_keys=True, default=_identity)
+            digest = _TELLING.encode(models)
         except Exception as error:
             log.warning("models_unavailable", provider=provider.name, error=told(error))
             models, digest, seconds = [], "[]", min(seconds, _RETRY_LISTING_SECONDS)
@@ -257,7 +277,7 @@ def _names(config: Config, key: str) -> frozenset[str]:
 def _told(config: Config) -> str:
     """The same text for equal configs, and for no others."""
     try:
-        return json.dumps(config, sort_keys=True, default=_identity)
+        return _TELLING.encode(config)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"the config is not plain data: {error}",
@@ -269,6 +289,10 @@ def _identity(value: object) -> str:
     # A value JSON cannot express is the same only if it is the same object, which whoever keeps the
     # text has to keep alive.
     return f"{type(value).__name__} at {id(value):x}"
+
+
+_PLAIN = json.JSONEncoder(sort_keys=True)
+_TELLING = json.JSONEncoder(sort_keys=True, default=_identity)
 
 
 def _one(plugin: LoadedPlugin, hook: str) -> Implementation | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from time import monotonic
@@ -114,15 +114,12 @@ class Clock:
         self.phase = phase
         self.limit = least(None if seconds is None else monotonic() + seconds, self.total)
 
-    def saw(self, event: str, info: Mapping[str, Any]) -> Any:
-        """Follow the library's trace; returns a network stream that was just opened."""
-        if event.endswith(".send_request_headers.started"):
-            self._start("first_byte", None)
-        elif event.endswith(".receive_response_headers.started"):
-            self._start("first_byte", self.seconds.first_byte)
-        elif event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            return info.get("return_value")
-        return None
+    def sends(self) -> None:
+        self._start("first_byte", None)
+
+    def waits(self) -> None:
+        """All was sent; from now on it is the server's time."""
+        self._start("first_byte", self.seconds.first_byte)
 
     def headers_are_in(self) -> None:
         self._start("idle", None)
@@ -165,16 +162,6 @@ def _left(timeout: float | None, clock: Clock | None) -> float | None:
     return left if timeout is None or left < timeout else timeout
 
 
-def _pieces(buffer: bytes) -> Iterator[bytes | memoryview]:
-    # The library's timeout is for each send; a reader that drips is noticed between the pieces.
-    if len(buffer) <= _WRITTEN_PIECE:
-        yield buffer
-    else:
-        whole = memoryview(buffer)
-        for start in range(0, len(buffer), _WRITTEN_PIECE):
-            yield whole[start : start + _WRITTEN_PIECE]
-
-
 class Bounds:
     """The methods that replace those of one network stream."""
 
@@ -182,6 +169,8 @@ class Bounds:
         self._stream = stream
         self._read, self._write, self._start_tls = stream.read, stream.write, stream.start_tls
         self.body: Clock | None = None
+        #: The head of a request, until its body is there.
+        self._unsent = b""
         #: What came since the last request was sent, until its answer's headers are known.
         self._head: list[bytes] = []
         self._joining: ChunkJoining | None = None
@@ -190,6 +179,8 @@ class Bounds:
             stream.read, stream.write, stream.start_tls = self.read, self.write, self.start_tls
 
     def read(self, max_bytes: int, timeout: float | None = None) -> Any:
+        if self._unsent:
+            self.write(b"", timeout)
         while True:
             clock, most = self._reading(max_bytes)
             data = self._read(most, _left(timeout, clock))
@@ -201,8 +192,11 @@ class Bounds:
         """Whose time it is, and how much to read at most."""
         if self.body is not None:
             return self.body, max_bytes
+        clock = current_clock.get()
+        if clock is not None and not self._head:
+            clock.waits()
         # Little more than the headers: chunks that come before those are known are not joined.
-        return current_clock.get(), min(max_bytes, _HEAD_BYTES)
+        return clock, min(max_bytes, _HEAD_BYTES)
 
     def _taken(self, data: bytes) -> bytes:
         """What the library is to see of ``data``; nothing: that it must wait for more."""
@@ -213,21 +207,43 @@ class Bounds:
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> Any:
-        clock = self._sending()
-        for piece in _pieces(buffer):
+        pieces = self._pieces(buffer)
+        clock = self._sending() if pieces else None
+        for piece in pieces:
             self._write(piece, _left(timeout, clock))
+
+    def _pieces(self, buffer: bytes) -> Sequence[bytes | memoryview]:
+        """What to send now. The library gives head and body apart, but they are sent as one.
+
+        Every request ends with an empty buffer, also one that has no body.
+        """
+        head, self._unsent = self._unsent, b""
+        if not head and buffer.endswith(b"\r\n\r\n") and b" HTTP/1.1\r\n" in buffer:
+            self._unsent = buffer
+            return ()
+        if len(buffer) <= _WRITTEN_PIECE:
+            return (head + buffer,) if head or buffer else ()
+        # The library's timeout is for each send; a reader that drips is noticed between the pieces.
+        starts, whole = range(0, len(buffer), _WRITTEN_PIECE), memoryview(buffer)
+        pieces = [whole[start : start + _WRITTEN_PIECE] for start in starts]
+        return [head, *pieces] if head else pieces
 
     def _sending(self) -> Clock | None:
         clock = current_clock.get()
         self._head.clear()
-        if clock is not None and clock.canceller is not None:
-            clock.canceller.waits_on(self._stream)
+        if clock is not None:
+            clock.sends()
+            if clock.canceller is not None:
+                clock.canceller.waits_on(self._stream)
         return clock
 
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> Any:
-        return self._start_tls(ssl_context, server_hostname, _left(timeout, current_clock.get()))
+        left = _left(timeout, current_clock.get())
+        stream = self._start_tls(ssl_context, server_hostname, left)
+        Bounds(stream)
+        return stream
 
     def begin_body(self, clock: Clock, chunked: bool) -> None:
         self.body = clock
@@ -240,6 +256,8 @@ class Bounds:
 
 class AsyncBounds(Bounds):
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._unsent:
+            await self.write(b"", timeout)
         while True:
             clock, most = self._reading(max_bytes)
             data = await self._read(most, _left(timeout, clock))
@@ -248,9 +266,18 @@ class AsyncBounds(Bounds):
                 return taken
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        clock = self._sending()
-        for piece in _pieces(buffer):
+        pieces = self._pieces(buffer)
+        clock = self._sending() if pieces else None
+        for piece in pieces:
             await self._write(piece, _left(timeout, clock))
+
+    async def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> Any:
+        left = _left(timeout, current_clock.get())
+        stream = await self._start_tls(ssl_context, server_hostname, left)
+        AsyncBounds(stream)
+        return stream
 
 
 def watch(raw: Any, clock: Clock) -> Bounds | None:

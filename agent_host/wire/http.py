@@ -1,18 +1,20 @@
 """Requests out, answers in: the one module of the host that knows an HTTP library.
 
-Owns the pooled clients. It knows nothing of what the bytes mean, and never logs a body or a header.
-The library is imported when the first request is sent.
+Owns the clients, and what stands in for them. It knows nothing of what the bytes mean, and never
+logs a body or a header. The library is imported when the first request is sent.
 """
 
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact
 from agent_host.wire.deadlines import AsyncBounds, Bounds, Canceller, Clock, current_clock
 from agent_host.wire.mapping import mapped
+from agent_host.wire.pooling import MOST_IDLE, AsyncPool, Pool
 from agent_host.wire.responses import AsyncResponse, Response
 from agent_host.wire.sending import WireRequest, content_of, headers_of, host_of
 
@@ -23,18 +25,25 @@ if TYPE_CHECKING:
 __all__ = ["AsyncTransport", "Transport"]
 
 _MAX_URLS = 64
+_IDLE_SECONDS = 30.0
+_CONNECTED = ".connect_tcp.complete"
+#: Of these a server waits for a body, so it is told also that there is none.
+_WITH_BODY = ("POST", "PUT", "PATCH")
 
 
-def _load(library: str) -> Any:
+def _load(library: str) -> tuple[Any, Any]:
+    """The library, and the one beneath it that has the connections."""
     try:
         if library == "httpx":
+            import httpcore
             import httpx
 
-            return httpx
+            return httpx, httpcore
         if library == "httpx2":
+            import httpcore2
             import httpx2
 
-            return httpx2
+            return httpx2, httpcore2
     except ImportError as exc:
         raise ConfigError(
             f"the HTTP library {library} is not installed",
@@ -46,28 +55,95 @@ def _load(library: str) -> Any:
     )
 
 
-class _Direct:
-    """What is needed of a client, straight from its transport.
+class _Network:
+    """Connects as the library does, but deadlines bound what is done with the connection."""
 
-    Of what a client does around that, nothing is wanted: one pool serves all providers and
+    def __init__(self, core: Any) -> None:
+        self._backend = core.SyncBackend()
+
+    def connect_tcp(self, **where: Any) -> Any:
+        stream = self._backend.connect_tcp(**where)
+        Bounds(stream)
+        return stream
+
+
+class _AsyncNetwork:
+    """Connects by itself; the library's way costs more than all that it is for."""
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+
+    async def connect_tcp(self, host: str, port: int, timeout: float | None, **more: Any) -> Any:
+        # Here, because sync requests can do without asyncio.
+        from agent_host.wire.network import connected
+
+        stream = await connected(self._core, host, port, timeout)
+        AsyncBounds(stream)
+        return stream
+
+
+class _Direct:
+    """What is needed of a client, straight from the connections beneath it.
+
+    Of what a client does around them, nothing is wanted: one pool serves all providers and
     accounts, so no cookies, no redirects, no credentials from elsewhere. It would cost more than
     everything else the host does for a request.
     """
 
-    def __init__(self, module: Any, transport: Any) -> None:
-        self._module = module
-        self._urls: dict[str, Any] = {}
-        self.send = transport.handle_request
-        self.close = transport.close
+    def __init__(self, module: Any, core: Any, pool: Any) -> None:
+        self._core = core
+        self._pool = pool
+        self._url = module.URL
+        self._urls: dict[str, tuple[Any, bytes]] = {}
 
-    def build_request(self, method: str, url: str, headers: Mapping[str, str], **more: Any) -> Any:
+    def build_request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        content: bytes | None,
+        extensions: dict[str, Any],
+    ) -> Any:
         known = self._urls.get(url)
         if known is None:
             if len(self._urls) >= _MAX_URLS:
                 self._urls.clear()
-            known = self._urls[url] = self._module.URL(url)
+            known = self._urls[url] = self._parsed(url)
+        target, host = known
+        method = method.upper()
         raw = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-        return self._module.Request(method, known, headers=raw, **more)
+        if "host" not in headers:
+            raw.insert(0, (b"host", host))
+        if (content or method in _WITH_BODY) and "content-length" not in headers:
+            raw.append((b"content-length", b"%d" % len(content or b"")))
+        return self._core.Request(
+            method, target, headers=raw, content=content, extensions=extensions
+        )
+
+    def _parsed(self, url: str) -> tuple[Any, bytes]:
+        """The address as connections take it, and the host as a server wants to be called."""
+        parsed = self._url(url)
+        target = self._core.URL(
+            scheme=parsed.raw_scheme,
+            host=parsed.raw_host,
+            port=parsed.port,
+            target=parsed.raw_path,
+        )
+        return target, parsed.netloc
+
+    def send(self, request: Any, **how: Any) -> Any:
+        return self._pool.send(request)
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _AsyncDirect(_Direct):
+    async def send(self, request: Any, **how: Any) -> Any:
+        return await self._pool.send(request)
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
 
 
 def _client(library: str, asynchronous: bool, secure: bool) -> Any:
@@ -75,23 +151,29 @@ def _client(library: str, asynchronous: bool, secure: bool) -> Any:
     from http.cookiejar import CookieJar, DefaultCookiePolicy
     from urllib.request import getproxies
 
-    module = _load(library)
-    options: dict[str, Any] = {
-        # Reading the CA bundle takes tens of milliseconds, so plain HTTP does without: its context
-        # trusts nobody, and should TLS ever be tried with it, the handshake fails.
-        "verify": True if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-        "limits": module.Limits(
-            max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0
-        ),
-    }
+    module, core = _load(library)
+    # Reading the CA bundle takes tens of milliseconds, so plain HTTP does without: its context
+    # trusts nobody, and should TLS ever be tried with it, the handshake fails.
+    verify = True if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        if not asynchronous and not getproxies():
-            # Only without asyncio: there a stream that is left early goes on to exist for a moment,
-            # and the client is what takes care of it.
-            return _Direct(module, module.HTTPTransport(**options))
+        if not getproxies():
+            connection = partial(
+                core.AsyncHTTPConnection if asynchronous else core.HTTPConnection,
+                ssl_context=module.create_ssl_context(verify=verify),
+                keepalive_expiry=_IDLE_SECONDS,
+                network_backend=_AsyncNetwork(core) if asynchronous else _Network(core),
+            )
+            if asynchronous:
+                return _AsyncDirect(module, core, AsyncPool(connection, module.Headers))
+            return _Direct(module, core, Pool(connection, module.Headers))
         # Which proxy serves which host is for the library to say.
         return (module.AsyncClient if asynchronous else module.Client)(
-            **options,
+            verify=verify,
+            limits=module.Limits(
+                max_connections=None,
+                max_keepalive_connections=MOST_IDLE,
+                keepalive_expiry=_IDLE_SECONDS,
+            ),
             timeout=None,
             follow_redirects=False,
             # One client serves all providers and accounts; nothing may be carried between them.
@@ -136,17 +218,9 @@ class Transport:
         host, headers, content = host_of(request.url), headers_of(request), content_of(request.body)
         client = self._client_for(request.url)
         clock = Clock(host, request.timeouts, canceller)
-
-        def trace(event: str, info: Mapping[str, Any]) -> None:
-            stream = clock.saw(event, info)
-            if stream is not None:
-                Bounds(stream)
-
         token = current_clock.set(clock)
         try:
-            raw = client.send(
-                _built(client, request, headers, content, clock, trace), **_how(client)
-            )
+            raw = client.send(_built(client, request, headers, content, clock, _trace), **_STREAMED)
         except Exception as exc:
             raise mapped(exc, clock) from exc
         finally:
@@ -171,21 +245,27 @@ def _built(
     clock: Clock,
     trace: Callable[[str, Mapping[str, Any]], Any],
 ) -> Any:
+    extensions: dict[str, Any] = {"timeout": clock.values}
+    if not isinstance(client, _Direct):
+        extensions["trace"] = trace
     return client.build_request(
-        request.method,
-        request.url,
-        headers=headers,
-        content=content,
-        extensions={"timeout": clock.values, "trace": trace},
+        request.method, request.url, headers=headers, content=content, extensions=extensions
     )
+
+
+def _trace(event: str, info: Mapping[str, Any]) -> None:
+    """Bounds the connections of clients that are not ours, or go through a proxy."""
+    if event.endswith(_CONNECTED):
+        Bounds(info["return_value"])
+
+
+async def _atrace(event: str, info: Mapping[str, Any]) -> None:
+    if event.endswith(_CONNECTED):
+        AsyncBounds(info["return_value"])
 
 
 #: How clients are told to give an answer as soon as its headers are in.
 _STREAMED = {"stream": True, "follow_redirects": False}
-
-
-def _how(client: Any) -> dict[str, Any]:
-    return {} if isinstance(client, _Direct) else _STREAMED
 
 
 class AsyncTransport:
@@ -223,16 +303,10 @@ class AsyncTransport:
         host, headers, content = host_of(request.url), headers_of(request), content_of(request.body)
         client = self._client_for(request.url)
         clock = Clock(host, request.timeouts, canceller)
-
-        async def trace(event: str, info: Mapping[str, Any]) -> None:
-            stream = clock.saw(event, info)
-            if stream is not None:
-                AsyncBounds(stream)
-
         token = current_clock.set(clock)
         try:
             raw = await client.send(
-                _built(client, request, headers, content, clock, trace), **_STREAMED
+                _built(client, request, headers, content, clock, _atrace), **_STREAMED
             )
         except Exception as exc:
             raise mapped(exc, clock) from exc

@@ -155,8 +155,20 @@ class AsyncResponse:
                 inflate.flush()
         finally:
             await self.aclose()
-            if hasattr(parts, "aclose"):
-                await parts.aclose()
+            await self._end(parts)
+
+    async def _end(self, parts: Any) -> None:
+        """End the library's generators, which are several, one within the other.
+
+        Closing the outermost would leave the others to the event loop, which may end before it
+        gets to them. A read from the socket, now that it is closed, ends them all.
+        """
+        if self._bounds is not None:
+            with contextlib.suppress(Exception):
+                async for _ in parts:
+                    continue
+        if hasattr(parts, "aclose"):
+            await parts.aclose()
 
     async def _next(self, parts: Any) -> bytes | None:
         if self._closed:

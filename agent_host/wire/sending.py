@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agent_hookspecs.errors import ConnectionFailedError, InvalidRequestError
+from agent_host._version import __version__
 from agent_host.wire.deadlines import Timeouts
 
 __all__ = ["WireRequest", "content_of", "headers_of", "host_of"]
@@ -29,6 +31,7 @@ class WireRequest:
     timeouts: Timeouts = field(default_factory=Timeouts)
 
 
+@lru_cache(64)
 def host_of(url: str) -> str:
     """Host and port for messages; the rest of a URL may hold secrets."""
     try:
@@ -48,20 +51,27 @@ def host_of(url: str) -> str:
 def headers_of(request: WireRequest) -> dict[str, str]:
     headers = {
         "accept": "*/*",
-        "user-agent": _user_agent(),
+        "user-agent": f"agent-host/{__version__}",
         # What we can decode ourselves, in bounded pieces.
         "accept-encoding": "gzip, deflate",
     }
     if isinstance(request.body, (dict, list)):
         headers["content-type"] = "application/json"
     for name, value in request.headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+        known = _lower(name)
+        if known is None or not _HEADER_VALUE.fullmatch(value):
             raise InvalidRequestError(
                 f"the header {name!r} has a character that HTTP does not allow",
                 hint="often a line break copied with a key; look where the value comes from",
             )
-        headers[name.lower()] = value.strip(" \t")
+        headers[known] = value.strip(" \t")
     return headers
+
+
+@lru_cache(256)
+def _lower(name: str) -> str | None:
+    """The name of a header as we write it; None if HTTP allows no such name."""
+    return name.lower() if _HEADER_NAME.fullmatch(name) else None
 
 
 #: Looking for circles takes a fifth of the time; without it they end in a RecursionError.
@@ -82,11 +92,3 @@ def content_of(body: Any) -> bytes | None:
         ) from exc
     # UTF-8 has no lone surrogates, but JSON has escapes for them, of this very form.
     return text.encode("utf-8", "backslashreplace")
-
-
-def _user_agent() -> str:
-    try:
-        from agent_host._version import __version__ as version
-    except ImportError:
-        version = "0"
-    return f"agent-host/{version}"
