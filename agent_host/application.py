@@ -10,7 +10,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from agent_hookspecs.errors import UnknownPluginError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ActionResult, CoreMessage
+from agent_hookspecs.values import dataclass
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.core import AgentCore
 from agent_host.loading.loader import load_catalog

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal
 
 from agent_hookspecs.descriptor import Descriptor, Entry
+from agent_hookspecs.values import dataclass
 
 __all__ = ["Bundle", "Origin", "bundle_from_dict", "bundle_to_dict"]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from agent_hookspecs._version import API_VERSION
 from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import PluginError, UnknownPluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
+from agent_hookspecs.values import dataclass
 from agent_host.loading.bundle import Bundle
 
 __all__ = [

@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
 from agent_hookspecs.errors import DescriptorError
+from agent_hookspecs.values import dataclass
 from agent_host.loading.bundle import Bundle
 from agent_host.loading.descriptor import MAX_BYTES, decode_descriptor, read_descriptor
 

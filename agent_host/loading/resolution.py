@@ -7,7 +7,7 @@ aside with a reason and the decision is made again without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from agent_hookspecs.combining import Implementation
@@ -20,6 +20,7 @@ from agent_hookspecs.errors import (
 from agent_hookspecs.messages import Config, Context, ModelInfo
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import hooks_of
+from agent_hookspecs.values import dataclass
 from agent_host.loading.activation import Activator, LoadedPlugin
 from agent_host.loading.catalog import Catalog, PluginRecord, PluginState, completed
 from agent_host.loading.gating import Candidate, Gating, gate, with_twins
