@@ -8,11 +8,11 @@ added some.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agent_hookspecs.messages import NativeMessage
 from agent_hookspecs.natives import bare_messages, common_length
+from agent_hookspecs.values import dataclass
 from agent_host.sessions.frozen import FrozenList, frozen
 from agent_host.sessions.session import Session
 
