@@ -942,3 +942,26 @@ def test_importing_the_module_does_not_import_an_http_library() -> None:
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_library_is_imported_without_its_command_line(library: str) -> None:
+    program = f"""
+import sys
+from agent_host.wire.http import Transport
+Transport(library={library!r}).warm_up()
+print(sorted({{"click", "rich", "pygments", "{library}._main"}} & set(sys.modules)))
+import {library}
+sys.argv = [{library!r}, "--help"]
+{library}.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("[]\n")
+    if find_spec("click") and find_spec("rich") and find_spec("pygments"):
+        assert "--follow-redirects" in done.stdout

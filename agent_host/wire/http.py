@@ -6,7 +6,11 @@ The library is imported when the first request is sent.
 
 from __future__ import annotations
 
+import sys
 import threading
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.errors import ConfigError
@@ -18,7 +22,7 @@ from agent_host.wire.sending import WireRequest, content_of, headers_of, host_of
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["AsyncTransport", "Transport"]
 
@@ -27,14 +31,15 @@ _MAX_URLS = 64
 
 def _load(library: str) -> Any:
     try:
-        if library == "httpx":
-            import httpx
+        with _without_command_line(library):
+            if library == "httpx":
+                import httpx
 
-            return httpx
-        if library == "httpx2":
-            import httpx2
+                return httpx
+            if library == "httpx2":
+                import httpx2
 
-            return httpx2
+                return httpx2
     except ImportError as exc:
         raise ConfigError(
             f"the HTTP library {library} is not installed",
@@ -44,6 +49,23 @@ def _load(library: str) -> Any:
     raise ConfigError(
         f"there is no HTTP library {library!r}", key="http", hint='"httpx" or "httpx2"'
     )
+
+
+@contextmanager
+def _without_command_line(library: str) -> Iterator[None]:
+    """Import the library without its command line, for which it imports click, rich and pygments.
+
+    They take longer than all the rest of it. Whoever calls ``main`` of the library still gets it.
+    """
+    name = f"{library}._main"
+    stand_in: Any = ModuleType(name)
+    stand_in.main = lambda *args, **more: import_module(name).main(*args, **more)
+    found = sys.modules.setdefault(name, stand_in)
+    try:
+        yield
+    finally:
+        if found is stand_in:
+            sys.modules.pop(name, None)
 
 
 class _Direct:
