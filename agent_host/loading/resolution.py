@@ -7,7 +7,6 @@ aside with a reason and the decision is made again without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
 from agent_hookspecs.combining import Implementation
@@ -142,13 +141,13 @@ def _sortable(plugin: LoadedPlugin) -> Sortable:
 
 def _with_states(catalog: Catalog, decided: Mapping[str, tuple[PluginState, str]]) -> Catalog:
     """Of the usable records, keys are unique; the others keep their state."""
-    records = tuple(
-        replace(record, state=decided[record.key][0], reason=decided[record.key][1])
-        if record.usable and record.key in decided
+    records = [
+        PluginRecord(record.bundle, record.entry, *state, record.described)
+        if record.usable and (state := decided.get(record.key))
         else record
         for record in catalog
-    )
-    return replace(catalog, records=records)
+    ]
+    return Catalog(tuple(records), catalog.settings)
 
 
 def select_provider(catalog: Catalog, activator: Activator, config: Config) -> LoadedPlugin:
