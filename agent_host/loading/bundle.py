@@ -8,7 +8,7 @@ from typing import Any, Literal
 from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_hookspecs.values import dataclass
 
-__all__ = ["Bundle", "Origin", "bundle_from_dict", "bundle_to_dict"]
+__all__ = ["Bundle", "Origin", "bundle_from_list", "bundle_to_list"]
 
 Origin = Literal["installed", "path", "pkg", "git", "registered"]
 
@@ -38,43 +38,34 @@ class Bundle:
         return self.distribution or self.source
 
 
-_ENTRY_DEFAULTS = {f.name: getattr(Entry(""), f.name) for f in fields(Entry)}
-
-
-def bundle_to_dict(bundle: Bundle) -> dict[str, Any]:
-    """As JSON; an entry keeps only what differs from the defaults."""
-    document: dict[str, Any] = {
-        f.name: value
-        for f in fields(Bundle)
-        if f.name != "descriptor" and (value := getattr(bundle, f.name)) != ""
-    }
+def bundle_to_list(bundle: Bundle) -> list[Any]:
+    """As JSON: the fields in their order; an entry keeps only what differs from the defaults."""
+    stored = {field.name: getattr(bundle, field.name) for field in fields(Bundle)}
     if bundle.descriptor is not None:
-        document["descriptor"] = {
-            "api": bundle.descriptor.api,
-            "subdirectory": bundle.descriptor.subdirectory,
-            "unknown_keys": list(bundle.descriptor.unknown_keys),
-            "entries": [_entry_to_dict(entry) for entry in bundle.descriptor.entries],
-        }
-    return document
+        entries = [_entry_to_dict(entry) for entry in bundle.descriptor.entries]
+        others = [getattr(bundle.descriptor, field.name) for field in fields(Descriptor)[1:]]
+        stored["descriptor"] = [entries, *others]
+    return [*stored.values()]
 
 
 def _entry_to_dict(entry: Entry) -> dict[str, Any]:
+    plain = Entry("")
     return {
-        name: value
-        for name, default in _ENTRY_DEFAULTS.items()
-        if (value := getattr(entry, name)) != default
+        field.name: value
+        for field in fields(Entry)
+        if (value := getattr(entry, field.name)) != getattr(plain, field.name)
     }
 
 
-def bundle_from_dict(document: dict[str, Any]) -> Bundle:
-    """The inverse of `bundle_to_dict`."""
-    stored = document.get("descriptor")
-    if stored is None:
-        return Bundle(**document)
-    descriptor = Descriptor(
-        entries=tuple(Entry.of(entry) for entry in stored["entries"]),
-        api=stored["api"],
-        subdirectory=stored["subdirectory"],
-        unknown_keys=tuple(stored["unknown_keys"]),
+def bundle_from_list(stored: list[Any]) -> Bundle:
+    """The inverse of `bundle_to_list`."""
+    name, origin, source, distribution, version, file, import_root, described, problem = stored
+    descriptor = None
+    if described is not None:
+        entries, api, subdirectory, unknown_keys = described
+        descriptor = Descriptor(
+            tuple([Entry.of(entry) for entry in entries]), api, subdirectory, tuple(unknown_keys)
+        )
+    return Bundle(
+        name, origin, source, distribution, version, file, import_root, descriptor, problem
     )
-    return Bundle(**{**document, "descriptor": descriptor})
