@@ -25,10 +25,10 @@ class _Readable(Protocol):
         """As `pathlib.Path.open`."""
 
 
-def read_descriptor(path: _Readable) -> Descriptor:
+def read_descriptor(path: str | _Readable) -> Descriptor:
     """Read and check one file."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") if isinstance(path, str) else path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise DescriptorError(
