@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import Any, Literal
 
 from agent_hookspecs.descriptor import Descriptor, Entry
@@ -40,21 +41,34 @@ class Bundle:
 
 def bundle_to_list(bundle: Bundle) -> list[Any]:
     """As JSON: the fields in their order; an entry keeps only what differs from the defaults."""
-    stored = {field.name: getattr(bundle, field.name) for field in fields(Bundle)}
-    if bundle.descriptor is not None:
-        entries = [_entry_to_dict(entry) for entry in bundle.descriptor.entries]
-        others = [getattr(bundle.descriptor, field.name) for field in fields(Descriptor)[1:]]
-        stored["descriptor"] = [entries, *others]
-    return [*stored.values()]
+    described, descriptor = None, bundle.descriptor
+    if descriptor is not None:
+        entries = [_entry_to_dict(entry) for entry in descriptor.entries]
+        described = [entries, descriptor.api, descriptor.subdirectory, descriptor.unknown_keys]
+    return [
+        bundle.name,
+        bundle.origin,
+        bundle.source,
+        bundle.distribution,
+        bundle.version,
+        bundle.file,
+        bundle.import_root,
+        described,
+        bundle.problem,
+    ]
 
 
 def _entry_to_dict(entry: Entry) -> dict[str, Any]:
-    plain = Entry("")
     return {
-        field.name: value
-        for field in fields(Entry)
-        if (value := getattr(entry, field.name)) != getattr(plain, field.name)
+        name: value
+        for name, default in _entry_defaults().items()
+        if (value := getattr(entry, name)) != default
     }
+
+
+@cache
+def _entry_defaults() -> dict[str, Any]:
+    return {field.name: getattr(Entry(""), field.name) for field in fields(Entry)}
 
 
 def bundle_from_list(stored: list[Any]) -> Bundle:

@@ -86,16 +86,13 @@ def _watch(search_path: Sequence[str]) -> dict[str, Stamp]:
     """Stamps of what decides which distributions there are and what they announce."""
     from agent_host.loading.discovery import metadata_folders
 
-    watched: dict[str, Stamp] = {}
-    for entry in search_path:
-        root = os.path.abspath(entry)
-        watched[root] = _stamp(root)
-    for folder in metadata_folders(search_path):
-        path = os.path.abspath(folder.path)
-        announced = os.path.join(path, "entry_points.txt")
+    roots = [os.path.abspath(entry) for entry in search_path]
+    watched: dict[str, Stamp] = {root: _stamp(root) for root in roots}
+    for folder in metadata_folders(roots):
+        announced = os.path.join(folder.path, "entry_points.txt")
         stamp = _stamp(announced)
         if stamp is None:
-            watched[path] = _stamp(path)
+            watched[folder.path] = _stamp(folder.path)
         else:
             watched[announced] = stamp
     return watched
