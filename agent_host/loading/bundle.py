@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import cache
 from typing import Any, Literal
 
@@ -40,10 +39,10 @@ class Bundle:
 
 
 def bundle_to_list(bundle: Bundle) -> list[Any]:
-    """As JSON: the fields in their order; an entry keeps only what differs from the defaults."""
+    """As JSON: the values of the fields in their order, of an entry without the last defaults."""
     described, descriptor = None, bundle.descriptor
     if descriptor is not None:
-        entries = [_entry_to_dict(entry) for entry in descriptor.entries]
+        entries = [_entry_to_list(entry) for entry in descriptor.entries]
         described = [entries, descriptor.api, descriptor.subdirectory, descriptor.unknown_keys]
     return [
         bundle.name,
@@ -58,17 +57,19 @@ def bundle_to_list(bundle: Bundle) -> list[Any]:
     ]
 
 
-def _entry_to_dict(entry: Entry) -> dict[str, Any]:
-    return {
-        name: value
-        for name, default in _entry_defaults().items()
-        if (value := getattr(entry, name)) != default
-    }
+def _entry_to_list(entry: Entry) -> list[Any]:
+    defaults = _entry_defaults()
+    values = [getattr(entry, name) for name in defaults]
+    for default in reversed(defaults.values()):
+        if values[-1] != default:
+            break
+        values.pop()
+    return values
 
 
 @cache
 def _entry_defaults() -> dict[str, Any]:
-    return {field.name: getattr(Entry(""), field.name) for field in fields(Entry)}
+    return {name: getattr(Entry(""), name) for name in Entry.__match_args__}
 
 
 def bundle_from_list(stored: list[Any]) -> Bundle:
@@ -78,8 +79,16 @@ def bundle_from_list(stored: list[Any]) -> Bundle:
     if described is not None:
         entries, api, subdirectory, unknown_keys = described
         descriptor = Descriptor(
-            tuple([Entry.of(entry) for entry in entries]), api, subdirectory, tuple(unknown_keys)
+            tuple([_entry_from_list(entry) for entry in entries]),
+            api,
+            subdirectory,
+            tuple(unknown_keys),
         )
     return Bundle(
         name, origin, source, distribution, version, file, import_root, descriptor, problem
     )
+
+
+def _entry_from_list(stored: list[Any]) -> Entry:
+    values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in stored]
+    return Entry(*values)

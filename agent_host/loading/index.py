@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_host._version import __version__
 from agent_host.loading.bundle import Bundle, bundle_from_list, bundle_to_list
 
@@ -69,9 +70,13 @@ def indexed(
 
 
 def _key() -> str:
-    """What tells one environment from another: host, interpreter and search path."""
+    """What tells one environment from another: host, interpreter, search path, and our fields.
+
+    The fields, because the index has their values without their names.
+    """
     path = [os.path.abspath(entry) for entry in sys.path]
-    return "\n".join([__version__, sys.version, sys.prefix, *path])
+    fields = ",".join(Bundle.__match_args__ + Descriptor.__match_args__ + Entry.__match_args__)
+    return "\n".join([__version__, fields, sys.version, sys.prefix, *path])
 
 
 def _stamp(path: str) -> Stamp:
@@ -107,9 +112,10 @@ def _read(file: str, key: str) -> list[Bundle] | None:
         if not _private(os.lstat(os.path.dirname(file))):
             return None
         with open(os.open(file, _PLAINLY), "rb") as handle:
-            if not _private(os.fstat(handle.fileno())):
+            found = os.fstat(handle.fileno())
+            if not _private(found) or found.st_size > _MAX_BYTES:
                 return None
-            raw = handle.read(_MAX_BYTES)
+            raw = handle.read()
         checksum, _, body = raw.partition(b"\n")
         if int(checksum, 16) != zlib.crc32(body):
             return None
