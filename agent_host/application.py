@@ -10,7 +10,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +19,11 @@ from agent_hookspecs.errors import UnknownPluginError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ActionResult, CoreMessage
+from agent_hookspecs.values import dataclass
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.core import AgentCore
 from agent_host.loading.loader import load_catalog
 from agent_host.private import config_home
-from agent_host.request.adrive import AsyncStream, acomplete
 from agent_host.request.drive import Stream, complete
 from agent_host.tools.loop import Limits, Loop, settled
 from agent_host.tools.policy import Approve, Decision, Memory, Policy
@@ -32,6 +31,7 @@ from agent_host.tools.policy import Approve, Decision, Memory, Policy
 if TYPE_CHECKING:
     from agent_host.loading.activation import LoadedPlugin
     from agent_host.loading.catalog import Catalog, PluginRecord
+    from agent_host.request.adrive import AsyncStream
     from agent_host.sessions.session import Session
 
 __all__ = ["AgentApplication", "Answer"]
@@ -113,12 +113,16 @@ class AgentApplication:
 
     async def arun(self, prompt: str, **options: Any) -> Answer:
         """The async form of `run`."""
+        from agent_host.request.adrive import acomplete
+
         loop = self._loop(prompt, asynchronous=True, **options)
         await acomplete(loop.steps(), self.core.async_transport)
         return _answer(loop)
 
     def astream(self, prompt: str, **options: Any) -> AsyncStream:
         """The async form of `stream`; not itself a coroutine."""
+        from agent_host.request.adrive import AsyncStream
+
         loop = self._loop(prompt, asynchronous=True, **options)
         return AsyncStream(loop, self.core.async_transport, on_close=loop.cancel)
 

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact, remember_secrets
 from agent_hookspecs.schema import find_problem
+from agent_hookspecs.values import dataclass
 from agent_host.loading.catalog import LoaderSettings
 from agent_host.private import config_home
 from agent_host.request.settings import likely_secrets

@@ -1,6 +1,7 @@
 """`AgentCore`: plugins, sessions and requests, without config files, agents or a tool loop.
 
-A façade: every method hands over to the module that does the work.
+A façade: every method hands over to the module that does the work. Its async methods import the
+async driver when they are called, because asyncio comes with it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from agent_hookspecs.roles import PluginRole
 from agent_host.loading.catalog import Catalog
 from agent_host.loading.registered import registered
 from agent_host.request.actions import actions_of, execute_action, lifecycle
-from agent_host.request.adrive import AsyncStream, acomplete
 from agent_host.request.context import request_context, tool_context
 from agent_host.request.drive import Stream, complete
 from agent_host.request.effects import Steps
@@ -35,6 +35,7 @@ from agent_host.wire.http import AsyncTransport, Transport
 if TYPE_CHECKING:
     from agent_hookspecs.tool_interop import ToolDescriptor
     from agent_host.loading.resolution import Resolution
+    from agent_host.request.adrive import AsyncStream
 
 __all__ = ["AgentCore"]
 
@@ -142,6 +143,8 @@ class AgentCore:
         self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
     ) -> tuple[Session, list[CoreMessage]]:
         """The async form of `send_request`."""
+        from agent_host.request.adrive import acomplete
+
         run = self._run(session, config, context, stream=False, asynchronous=True)
         await acomplete(run.steps(), self._async_transport)
         return run.session, run.finals
@@ -150,6 +153,8 @@ class AgentCore:
         self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
     ) -> AsyncStream:
         """The async form of `send_request_stream`; not itself a coroutine."""
+        from agent_host.request.adrive import AsyncStream
+
         run = self._run(session, config, context, stream=True, asynchronous=True)
         return AsyncStream(run, self._async_transport)
 
@@ -355,6 +360,8 @@ class AgentCore:
             raise
 
     async def _acomplete(self, steps: Steps[T]) -> T:
+        from agent_host.request.adrive import acomplete
+
         try:
             return await acomplete(steps, self._async_transport)
         except AgentError as error:

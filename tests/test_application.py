@@ -12,7 +12,7 @@ import pytest
 
 from agent_hookspecs import ConfigError, FeaturePlugin, ProviderPlugin, ToolPlugin, tool
 from agent_host import AgentApplication
-from making import full, write_package
+from making import full, run_python, write_package
 from scripted import (
     WAYS,
     Way,
@@ -356,3 +356,18 @@ def test_a_provider_class_may_be_registered_by_hand() -> None:
     with AgentApplication({}) as app:
         app.core.register_provider(Hello)
         assert app.run("you", provider="hello").text == "Hello, you!"
+
+
+def test_a_program_that_only_waits_imports_no_event_loop(tmp_path: Path) -> None:
+    done = run_python(
+        """
+from agent_host import AgentApplication
+with AgentApplication({}) as app:
+    print(app.run("hello", provider="echo").text)
+print("asyncio" in sys.modules)
+""",
+        cwd=tmp_path,
+        AGENT_HOST_CONFIG_HOME=str(tmp_path),
+    )
+    assert done.code == 0, done.err
+    assert done.out.endswith("False\n")

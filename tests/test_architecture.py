@@ -68,6 +68,14 @@ def test_the_contract_imports_the_standard_library_and_pluggy_only(file: Path) -
     assert "pydantic" not in now
 
 
+def test_dataclasses_are_made_so_that_starting_stays_quick() -> None:
+    files = [*sources(HOST), *sources(CONTRACT), *(f for p in PLUGINS for f in sources(p / "src"))]
+    made = re.compile(
+        r"^(from dataclasses import .*\bdataclass\b|import dataclasses)", re.MULTILINE
+    )
+    assert [file for file in files if made.search(file.read_text("utf-8"))] == []
+
+
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda path: path.name)
 def test_a_plugin_never_imports_the_host(plugin: Path) -> None:
     files = sources(plugin / "src")

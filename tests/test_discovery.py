@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from agent_host.loading.bundle import Bundle, bundle_from_dict, bundle_to_dict
+from agent_host.loading.bundle import Bundle, bundle_from_list, bundle_to_list
 from agent_host.loading.discovery import discover, metadata_folders, top_level_spec
 from making import POISON, entry_points, full, install, run_python, write_metadata, write_package
 
 DISCOVER = """
 import json
-from agent_host.loading.bundle import bundle_to_dict
+from agent_host.loading.bundle import bundle_to_list
 from agent_host.loading.discovery import discover
 
-found = [bundle_to_dict(bundle) for bundle in discover()]
+found = [bundle for bundle in discover() if bundle.distribution.startswith("dist-")]
 assert not [name for name in sys.modules if name.startswith(("pkg_", "acme"))]
-print(json.dumps([b for b in found if b["distribution"].startswith("dist-")]))
+print(json.dumps([bundle_to_list(bundle) for bundle in found]))
 """
 
 
@@ -43,7 +43,7 @@ def only_in_process(**where: Any) -> Bundle:
     run = run_python(DISCOVER, **where)
     assert run.code == 0, run.err
     (document,) = run.json
-    return bundle_from_dict(document)
+    return bundle_from_list(document)
 
 
 def assert_found(bundle: Bundle, file: Path) -> None:
@@ -294,4 +294,4 @@ def test_a_bundle_survives_being_written_as_json(tmp_path: Path) -> None:
     )
     install(tmp_path, "bad", descriptor=b"{")
     for bundle in discover([str(tmp_path)]):
-        assert bundle_from_dict(json.loads(json.dumps(bundle_to_dict(bundle)))) == bundle
+        assert bundle_from_list(json.loads(json.dumps(bundle_to_list(bundle)))) == bundle

@@ -415,7 +415,7 @@ def test_the_cache_folder_is_the_users(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert cache_folder() == Path(expected)
+    assert cache_folder() == expected
 
 
 def test_indexes_of_environments_long_gone_make_room(home: Home, tmp_path: Path) -> None:

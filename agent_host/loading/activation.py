@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
@@ -19,6 +19,7 @@ from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, Pl
 from agent_hookspecs.registry import HookRegistry, require_contract
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import SPECS, SpecRole
+from agent_hookspecs.values import dataclass
 from agent_host.loading.catalog import PluginRecord
 
 __all__ = ["Activator", "LoadedPlugin", "entry_from_class"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Literal
 
 from agent_hookspecs.descriptor import Descriptor, Entry
+from agent_hookspecs.values import dataclass
 
-__all__ = ["Bundle", "Origin", "bundle_from_dict", "bundle_to_dict"]
+__all__ = ["Bundle", "Origin", "bundle_from_list", "bundle_to_list"]
 
 Origin = Literal["installed", "path", "pkg", "git", "registered"]
 
@@ -37,43 +38,57 @@ class Bundle:
         return self.distribution or self.source
 
 
-_ENTRY_DEFAULTS = {f.name: getattr(Entry(""), f.name) for f in fields(Entry)}
+def bundle_to_list(bundle: Bundle) -> list[Any]:
+    """As JSON: the values of the fields in their order, of an entry without the last defaults."""
+    described, descriptor = None, bundle.descriptor
+    if descriptor is not None:
+        entries = [_entry_to_list(entry) for entry in descriptor.entries]
+        described = [entries, descriptor.api, descriptor.subdirectory, descriptor.unknown_keys]
+    return [
+        bundle.name,
+        bundle.origin,
+        bundle.source,
+        bundle.distribution,
+        bundle.version,
+        bundle.file,
+        bundle.import_root,
+        described,
+        bundle.problem,
+    ]
 
 
-def bundle_to_dict(bundle: Bundle) -> dict[str, Any]:
-    """As JSON; an entry keeps only what differs from the defaults."""
-    document: dict[str, Any] = {
-        f.name: value
-        for f in fields(Bundle)
-        if f.name != "descriptor" and (value := getattr(bundle, f.name)) != ""
-    }
-    if bundle.descriptor is not None:
-        document["descriptor"] = {
-            "api": bundle.descriptor.api,
-            "subdirectory": bundle.descriptor.subdirectory,
-            "unknown_keys": list(bundle.descriptor.unknown_keys),
-            "entries": [_entry_to_dict(entry) for entry in bundle.descriptor.entries],
-        }
-    return document
+def _entry_to_list(entry: Entry) -> list[Any]:
+    defaults = _entry_defaults()
+    values = [getattr(entry, name) for name in defaults]
+    for default in reversed(defaults.values()):
+        if values[-1] != default:
+            break
+        values.pop()
+    return values
 
 
-def _entry_to_dict(entry: Entry) -> dict[str, Any]:
-    return {
-        name: value
-        for name, default in _ENTRY_DEFAULTS.items()
-        if (value := getattr(entry, name)) != default
-    }
+@cache
+def _entry_defaults() -> dict[str, Any]:
+    return {name: getattr(Entry(""), name) for name in Entry.__match_args__}
 
 
-def bundle_from_dict(document: dict[str, Any]) -> Bundle:
-    """The inverse of `bundle_to_dict`."""
-    stored = document.get("descriptor")
-    if stored is None:
-        return Bundle(**document)
-    descriptor = Descriptor(
-        entries=tuple(Entry.of(entry) for entry in stored["entries"]),
-        api=stored["api"],
-        subdirectory=stored["subdirectory"],
-        unknown_keys=tuple(stored["unknown_keys"]),
+def bundle_from_list(stored: list[Any]) -> Bundle:
+    """The inverse of `bundle_to_list`."""
+    name, origin, source, distribution, version, file, import_root, described, problem = stored
+    descriptor = None
+    if described is not None:
+        entries, api, subdirectory, unknown_keys = described
+        descriptor = Descriptor(
+            tuple([_entry_from_list(entry) for entry in entries]),
+            api,
+            subdirectory,
+            tuple(unknown_keys),
+        )
+    return Bundle(
+        name, origin, source, distribution, version, file, import_root, descriptor, problem
     )
-    return Bundle(**{**document, "descriptor": descriptor})
+
+
+def _entry_from_list(stored: list[Any]) -> Entry:
+    values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in stored]
+    return Entry(*values)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from agent_hookspecs._version import API_VERSION
 from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import PluginError, UnknownPluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
+from agent_hookspecs.values import dataclass
 from agent_host.loading.bundle import Bundle
 
 __all__ = [
@@ -67,13 +68,13 @@ class PluginRecord:
     @property
     def name(self) -> str:
         """The plugin id; until a short-form class is imported, its path; else the bundle."""
-        if self.entry is None:
-            return self.bundle.name
-        return self.entry.name or self.entry.entry
+        entry = self.entry
+        return self.bundle.name if entry is None else entry.name or entry.entry
 
     @property
     def key(self) -> str:
-        return f"{self.role or 'unknown'}:{self.name}"
+        role = self.entry.role if self.entry else None
+        return f"{role or 'unknown'}:{self.name}"
 
     @property
     def usable(self) -> bool:
@@ -155,15 +156,19 @@ def build_catalog(bundles: Iterable[Bundle], settings: LoaderSettings | None = N
 
 
 def completed(catalog: Catalog, identify: Callable[[PluginRecord], Entry]) -> Catalog:
-    """The catalog with every short form identified, and collisions judged anew."""
-    records = []
-    for record in catalog:
-        if record.usable and record.entry is not None and not record.described:
+    """The catalog with every short form identified, and if any was not yet, judged anew."""
+    changed: dict[int, PluginRecord] = {}
+    for place, record in enumerate(catalog):
+        if not record.described and record.usable and record.entry is not None:
             try:
-                record = replace(record, entry=identify(record))
+                entry = identify(record)
+                if entry is not record.entry:
+                    changed[place] = replace(record, entry=entry)
             except PluginError as error:
-                record = replace(record, state="failed", reason=error.explain())
-        records.append(record)
+                changed[place] = replace(record, state="failed", reason=error.explain())
+    if not changed:
+        return catalog
+    records = [changed.get(place, record) for place, record in enumerate(catalog)]
     return _settled(records, catalog.settings)
 
 
@@ -173,6 +178,12 @@ def _settled(records: list[PluginRecord], settings: LoaderSettings) -> Catalog:
     records = _collide(records, settings, "plugin", _name_claims)
     records = _collide(records, settings, "tool-name", _tool_claims)
     return Catalog(tuple(_refuse_cross_role(records)), settings)
+
+
+#: The order of the roles; what has none comes last.
+_RANKS: dict[PluginRole | None, int] = {
+    role: rank for rank, role in enumerate((*PLUGIN_ROLES, None))
+}
 
 
 def _once(bundles: Iterable[Bundle]) -> list[Bundle]:
@@ -186,8 +197,8 @@ def _once(bundles: Iterable[Bundle]) -> list[Bundle]:
 
 
 def _rank(record: PluginRecord) -> tuple[int, str, str, str]:
-    role = PLUGIN_ROLES.index(record.role) if record.role else len(PLUGIN_ROLES)
-    return role, record.name, record.bundle.name, record.bundle.owner
+    bundle = record.bundle
+    return _RANKS[record.role], record.name, bundle.name, bundle.owner
 
 
 def _judged(record: PluginRecord, settings: LoaderSettings) -> PluginRecord:
@@ -210,34 +221,35 @@ def _judged(record: PluginRecord, settings: LoaderSettings) -> PluginRecord:
     return record
 
 
-Claims = Callable[[PluginRecord], list[str]]
+Claims = Callable[[PluginRecord], Iterable[str]]
 
 
-def _bundle_claims(record: PluginRecord) -> list[str]:
-    return [record.bundle.name]
+def _bundle_claims(record: PluginRecord) -> Iterable[str]:
+    return (record.bundle.name,)
 
 
-def _name_claims(record: PluginRecord) -> list[str]:
-    return [record.key] if record.role else []
+def _name_claims(record: PluginRecord) -> Iterable[str]:
+    return (record.key,) if record.role else ()
 
 
-def _tool_claims(record: PluginRecord) -> list[str]:
-    return list(record.entry.tools) if record.entry else []
+def _tool_claims(record: PluginRecord) -> Iterable[str]:
+    return record.entry.tools if record.entry else ()
 
 
 def _collide(
     records: list[PluginRecord], settings: LoaderSettings, kind: str, claims: Claims
 ) -> list[PluginRecord]:
     """Fail every record whose claim another one shares, unless a preference settles it."""
-    claimants: dict[str, list[PluginRecord]] = {}
+    first: dict[str, PluginRecord] = {}
+    contested: dict[str, list[PluginRecord]] = {}
     for record in records:
         if record.usable:
             for claim in claims(record):
-                claimants.setdefault(claim, []).append(record)
+                other = first.setdefault(claim, record)
+                if other is not record:
+                    contested.setdefault(claim, [other]).append(record)
     losers: dict[int, str] = {}
-    for claim, rivals in claimants.items():
-        if len(rivals) == 1:
-            continue
+    for claim, rivals in contested.items():
         owners = Counter(rival.bundle.owner for rival in rivals)
         # The plugins of a distribution share its bundle; any other claim each makes for itself.
         shared = kind == "bundle"
@@ -271,10 +283,9 @@ def _collision(claim: str, kind: str, owners: Sequence[str], setting: str, winne
 
 
 def _refuse_cross_role(records: Sequence[PluginRecord]) -> Iterator[PluginRecord]:
-    roles: dict[str, set[PluginRole]] = {}
-    for record in records:
-        if record.usable and record.role:
-            roles.setdefault(record.name, set()).add(record.role)
+    usable = [record for record in records if record.usable and record.role]
+    names = {record.name for record in usable}
+    keys = {record.key for record in usable}
     for record in records:
         entry = record.entry
         if entry is None or not record.usable:
@@ -283,10 +294,10 @@ def _refuse_cross_role(records: Sequence[PluginRecord]) -> Iterator[PluginRecord
         astray = [
             name
             for name in (*entry.before, *entry.after)
-            if name in roles and entry.role not in roles[name]
+            if name in names and f"{entry.role}:{name}" not in keys
         ]
         if astray:
-            other = ", ".join(f"{name!r} ({'/'.join(sorted(roles[name]))})" for name in astray)
+            other = ", ".join(f"{name!r} ({_roles(name, usable)})" for name in astray)
             yield replace(
                 record,
                 state="failed",
@@ -295,3 +306,7 @@ def _refuse_cross_role(records: Sequence[PluginRecord]) -> Iterator[PluginRecord
             )
         else:
             yield record
+
+
+def _roles(name: str, records: Iterable[PluginRecord]) -> str:
+    return "/".join(sorted({str(record.role) for record in records if record.name == name}))

@@ -16,6 +16,7 @@ __all__ = ["MAX_BYTES", "decode_descriptor", "read_descriptor"]
 
 #: No honest descriptor comes near; a larger file is a mistake or an attack on memory.
 MAX_BYTES = 1 << 20
+_USUAL_BYTES = 1 << 14
 
 
 class _Readable(Protocol):
@@ -25,11 +26,14 @@ class _Readable(Protocol):
         """As `pathlib.Path.open`."""
 
 
-def read_descriptor(path: _Readable) -> Descriptor:
+def read_descriptor(path: str | _Readable) -> Descriptor:
     """Read and check one file."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+        with open(path, "rb") if isinstance(path, str) else path.open("rb") as file:
+            # Room for the most that is allowed takes longer to get than most files to read.
+            raw = file.read(_USUAL_BYTES)
+            if len(raw) == _USUAL_BYTES:
+                raw += file.read(MAX_BYTES + 1 - _USUAL_BYTES)
     except OSError as error:
         raise DescriptorError(
             f"{path} cannot be read: {error.strerror or error}",

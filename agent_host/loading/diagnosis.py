@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from agent_hookspecs.combining import told
 from agent_hookspecs.errors import OrderingError, PluginError
 from agent_hookspecs.roles import PLUGIN_ROLES
+from agent_hookspecs.values import dataclass
 from agent_host.loading.activation import Activator
 from agent_host.loading.agreement import disagreements, habits, unknown_keys
 from agent_host.loading.catalog import Catalog, PluginRecord, completed

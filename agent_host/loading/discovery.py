@@ -12,15 +12,15 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
 from agent_hookspecs.errors import DescriptorError
+from agent_hookspecs.values import dataclass
 from agent_host.loading.bundle import Bundle
 from agent_host.loading.descriptor import MAX_BYTES, decode_descriptor, read_descriptor
 
@@ -77,47 +77,75 @@ def discover(search_path: Sequence[str] | None = None) -> list[Bundle]:
     bundles: list[Bundle] = []
     seen: set[str] = set()
     for root in path:
-        for name, distribution in _distributions_in(root):
+        for name, distribution, announced in _distributions_in(root):
             if name not in seen:
                 seen.add(name)
-                if distribution is not None:
-                    bundles += _bundles_of(distribution, name)
+                if GROUP.encode() in announced:
+                    bundles += _bundles_of(distribution, name, announced)
     return bundles
 
 
-def _distributions_in(root: str) -> Iterator[tuple[str, Distribution | None]]:
-    """The distributions in a folder or archive; None for one that announces nothing to us."""
-    from importlib_metadata import Distribution
+class _Metadata(Protocol):
+    """What is asked of a distribution, as importlib_metadata answers it."""
 
+    def read_text(self, filename: str, /) -> str | None:
+        """A file of the metadata; None if there is none."""
+
+    def locate_file(self, path: str, /) -> Any:
+        """Where a file of the distribution would be."""
+
+
+class _Installed:
+    """A distribution in a folder: of all that are looked at, nearly every one."""
+
+    __slots__ = ("_folder",)
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def read(self, filename: str) -> bytes | None:
+        try:
+            with open(os.path.join(self._folder, filename), "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def read_text(self, filename: str, /) -> str | None:
+        content = self.read(filename)
+        return None if content is None else content.decode()
+
+    def locate_file(self, path: str, /) -> str:
+        return os.path.join(os.path.dirname(self._folder), path)
+
+
+def _distributions_in(root: str) -> Iterator[tuple[str, _Metadata, bytes]]:
+    """The distributions in a folder or archive, and the file with their entry points."""
     if os.path.isfile(root):
         yield from _archived(root)
     for folder in _folders_in(root):
-        try:
-            announces = GROUP.encode() in Path(folder.path, "entry_points.txt").read_bytes()
-        except OSError:
-            announces = False
-        yield folder.name, Distribution.at(folder.path) if announces else None
+        distribution = _Installed(folder.path)
+        yield folder.name, distribution, distribution.read("entry_points.txt") or b""
 
 
-def _archived(archive: str) -> Iterator[tuple[str, Distribution | None]]:
+def _archived(archive: str) -> Iterator[tuple[str, _Metadata, bytes]]:
     from importlib_metadata import distributions
 
     try:
         for found in distributions(path=[archive]):
             distribution = cast("Distribution", found)
-            announces = GROUP in (distribution.read_text("entry_points.txt") or "")
-            name = _normalised(_identity(distribution, archive)[0])
-            yield name, distribution if announces else None
+            announced = (distribution.read_text("entry_points.txt") or "").encode()
+            yield _normalised(_identity(distribution, archive)[0]), distribution, announced
     except Exception:
         # Any file may stand on sys.path; one that is no archive, or a broken one, holds nothing.
         return
 
 
-def _bundles_of(distribution: Distribution, name: str) -> list[Bundle]:
+def _bundles_of(distribution: _Metadata, name: str, announced: bytes) -> list[Bundle]:
     try:
-        points = distribution.entry_points.select(group=GROUP)
         name, version = _identity(distribution, name)
-        return [_bundle(distribution, name, version, p.name, p.value) for p in points]
+        return [
+            _bundle(distribution, name, version, *point) for point in _points(announced.decode())
+        ]
     except Exception as error:
         # Metadata is foreign input; whatever is wrong with it concerns this distribution alone.
         said = ": ".join(map(str, error.args))
@@ -125,7 +153,20 @@ def _bundles_of(distribution: Distribution, name: str) -> list[Bundle]:
         return [Bundle(name, "installed", name, distribution=name, problem=problem)]
 
 
-def _identity(distribution: Distribution, fallback: str) -> tuple[str, str]:
+def _points(announced: str) -> Iterator[tuple[str, str]]:
+    """The entry points of our group: names and values."""
+    group = ""
+    for line in map(str.strip, announced.splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            group = line.strip("[]")
+        elif group == GROUP and line and not line.startswith("#"):
+            name, equals, value = map(str.strip, line.partition("="))
+            if not equals:
+                raise ValueError(f"there is no = in {line!r}")
+            yield name, value
+
+
+def _identity(distribution: _Metadata, fallback: str) -> tuple[str, str]:
     """Name and version from the header, which is a hundred times cheaper than parsing it whole."""
     header = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
     known: dict[str, str] = {}
@@ -138,7 +179,7 @@ def _identity(distribution: Distribution, fallback: str) -> tuple[str, str]:
     return known.get("Name", fallback), known.get("Version", "")
 
 
-def _bundle(distribution: Distribution, name: str, version: str, bundle: str, value: str) -> Bundle:
+def _bundle(distribution: _Metadata, name: str, version: str, bundle: str, value: str) -> Bundle:
     known: dict[str, Any] = {
         "name": bundle,
         "origin": "installed",
@@ -155,7 +196,7 @@ def _bundle(distribution: Distribution, name: str, version: str, bundle: str, va
     return Bundle(**known, file=file, descriptor=descriptor)
 
 
-def _locate(distribution: Distribution, package: str) -> tuple[str, Descriptor]:
+def _locate(distribution: _Metadata, package: str) -> tuple[str, Descriptor]:
     if not _PACKAGE.fullmatch(package):
         raise DescriptorError(
             f"the entry point's value {package!r} is no package",
@@ -187,8 +228,9 @@ def _locate(distribution: Distribution, package: str) -> tuple[str, Descriptor]:
 
 
 def _is_file(path: Any) -> bool:
+    """Whether it is a file, on disk or, as importlib_metadata finds it, in an archive."""
     try:
-        return bool(path.is_file())
+        return os.path.isfile(path) if isinstance(path, str) else bool(path.is_file())
     except OSError:
         return False
 
@@ -214,7 +256,7 @@ def _read_archived(spec: ModuleSpec | None, file: str) -> bytes | None:
     return data[: MAX_BYTES + 1]
 
 
-def _project_folders(distribution: Distribution) -> Iterable[Path]:
+def _project_folders(distribution: _Metadata) -> Iterable[Path]:
     try:
         url = urlsplit(json.loads(distribution.read_text("direct_url.json") or "{}")["url"])
     except (ValueError, KeyError, TypeError):

@@ -8,9 +8,9 @@ that watch a changed tag are judged again, so long chains cost no more than shor
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
-from dataclasses import dataclass
 
 from agent_hookspecs.errors import GatingError
+from agent_hookspecs.values import dataclass
 
 __all__ = ["Candidate", "Gating", "Round", "gate", "with_twins"]
 

@@ -14,11 +14,11 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
+from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_host._version import __version__
-from agent_host.loading.bundle import Bundle, bundle_from_dict, bundle_to_dict
+from agent_host.loading.bundle import Bundle, bundle_from_list, bundle_to_list
 
 __all__ = ["cache_folder", "indexed"]
 
@@ -33,25 +33,28 @@ _PLAINLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK"
 Stamp = list[int] | None
 
 
-def cache_folder() -> Path | None:
+def cache_folder() -> str | None:
     """Where caches of this user belong; None if there is no home to put them in."""
     named = os.environ.get("AGENT_HOST_CACHE_DIR")
     if named:
-        return Path(named)
+        return named
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     if not base:
         home = os.path.expanduser("~")
         if home == "~":
             return None
         base = os.path.join(home, ".cache")
-    return Path(base, "agent-host")
+    return os.path.join(base, "agent-host")
 
 
-def indexed(discover: Callable[[], list[Bundle]], folder: Path | None) -> list[Bundle]:
+def indexed(
+    discover: Callable[[], list[Bundle]], folder: str | os.PathLike[str] | None
+) -> list[Bundle]:
     """What ``discover`` finds, from the index if it is still true."""
     key = _key()
-    file = None if folder is None else folder / "index" / f"{zlib.crc32(key.encode()):08x}.json"
-    if file is not None:
+    file = None
+    if folder is not None:
+        file = os.path.join(folder, "index", f"{zlib.crc32(key.encode()):08x}.json")
         known = _read(file, key)
         if known is not None:
             return known
@@ -59,16 +62,21 @@ def indexed(discover: Callable[[], list[Bundle]], folder: Path | None) -> list[B
     before = _watch(sys.path)
     bundles = discover()
     if file is not None:
-        watched = {**before, **_watch_descriptors(bundles)}
-        if _settled(watched, seen_at):
-            _write(file, key, watched, bundles)
+        # Taken after reading, which is safe: a stamp that is not clearly older is refused.
+        described = [_stamp(bundle.file) if bundle.file else None for bundle in bundles]
+        if _settled([*before.values(), *described], seen_at):
+            _write(file, key, before, described, bundles)
     return bundles
 
 
 def _key() -> str:
-    """What tells one environment from another: host, interpreter and search path."""
+    """What tells one environment from another: host, interpreter, search path, and our fields.
+
+    The fields, because the index has their values without their names.
+    """
     path = [os.path.abspath(entry) for entry in sys.path]
-    return "\n".join([__version__, sys.version, sys.prefix, *path])
+    fields = ",".join(Bundle.__match_args__ + Descriptor.__match_args__ + Entry.__match_args__)
+    return "\n".join([__version__, fields, sys.version, sys.prefix, *path])
 
 
 def _stamp(path: str) -> Stamp:
@@ -83,38 +91,31 @@ def _watch(search_path: Sequence[str]) -> dict[str, Stamp]:
     """Stamps of what decides which distributions there are and what they announce."""
     from agent_host.loading.discovery import metadata_folders
 
-    watched: dict[str, Stamp] = {}
-    for entry in search_path:
-        root = os.path.abspath(entry)
-        watched[root] = _stamp(root)
-    for folder in metadata_folders(search_path):
-        path = os.path.abspath(folder.path)
-        announced = os.path.join(path, "entry_points.txt")
+    roots = [os.path.abspath(entry) for entry in search_path]
+    watched: dict[str, Stamp] = {root: _stamp(root) for root in roots}
+    for folder in metadata_folders(roots):
+        announced = os.path.join(folder.path, "entry_points.txt")
         stamp = _stamp(announced)
         if stamp is None:
-            watched[path] = _stamp(path)
+            watched[folder.path] = _stamp(folder.path)
         else:
             watched[announced] = stamp
     return watched
 
 
-def _watch_descriptors(bundles: Sequence[Bundle]) -> dict[str, Stamp]:
-    # Taken after reading, which is safe: `_settled` refuses a stamp that is not clearly older.
-    return {bundle.file: _stamp(bundle.file) for bundle in bundles if bundle.file}
+def _settled(stamps: Sequence[Stamp], seen_at: int) -> bool:
+    return all(stamp is None or stamp[0] < seen_at - _SETTLED_NS for stamp in stamps)
 
 
-def _settled(watched: dict[str, Stamp], seen_at: int) -> bool:
-    return all(stamp is None or stamp[0] < seen_at - _SETTLED_NS for stamp in watched.values())
-
-
-def _read(file: Path, key: str) -> list[Bundle] | None:
+def _read(file: str, key: str) -> list[Bundle] | None:
     try:
-        if not _private(os.lstat(file.parent)):
+        if not _private(os.lstat(os.path.dirname(file))):
             return None
         with open(os.open(file, _PLAINLY), "rb") as handle:
-            if not _private(os.fstat(handle.fileno())):
+            found = os.fstat(handle.fileno())
+            if not _private(found) or found.st_size > _MAX_BYTES:
                 return None
-            raw = handle.read(_MAX_BYTES)
+            raw = handle.read()
         checksum, _, body = raw.partition(b"\n")
         if int(checksum, 16) != zlib.crc32(body):
             return None
@@ -124,7 +125,11 @@ def _read(file: Path, key: str) -> list[Bundle] | None:
         for path, stamp in document["watched"].items():
             if _stamp(path) != stamp:
                 return None
-        return [bundle_from_dict(stored) for stored in document["bundles"]]
+        bundles = [bundle_from_list(stored) for stored in document["bundles"]]
+        for bundle, stamp in zip(bundles, document["described"], strict=True):
+            if bundle.file and _stamp(bundle.file) != stamp:
+                return None
+        return bundles
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -136,19 +141,32 @@ def _private(found: os.stat_result) -> bool:
     return found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
 
 
-def _write(file: Path, key: str, watched: dict[str, Stamp], bundles: Sequence[Bundle]) -> None:
-    document = {"key": key, "watched": watched, "bundles": [bundle_to_dict(b) for b in bundles]}
+def _write(
+    file: str,
+    key: str,
+    watched: dict[str, Stamp],
+    described: Sequence[Stamp],
+    bundles: Sequence[Bundle],
+) -> None:
+    """``watched`` has the stamps of paths, ``described`` those of the bundles' descriptors."""
+    document = {
+        "key": key,
+        "watched": watched,
+        "described": described,
+        "bundles": [bundle_to_list(bundle) for bundle in bundles],
+    }
     body = json.dumps(document, separators=(",", ":")).encode()
-    temporary = file.with_name(f"{file.name}.{os.getpid()}.{time.time_ns():x}")
+    folder = os.path.dirname(file)
+    temporary = f"{file}.{os.getpid()}.{time.time_ns():x}"
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _private(os.lstat(file.parent)):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not _private(os.lstat(folder)):
             return
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as handle:
             handle.write(b"%08x\n%s" % (zlib.crc32(body), body))
         os.replace(temporary, file)
-        _prune(file.parent)
+        _prune(folder)
     except OSError:
         # A cache that cannot be written costs time, never the answer.
         try:
@@ -157,8 +175,9 @@ def _write(file: Path, key: str, watched: dict[str, Stamp], bundles: Sequence[Bu
             return
 
 
-def _prune(folder: Path) -> None:
+def _prune(folder: str) -> None:
     """Remove the oldest indexes; whoever misses one writes it again."""
-    found = [(os.stat(path).st_mtime_ns, path) for path in folder.iterdir()]
+    with os.scandir(folder) as entries:
+        found = [(entry.stat().st_mtime_ns, entry.path) for entry in entries]
     for _, path in sorted(found)[:-_MAX_FILES]:
         os.unlink(path)

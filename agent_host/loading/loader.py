@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_host.loading.bundle import Bundle
 from agent_host.loading.catalog import Catalog, LoaderSettings, build_catalog
 from agent_host.loading.index import cache_folder, indexed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["load_catalog"]
 
@@ -26,11 +29,13 @@ def load_catalog(
     cache = cache_folder()
     bundles = indexed(_discover, cache)
     if settings.sources:
+        from pathlib import Path
+
         from agent_host.loading.sources import bundles_of_sources
 
-        bundles += bundles_of_sources(
-            settings.sources, base=base or Path.cwd(), cache=clones or cache
-        )
+        if clones is None and cache is not None:
+            clones = Path(cache)
+        bundles += bundles_of_sources(settings.sources, base=base or Path.cwd(), cache=clones)
     return build_catalog(bundles, settings)
 
 

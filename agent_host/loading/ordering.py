@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from agent_hookspecs.errors import OrderingError
+from agent_hookspecs.values import dataclass
 
 __all__ = ["Placed", "Sortable", "order"]
 

@@ -7,7 +7,6 @@ aside with a reason and the decision is made again without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import cast
 
 from agent_hookspecs.combining import Implementation
@@ -20,6 +19,7 @@ from agent_hookspecs.errors import (
 from agent_hookspecs.messages import Config, Context, ModelInfo
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import hooks_of
+from agent_hookspecs.values import dataclass
 from agent_host.loading.activation import Activator, LoadedPlugin
 from agent_host.loading.catalog import Catalog, PluginRecord, PluginState, completed
 from agent_host.loading.gating import Candidate, Gating, gate, with_twins
@@ -141,13 +141,13 @@ def _sortable(plugin: LoadedPlugin) -> Sortable:
 
 def _with_states(catalog: Catalog, decided: Mapping[str, tuple[PluginState, str]]) -> Catalog:
     """Of the usable records, keys are unique; the others keep their state."""
-    records = tuple(
-        replace(record, state=decided[record.key][0], reason=decided[record.key][1])
-        if record.usable and record.key in decided
+    records = [
+        PluginRecord(record.bundle, record.entry, *state, record.described)
+        if record.usable and (state := decided.get(record.key))
         else record
         for record in catalog
-    )
-    return replace(catalog, records=records)
+    ]
+    return Catalog(tuple(records), catalog.settings)
 
 
 def select_provider(catalog: Catalog, activator: Activator, config: Config) -> LoadedPlugin:

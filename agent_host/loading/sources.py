@@ -14,12 +14,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, split_entry
 from agent_hookspecs.errors import DescriptorError, PluginError, SourceError
+from agent_hookspecs.values import dataclass
 from agent_host.loading.bundle import Bundle, Origin
 from agent_host.loading.descriptor import read_descriptor
 from agent_host.loading.discovery import top_level_spec

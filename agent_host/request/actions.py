@@ -7,7 +7,6 @@ an error. A failed action leaves the session as it was.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +15,7 @@ from agent_hookspecs.errors import ConfigError, HookResultError, UnknownPluginEr
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Action, ActionResult, Context, State
 from agent_hookspecs.specs import SpecRole
+from agent_hookspecs.values import dataclass
 from agent_host.request.context import action_context
 from agent_host.request.effects import Call, Steps
 from agent_host.request.prepare import initial_state, native_history

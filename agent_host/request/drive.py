@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
@@ -33,6 +32,7 @@ from agent_host.request.effects import (
 from agent_host.wire.deadlines import Canceller
 
 if TYPE_CHECKING:
+    import asyncio
     from types import TracebackType
 
     from agent_host.sessions.session import Session
@@ -142,6 +142,8 @@ class _Beside:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def result(self, awaitable: Awaitable[Any]) -> Any:
+        import asyncio
+
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=_run_to_the_end, args=(self._loop,), daemon=True).start()
@@ -150,6 +152,8 @@ class _Beside:
     def close(self) -> None:
         loop, self._loop = self._loop, None
         if loop is not None:
+            import asyncio
+
             asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
 

@@ -7,10 +7,10 @@ and async callers; only who waits differs.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from agent_hookspecs.events import Event
+from agent_hookspecs.values import dataclass
 from agent_host.wire.sending import WireRequest
 
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from agent_hookspecs.errors import ConfigError, ContractError, HookResultError
 from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.messages import Config, Context, CoreMessage, NativeMessage, State
 from agent_hookspecs.specs import SpecRole
+from agent_hookspecs.values import dataclass
 from agent_host.request.stack import Calls, Stack, answered, listed
 from agent_host.sessions.native import Origin, Retained, retained
 from agent_host.sessions.session import Session

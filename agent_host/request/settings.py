@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
 from agent_hookspecs.errors import ConfigError
+from agent_hookspecs.values import dataclass
 
 __all__ = ["ConfigSchema", "Setting", "likely_secrets", "merge_schemas"]
 

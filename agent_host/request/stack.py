@@ -6,7 +6,7 @@ A stack is immutable and shared by requests and threads. It knows nothing of ses
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from agent_hookspecs.messages import ModelInfo, State
 from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.specs import SpecRole, hooks_of
 from agent_hookspecs.tool_interop import ToolDescriptor, ToolInteropRegistry
+from agent_hookspecs.values import dataclass
 from agent_host.loading.activation import LoadedPlugin
 from agent_host.loading.resolution import Resolution
 from agent_host.request.settings import ConfigSchema

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from agent_hookspecs.tool_interop import (
     ToolDescriptor,
     ToolInteropRegistry,
 )
+from agent_hookspecs.values import dataclass
 from agent_host.loading.activation import Activator, LoadedPlugin
 from agent_host.loading.catalog import Catalog, completed
 from agent_host.loading.resolution import Resolution, resolve, select_provider, valid_models

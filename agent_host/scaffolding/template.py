@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from agent_hookspecs.errors import AgentError
+from agent_hookspecs.values import dataclass
 
 __all__ = ["Question", "Template"]
 

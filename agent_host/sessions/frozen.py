@@ -59,9 +59,13 @@ class FrozenList(list[Any]):
         return list, (list(self),)
 
 
+_UNCHANGEABLE = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})
+
+
 def frozen(value: Any) -> Any:
     """``value`` with every dict and list in it frozen; what is frozen already is not copied."""
-    if isinstance(value, (FrozenDict, FrozenList)):
+    # Most of what there is, and most often asked about.
+    if type(value) in _UNCHANGEABLE or isinstance(value, (FrozenDict, FrozenList)):
         return value
     if isinstance(value, dict):
         return FrozenDict({key: frozen(item) for key, item in value.items()})

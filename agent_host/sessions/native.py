@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from agent_hookspecs.messages import NativeMessage
 from agent_hookspecs.natives import Rendering, common_length, render
+from agent_hookspecs.values import dataclass
 from agent_host.sessions.frozen import FrozenList, frozen
 from agent_host.sessions.session import Session
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context, CoreMessage
 from agent_hookspecs.tool_interop import MAX_ARGUMENT_BYTES
+from agent_hookspecs.values import dataclass
 from agent_host.request.effects import END, Call, Emit, Next, Steps
 from agent_host.sessions.frozen import thawed
 from agent_host.tools.arguments import arguments_objection

@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.combining import told
 from agent_hookspecs.events import Event
 from agent_hookspecs.messages import Config, Context, CoreMessage
+from agent_hookspecs.values import dataclass
 from agent_host.request.context import tool_context
 from agent_host.request.effects import Call, Emit, Gather, RunState, Steps
 from agent_host.request.run import Run, error_event

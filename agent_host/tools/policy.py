@@ -11,13 +11,14 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Effect
+from agent_hookspecs.values import dataclass
 from agent_host.private import read_private, write_private
 
 __all__ = ["Answer", "Approval", "Approve", "Decision", "Memory", "Policy", "ToolUse", "digest_of"]

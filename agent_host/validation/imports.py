@@ -11,7 +11,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from agent_hookspecs.values import dataclass
 
 __all__ = ["Imported", "import_effects"]
 

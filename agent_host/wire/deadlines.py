@@ -12,11 +12,11 @@ import socket
 import threading
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
 
 from agent_hookspecs.errors import RequestTimeoutError
+from agent_hookspecs.values import dataclass
 from agent_host.wire.joining import ChunkJoining
 
 __all__ = [

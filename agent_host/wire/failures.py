@@ -10,7 +10,6 @@ import html
 import json
 import re
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -26,6 +25,7 @@ from agent_hookspecs.errors import (
     ServerError,
 )
 from agent_hookspecs.logs import redact
+from agent_hookspecs.values import dataclass
 
 from .retry import retry_after
 

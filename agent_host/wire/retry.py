@@ -7,10 +7,10 @@ and the async driver share it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_hookspecs.errors import AgentError, ProviderError
+from agent_hookspecs.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agent_hookspecs.errors import ConnectionFailedError, InvalidRequestError
+from agent_hookspecs.values import dataclass
 from agent_host._version import __version__
 from agent_host.wire.deadlines import Timeouts
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from agent_hookspecs.errors import BindingError
 from agent_hookspecs.specs import Hook
+from agent_hookspecs.values import dataclass
 
 __all__ = ["Binding", "bind"]
 

@@ -7,7 +7,6 @@ Order is decided elsewhere: implementations are called as they are given.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from agent_hookspecs.errors import AgentError, ContractError, HookError, HookRes
 from agent_hookspecs.logs import redact
 from agent_hookspecs.partial import plain
 from agent_hookspecs.specs import Hook
+from agent_hookspecs.values import dataclass
 
 __all__ = ["Implementation", "combine", "told"]
 

@@ -8,14 +8,17 @@ and what becomes of the entries, is the host's concern.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import DescriptorError
-from agent_hookspecs.messages import Effect
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.schema import find_problem
+from agent_hookspecs.values import dataclass
 from agent_hookspecs.versions import contains
+
+if TYPE_CHECKING:
+    from agent_hookspecs.messages import Effect
 
 __all__ = [
     "DESCRIPTOR_NAME",

@@ -11,7 +11,6 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import update_wrapper
 from types import NoneType, SimpleNamespace
 from typing import (
@@ -31,6 +30,7 @@ from typing import (
 from agent_hookspecs.errors import ContractError, ToolArgumentsError, UnknownToolError
 from agent_hookspecs.messages import Context, Effect, State
 from agent_hookspecs.roles import ToolPlugin
+from agent_hookspecs.values import dataclass
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError

@@ -7,11 +7,12 @@ Nothing here calls a hook or knows a role.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import cleandoc, signature
 from typing import Any, Literal, TypeVar
 
 import pluggy
+
+from agent_hookspecs.values import dataclass
 
 __all__ = ["PROJECT", "Combining", "Mode", "combining_of", "hookimpl", "hookspec"]
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any
 
 from agent_hookspecs.messages import Config, ModelInfo
@@ -32,7 +32,7 @@ class _Rows(tuple[Facts, ...]):
 @cache
 def load_facts(package: str, name: str = "models.json") -> tuple[Facts, ...]:
     """The rows of a data file in ``package``, read once and shared: nobody may change them."""
-    rows = _Rows(json.loads((files(package) / name).read_text("utf-8")))
+    rows = _Rows(json.loads(get_data(package, name) or b""))
     rows.found = {}
     return rows
 

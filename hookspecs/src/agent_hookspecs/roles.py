@@ -8,9 +8,10 @@ or the method that registers it, says the role.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from agent_hookspecs.messages import Effect, Framing
+if TYPE_CHECKING:
+    from agent_hookspecs.messages import Effect, Framing
 
 __all__ = [
     "PLUGIN_ROLES",

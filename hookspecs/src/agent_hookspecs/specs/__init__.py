@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Literal
@@ -15,6 +14,7 @@ from agent_hookspecs.specs.feature import FeatureSpec
 from agent_hookspecs.specs.host import HostSpec
 from agent_hookspecs.specs.provider import ProviderSpec
 from agent_hookspecs.specs.tool import ToolSpec
+from agent_hookspecs.values import dataclass
 
 __all__ = [
     "SPECS",

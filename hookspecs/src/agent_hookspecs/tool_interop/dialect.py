@@ -10,11 +10,11 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from agent_hookspecs.tool_interop.views import JsonObject, Warn
+from agent_hookspecs.values import dataclass
 
 __all__ = ["OPENAI_DIALECT", "SchemaDialect", "adapt_schema"]
 

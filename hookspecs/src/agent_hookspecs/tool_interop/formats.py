@@ -7,7 +7,7 @@ know any concrete format, nor how a registry chooses among them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Protocol
 
 from agent_hookspecs.errors import ContractError
@@ -19,6 +19,7 @@ from agent_hookspecs.tool_interop.views import (
     SchemaView,
     Warn,
 )
+from agent_hookspecs.values import dataclass
 
 __all__ = [
     "ToolCallAccessor",

@@ -7,10 +7,11 @@ any format: accessors make views, adapters read them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from agent_hookspecs.messages import MultipartContent
+from agent_hookspecs.values import dataclass
 
 __all__ = [
     "CallProblem",

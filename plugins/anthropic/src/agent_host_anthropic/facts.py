@@ -7,7 +7,6 @@ stranger. It must not know requests.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from agent_hookspecs import (
@@ -18,6 +17,7 @@ from agent_hookspecs import (
     load_facts,
     selected_model,
 )
+from agent_hookspecs.values import dataclass
 
 __all__ = ["ModelFacts", "efforts_of", "is_known", "model_facts", "tags_of"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count, takewhile
 from typing import Any
 
@@ -24,6 +23,7 @@ from agent_hookspecs import (
     tool_call_deltas,
     tool_call_ids,
 )
+from agent_hookspecs.values import dataclass
 from agent_host_echo.prompt import Call, Fail, Text, Think, parse
 
 __all__ = ["DEFAULT_MODEL", "HELP", "MODELS", "answer_at_once", "answer_in_chunks"]

@@ -7,7 +7,8 @@ first bytes that it is UTF-16; anything else is binary, for a guess would be wri
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+
+from agent_hookspecs.values import dataclass
 
 __all__ = ["Lines", "Text", "decode", "encode", "image_type"]
 
