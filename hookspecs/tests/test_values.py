@@ -146,3 +146,18 @@ def test_frozen_classes_of_the_standard_library_may_derive_from_one() -> None:
         name: str = ""
 
     assert Named(1, name="here") == Named(1, 0, [], None, "here")
+
+
+def test_a_field_that_nobody_gives_is_set_when_the_value_is_made() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Squared:
+        base: int = 2
+        square: int = dataclasses.field(init=False, repr=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "square", self.base**2)
+
+    assert Squared(3).square == 9
+    assert Squared() == Squared(2)
+    with pytest.raises(TypeError):
+        Squared(3, 9)  # type: ignore[call-arg]

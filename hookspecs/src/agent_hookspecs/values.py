@@ -46,6 +46,9 @@ else:
         known = {"_unset": MISSING}
         parameters, lines = ["self"], []
         for each in sorted(fields(made), key=lambda each: each.kw_only):
+            if not each.init:
+                # It is for ``__post_init__`` to set.
+                continue
             name, value = each.name, each.name
             if each.kw_only and "*" not in parameters:
                 parameters.append("*")
