@@ -164,8 +164,7 @@ class AccumulatorStreamingMixin:
         taken = taken_call_ids(native_messages, state) if calls else ()
         final = _final_message(accumulated, taken)
         state["partial"] = final
-        native_messages.append(final)
-        return [final], native_messages, state
+        return [final], [*native_messages, final], state
 
 
 class AccumulatorExtensionMixin:

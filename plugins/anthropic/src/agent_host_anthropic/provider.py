@@ -234,8 +234,7 @@ class AnthropicProvider(ProviderPlugin):
         if not answer.started:
             return [], native_messages, state
         final = answer.native(state.get("tool_names") or {})
-        native_messages.append(final)
-        return [final], native_messages, state
+        return [final], [*native_messages, final], state
 
 
 def _accumulator(known: object) -> Partial:

@@ -226,8 +226,7 @@ class GoogleProvider(ProviderPlugin):
         final["parts"] = [
             sanitize(part) if "functionCall" in part else part for part in final["parts"]
         ]
-        native_messages.append(final)
-        return [final], native_messages, state
+        return [final], [*native_messages, final], state
 
     def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
         return quota_error(status, headers, body)

@@ -209,8 +209,7 @@ class OllamaProvider(ProviderPlugin):
         if "tool_calls" in final:
             sanitize = get_registry_from_context(context).sanitize_tool_call
             final["tool_calls"] = [sanitize(call) for call in final["tool_calls"]]
-        native_messages.append(final)
-        return [final], native_messages, state
+        return [final], [*native_messages, final], state
 
     def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
         return http_error(status, headers, body)

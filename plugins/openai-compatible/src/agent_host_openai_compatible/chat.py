@@ -219,8 +219,7 @@ class ChatCompletionsProvider(ProviderPlugin):
         if calls := final.get("tool_calls"):
             registry = get_registry_from_context(context)
             final["tool_calls"] = [registry.sanitize_tool_call(call) for call in calls]
-        native_messages.append(final)
-        return [final], native_messages, state
+        return [final], [*native_messages, final], state
 
     def from_native_messages(
         self, native_messages: Sequence[NativeMessage], state: State

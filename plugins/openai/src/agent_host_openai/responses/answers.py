@@ -32,7 +32,7 @@ _UNFINISHED = ("incomplete", "in_progress")
 def finished_turn(
     natives: list[NativeMessage], state: State, registry: ToolInteropRegistry, provider: str
 ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
-    """The answer as the native message that history keeps, which is put at its end."""
+    """The answer as the native message that history keeps, appended to a new list."""
     answer = state["answer"]
     about, items = answer["about"], answer["items"]
     if about is None:
@@ -54,8 +54,7 @@ def finished_turn(
     turn: NativeMessage = {"role": "assistant", "output": output}
     if about:
         turn["_metadata"] = about
-    natives.append(turn)
-    return [turn], natives, state
+    return [turn], [*natives, turn], state
 
 
 def _repaired(
