@@ -45,7 +45,7 @@ def declare_tools(state: State, context: Context, plugin: str) -> None:
     ``state["tool_names"]`` is the way back from wire names to tool ids.
     """
     config, payload = state["config"], state["request"]["payload"]
-    if "tools" not in payload:
+    if "tools" not in payload and (config.get("tools") or config.get("builtin_tools")):
         warn = get_warn_from_context(context, plugin)
         declared = get_registry_from_context(context).convert_schemas(
             [tool for tool in config.get("tools") or () if isinstance(tool, dict)],

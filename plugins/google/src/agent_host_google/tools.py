@@ -84,9 +84,9 @@ def wire_names(config: Config) -> WireNames:
 def inject_tools(state: State, context: Context) -> None:
     """Declare the tools of the config in the payload, unless something has done so."""
     config, payload = state["config"], state["request"].setdefault("payload", {})
-    if "tools" in payload:
-        return
     offered = _tools(config)
+    if "tools" in payload or not (offered or config.get("builtin_tools")):
+        return
     own = [tool for tool in offered if _is_built_in(tool)]
     warn = get_warn_from_context(context, "google_tools")
     declared = get_registry_from_context(context).convert_schemas(

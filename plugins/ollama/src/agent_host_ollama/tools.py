@@ -83,10 +83,11 @@ def wire_names(config: Config) -> WireNames:
 def inject_tools(state: State, context: Context) -> None:
     """Declare the tools of the config in the payload, unless that was done or forbidden."""
     payload = state["request"].setdefault("payload", {})
-    if "tools" in payload or state.get("tools_withheld"):
+    tools = state["config"].get("tools")
+    if not tools or "tools" in payload or state.get("tools_withheld"):
         return
     declared = get_registry_from_context(context).convert_schemas(
-        state["config"].get("tools") or (),
+        tools,
         target=TARGET,
         target_formats=get_schema_target_formats_from_context(context),
         warn=get_warn_from_context(context, "ollama_tools"),

@@ -61,8 +61,10 @@ def offer_tools(state: State, context: Context, plugin: str) -> None:
 def _declared(
     tools: list[dict[str, Any]], state: State, context: Context, plugin: str
 ) -> list[dict[str, Any]]:
+    if not tools:
+        return []
     warn = get_warn_from_context(context, plugin)
-    if tools and not can(state["config"], "supports_tools"):
+    if not can(state["config"], "supports_tools"):
         model = state["config"].get("model")
         warn(f"{len(tools)} tools are not offered: the model {model!r} takes none")
         return []
