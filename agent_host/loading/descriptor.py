@@ -11,12 +11,12 @@ from typing import IO, Protocol
 
 from agent_hookspecs.descriptor import Descriptor, parse_descriptor
 from agent_hookspecs.errors import DescriptorError
+from agent_host.loading.contents import content_of
 
 __all__ = ["MAX_BYTES", "decode_descriptor", "read_descriptor"]
 
 #: No honest descriptor comes near; a larger file is a mistake or an attack on memory.
 MAX_BYTES = 1 << 20
-_USUAL_BYTES = 1 << 14
 
 
 class _Readable(Protocol):
@@ -29,11 +29,11 @@ class _Readable(Protocol):
 def read_descriptor(path: str | _Readable) -> Descriptor:
     """Read and check one file."""
     try:
-        with open(path, "rb") if isinstance(path, str) else path.open("rb") as file:
-            # Room for the most that is allowed takes longer to get than most files to read.
-            raw = file.read(_USUAL_BYTES)
-            if len(raw) == _USUAL_BYTES:
-                raw += file.read(MAX_BYTES + 1 - _USUAL_BYTES)
+        if isinstance(path, str):
+            raw = content_of(path, MAX_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise DescriptorError(
             f"{path} cannot be read: {error.strerror or error}",
@@ -53,7 +53,7 @@ def decode_descriptor(raw: bytes, file: str) -> Descriptor:
         )
     try:
         # A file that began as UTF-16 or with a BOM is a common accident of editors.
-        data = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        data = _DECODER.decode(raw.decode("utf-8-sig"))
     except RecursionError:
         raise DescriptorError(
             f"{file} is nested too deeply", file=file, hint="flatten it"
@@ -73,3 +73,6 @@ def decode_descriptor(raw: bytes, file: str) -> Descriptor:
 def _refuse_constant(name: str) -> None:
     """Python reads these, the rest of the world does not."""
     raise ValueError(f"{name} is not a JSON value")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -22,6 +22,7 @@ from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
 from agent_hookspecs.errors import DescriptorError
 from agent_hookspecs.values import dataclass
 from agent_host.loading.bundle import Bundle
+from agent_host.loading.contents import content_of
 from agent_host.loading.descriptor import MAX_BYTES, decode_descriptor, read_descriptor
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ GROUP = "agent_host.plugins"
 _METADATA_FOLDER = re.compile(r"(?P<name>[^~].*?)(-.*)?\.(dist-info|egg-info)")
 _CLASS_PATH = re.compile(r"[\w.]+:\w+")
 _PACKAGE = re.compile(r"\w+(\.\w+)*")
+#: No honest metadata comes near.
+_MAX_METADATA = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,7 @@ class _Installed:
 
     def read(self, filename: str) -> bytes | None:
         try:
-            with open(os.path.join(self._folder, filename), "rb") as file:
-                return file.read()
+            return content_of(f"{self._folder}{os.sep}{filename}", _MAX_METADATA)
         except OSError:
             return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from agent_hookspecs.values import dataclass
@@ -77,11 +78,14 @@ def _flaw(value: object, schema: Mapping[str, Any]) -> _Flaw | None:
     return None
 
 
+_compiled = cache(re.compile)
+
+
 def _text_flaw(value: str, schema: Mapping[str, Any]) -> _Flaw | None:
     if len(value) < schema.get("minLength", 0):
         return _wrong(value, "a string that is not empty")
     # Not `match`: for Python alone, "$" also fits before a closing line break.
-    if "pattern" in schema and not re.fullmatch(schema["pattern"], value):
+    if "pattern" in schema and not _compiled(schema["pattern"]).fullmatch(value):
         return _wrong(value, f"a string that matches {schema['pattern']}")
     return None
 
