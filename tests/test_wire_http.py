@@ -1021,6 +1021,7 @@ def test_tls_body_without_length_ends_with_the_connection(
     wire: Wire,
     certificate: tuple[Path, ssl.SSLContext],
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
     polite: bool,
 ) -> None:
     cert, context = certificate
@@ -1035,6 +1036,7 @@ def test_tls_body_without_length_ends_with_the_connection(
 
     with serve(play, tls=context) as server:
         assert wire.fetch(get(server.url))[1] == b"all of it"
+    assert not caplog.records, "it is no cause for a warning"
 
 
 def test_close_of_a_tls_stream_wakes_a_blocked_reader(

@@ -90,8 +90,9 @@ async def _reached(
 class AsyncNetworkStream(asyncio.Protocol):
     """One connection. One task may read while another writes."""
 
-    def __init__(self, errors: Any) -> None:
+    def __init__(self, errors: Any, *, encrypted: bool = False) -> None:
         self._errors = errors
+        self._encrypted = encrypted
         self._unread: list[bytes] = []
         self._size = 0
         self._ended = False
@@ -116,8 +117,8 @@ class AsyncNetworkStream(asyncio.Protocol):
     def eof_received(self) -> bool:
         self._ended = True
         _wake(self._reader)
-        # Whoever has said everything may still listen.
-        return True
+        # Whoever has said everything may still listen, but not with TLS, where the loop warns.
+        return not self._encrypted
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended = self._closed = True
@@ -171,7 +172,7 @@ class AsyncNetworkStream(asyncio.Protocol):
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> AsyncNetworkStream:
         """The same connection, encrypted."""
-        inner = AsyncNetworkStream(self._errors)
+        inner = AsyncNetworkStream(self._errors, encrypted=True)
         try:
             if self._unread:
                 # It is no part of a handshake, but the loop would wait for more.
