@@ -126,10 +126,10 @@ def test_roles_alternate_where_the_server_insists() -> None:
 def test_metadata_is_never_sent_and_an_exact_list_of_messages_is() -> None:
     provider = ChatCompletionsProvider()
     state = provider.init({"model": "m", "base_url": "http://h"})
-    natives = [{"role": "user", "content": "a", "_metadata": {"x": 1}}, "junk"]
-    provider.initialize_request(natives, state, {})  # type: ignore[arg-type]
+    natives: list[Any] = [{"role": "user", "content": "a", "_metadata": {"x": 1}}, "junk"]
+    provider.initialize_request(natives, state, {})
     state["request"]["messages"] = [{"role": "user", "content": "b", "_metadata": {}, "own": 1}]
-    spec = provider.build_request(natives, state, False, {})  # type: ignore[arg-type]
+    spec = provider.build_request(natives, state, False, {})
     assert spec["body"]["messages"] == [{"role": "user", "content": "b", "own": 1}]
     assert outgoing_messages(natives) == [{"role": "user", "content": "a"}]
     assert natives[0] == {"role": "user", "content": "a", "_metadata": {"x": 1}}
