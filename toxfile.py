@@ -30,15 +30,17 @@ PLUGINS = [name for name, distribution in DISTRIBUTIONS.items() if distribution.
 MATRIX = {f"py{python}-{name}": name for name in DISTRIBUTIONS for python in PYTHONS}
 
 
-#: What CI runs of the matrix: the oldest and the newest Python, and on each of them all plugins in
-#: one environment. That each plugin does with what it depends on is for the matrix itself.
+#: What CI runs of the matrix: host and contract on the oldest and the newest Python, and on the
+#: newest all plugins in one environment. That each plugin does with what it depends on, and does so
+#: on every Python, is for the matrix itself.
 CI_MATRIX = [
-    f"py{python}-{name}"
-    for python in (OLDEST, NEWEST)
-    for name in (
-        *(name for name, each in DISTRIBUTIONS.items() if not each.is_plugin),
-        "plugins",
-    )
+    *(
+        f"py{python}-{name}"
+        for python in (OLDEST, NEWEST)
+        for name, each in DISTRIBUTIONS.items()
+        if not each.is_plugin
+    ),
+    f"py{NEWEST}-plugins",
 ]
 
 #: Environments outside the matrix that test less than everything, and where their tests are.
