@@ -111,6 +111,7 @@ PUBLIC = [
     "Usage",
     "UsageEvent",
     "WarningEvent",
+    "WrittenList",
     "__version__",
     "accumulate_reasoning",
     "accumulate_tool_calls",

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         ProviderSpec as ProviderSpec,
         ToolSpec as ToolSpec,
     )
+    from agent_hookspecs.writing import WrittenList as WrittenList
 
 #: Where each public name is defined; read by `__getattr__` on first use.
 _MODULES = {
@@ -228,6 +229,7 @@ _MODULES = {
         "ToolPlugin",
     ),
     "session": ("Session",),
+    "writing": ("WrittenList",),
     "specs": (
         "ExtensionSpec",
         "FeatureSpec",

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from agent_hookspecs.merging import tool_call_ids
 from agent_hookspecs.messages import NativeMessage
 from agent_hookspecs.partial import plain
+from agent_hookspecs.writing import WrittenList
 
 __all__ = [
     "Rendering",
@@ -78,15 +79,17 @@ def render(rendering: R, natives: Iterable[NativeMessage]) -> R:
 class _Bare:
     """The messages without ``_metadata``."""
 
-    def __init__(self, messages: list[NativeMessage] | None = None) -> None:
-        self.messages = messages or []
+    def __init__(self) -> None:
+        self.messages: list[NativeMessage] = WrittenList()
 
     def add(self, native: NativeMessage) -> None:
         native.pop("_metadata", None)
         self.messages.append(native)
 
     def copy(self) -> _Bare:
-        return _Bare(self.messages[:])
+        other = _Bare()
+        other.messages = self.messages.copy()
+        return other
 
 
 def bare_messages(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
-from agent_hookspecs import NativeMessage, expand_attachments
+from agent_hookspecs import NativeMessage, WrittenList, expand_attachments
 from agent_host_anthropic.caching import count_markers
 from agent_host_anthropic.media import text_block, with_sources
 from agent_host_anthropic.tool_format import REGISTRY
@@ -38,7 +38,7 @@ class Conversation:
         self.not_sent: list[str] = []
         #: How many blocks of closed turns are marked for the provider's cache.
         self.marked = 0
-        self._closed: list[Turn] = []
+        self._closed: list[Turn] = WrittenList()
         self._with_media: list[int] = []
         self._open: Turn | None = None
         self._waiting: list[str] = []
@@ -48,7 +48,7 @@ class Conversation:
         other.system = self.system[:]
         other.not_sent = self.not_sent[:]
         other.marked = self.marked
-        other._closed = self._closed[:]
+        other._closed = self._closed.copy()
         other._with_media = self._with_media[:]
         if self._open is not None:
             other._open = {**self._open, "content": self._open["content"][:]}

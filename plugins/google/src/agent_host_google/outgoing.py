@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import MultipartContent, NativeMessage, expand_attachments
+from agent_hookspecs import MultipartContent, NativeMessage, WrittenList, expand_attachments
 from agent_hookspecs.tool_interop import JsonObject, Warn
 from agent_host_google.media import is_reference, native_part
 
@@ -20,14 +20,14 @@ class Conversation:
 
     def __init__(self) -> None:
         self.instructions: list[JsonObject] = []
-        self._contents: list[JsonObject] = []
+        self._contents: list[JsonObject] = WrittenList()
         #: The places of contents that refer to files, each once.
         self._with_files: dict[int, None] = {}
 
     def copy(self) -> Conversation:
         other = Conversation()
         other.instructions = self.instructions[:]
-        other._contents = self._contents[:]
+        other._contents = self._contents.copy()
         other._with_files = dict(self._with_files)
         return other
 

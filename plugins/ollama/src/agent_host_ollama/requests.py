@@ -15,6 +15,7 @@ from agent_hookspecs import (
     MultipartContent,
     NativeMessage,
     State,
+    WrittenList,
     expand_attachments,
     rendered,
     take_knob,
@@ -98,12 +99,12 @@ class _Messages:
     """The messages of a history so far, and the files that they refer to, by place."""
 
     def __init__(self) -> None:
-        self._messages: list[NativeMessage] = []
+        self._messages: list[NativeMessage] = WrittenList()
         self._files: dict[int, list[MultipartContent]] = {}
 
     def copy(self) -> _Messages:
         other = _Messages()
-        other._messages = self._messages[:]
+        other._messages = self._messages.copy()
         other._files = dict(self._files)
         return other
 

@@ -11,7 +11,14 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import Context, NativeMessage, expand_attachments, refers_to_files, rendered
+from agent_hookspecs import (
+    Context,
+    NativeMessage,
+    WrittenList,
+    expand_attachments,
+    refers_to_files,
+    rendered,
+)
 
 __all__ = ["outgoing_messages"]
 
@@ -50,7 +57,7 @@ class _Messages:
         self._alternating = alternating
         self._new_ids: dict[str, str] = {}
         self._open_calls: list[str] = []
-        self.messages: list[NativeMessage] = []
+        self.messages: list[NativeMessage] = WrittenList()
         #: The places of messages that refer to files, each once.
         self.with_files: dict[int, None] = {}
 
@@ -58,7 +65,7 @@ class _Messages:
         other = _Messages(self._short_ids, self._alternating)
         other._new_ids = dict(self._new_ids)
         other._open_calls = self._open_calls[:]
-        other.messages = self.messages[:]
+        other.messages = self.messages.copy()
         other.with_files = dict(self.with_files)
         return other
 

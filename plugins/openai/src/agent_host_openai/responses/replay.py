@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_hookspecs import NativeMessage, refers_to_files
+from agent_hookspecs import NativeMessage, WrittenList, refers_to_files
 from agent_host_openai.responses.messages import is_turn, safe_id
 from agent_host_openai.responses.parts import expanded
 
@@ -41,7 +41,7 @@ class InputItems:
     def __init__(self, reasoning: bool, stored: bool) -> None:
         self._reasoning = reasoning
         self._stored = stored
-        self._items: list[Item] = []
+        self._items: list[Item] = WrittenList()
         self._calls: dict[str, str] = {}
         #: The calls without an answer, each with the place behind its turn.
         self._open: dict[str, int] = {}
@@ -51,7 +51,7 @@ class InputItems:
 
     def copy(self) -> InputItems:
         other = InputItems(self._reasoning, self._stored)
-        other._items = self._items[:]
+        other._items = self._items.copy()
         other._calls = dict(self._calls)
         other._open = dict(self._open)
         other._with_files = self._with_files[:]
