@@ -1,7 +1,8 @@
 """How the cost of one turn grows with the conversation before it.
 
 A turn has to send the whole history, so the time to write it as JSON is taken off; what remains
-should not depend on how long the conversation is.
+should not depend on how long the conversation is. A second table has the whole turn, beside httpx
+that writes and sends the same body and does nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
+
+import httpx
 
 from agent_host import AgentCore, Session
 from agent_host.loading.loader import load_catalog
@@ -28,10 +31,10 @@ TURNS = 5
 def run(quick: bool) -> list[Table]:
     sizes = SIZES[:2] if quick else SIZES
     table = Table("CPU of one turn by the length of the history, without the body's JSON (µs)")
-    bodies = Table("CPU of the body's JSON alone (µs)")
+    whole = Table("CPU of one whole turn, and of httpx with the same body (µs)")
     catalog = load_catalog()
     installed = {record.name for record in catalog.usable("provider")}
-    with running() as server, AgentCore(catalog=catalog) as core:
+    with running() as server, AgentCore(catalog=catalog) as core, httpx.Client() as client:
         for name, wire in WIRES.items():
             if wire.provider not in installed:
                 table.notes.append(f"{wire.label} is left out: {wire.distribution} is missing")
@@ -39,20 +42,25 @@ def run(quick: bool) -> list[Table]:
             progress(f"long conversations, {name}")
             config = config_of(Case(name, "whole", 50, "length"), server)
             json: dict[int, list[float]] = {size: [] for size in sizes}
-            tasks = {
-                str(size): _turns(core, conversation(core, config, size), config, json[size])
-                for size in sizes
-            }
+            tasks: dict[str, Task] = {}
+            for size in sizes:
+                session = conversation(core, config, size)
+                tasks[f"ours {size}"] = _turns(core, session, config, json[size])
+                tasks[f"httpx {size}"] = _posts(client, _request(core, session, config))
             found = interleaved(tasks, 2 if quick else ROUNDS)
             shortest = None
             for size in sizes:
-                turn = found[str(size)].times(1e6 / TURNS)
-                shortest = shortest or turn
-                goal = "history" if size == SIZES[-1] else None
-                table.add(f"{wire.label}, {size} messages", turn, shortest, goal=goal)
-                body = Samples(tuple(json[size][1:])).times(1e6 / TURNS)
-                bodies.add(f"{wire.label}, {size} messages", body)
-    return [table, bodies]
+                label = f"{wire.label}, {size} messages"
+                written = Samples(tuple(json[size][1:]))
+                turn, base = (
+                    found[f"{who} {size}"].times(1e6 / TURNS) for who in ("ours", "httpx")
+                )
+                rest = turn.less(written.times(1e6 / TURNS))
+                shortest = shortest or rest
+                table.add(label, rest, shortest, goal="history" if size == SIZES[-1] else None)
+                whole.add(f"{label}: ours", turn, base)
+                whole.add(f"{label}: httpx", base, base)
+    return [table, whole]
 
 
 def conversation(core: AgentCore, config: dict[str, Any], count: int) -> Session:
@@ -68,18 +76,15 @@ def conversation(core: AgentCore, config: dict[str, Any], count: int) -> Session
 
 
 def _turns(core: AgentCore, session: Session, config: dict[str, Any], json: list[float]) -> Task:
-    """Some turns one after another; notes the time of their JSON and gives that of the rest."""
+    """Some turns one after another; notes how long their JSON took."""
 
-    def run_turns() -> float:
+    def run_turns() -> None:
         talk = session
         with timed_json() as spent:
-            started = time.process_time()
             for _ in range(TURNS):
                 talk, _ = core.send_request(talk, config)
                 talk = core.add_message(talk, "user", "And now?")
-            whole = time.process_time() - started
         json.append(sum(spent))
-        return whole - sum(spent)
 
     return run_turns
 
@@ -98,6 +103,30 @@ def timed_json() -> Iterator[list[float]]:
 
     with patch.object(http, "content_of", content_of):
         yield spent
+
+
+def _posts(client: httpx.Client, request: sending.WireRequest) -> Task:
+    """The same request as often, by hand."""
+
+    def post() -> None:
+        for _ in range(TURNS):
+            client.post(request.url, headers=dict(request.headers), json=request.body).json()
+
+    return post
+
+
+def _request(core: AgentCore, session: Session, config: dict[str, Any]) -> sending.WireRequest:
+    """What a turn of the session sends."""
+    sent: list[sending.WireRequest] = []
+
+    def headers_of(request: sending.WireRequest) -> dict[str, str]:
+        sent.append(request)
+        return sending.headers_of(request)
+
+    with patch.object(http, "headers_of", headers_of):
+        core.send_request(session, config)
+    [request] = sent
+    return request
 
 
 if __name__ == "__main__":

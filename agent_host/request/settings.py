@@ -168,7 +168,7 @@ def likely_secrets(config: Mapping[str, Any]) -> Iterator[str]:
     for key, value in config.items():
         if _names_secret(key):
             yield from _leaves(value)
-        elif isinstance(value, Mapping):
+        elif type(value) is not str and isinstance(value, Mapping):
             yield from likely_secrets(value)
 
 
@@ -205,11 +205,13 @@ def _properties(schema: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 def _leaves(value: object) -> Iterator[str]:
     """Every text and number in a value, as text."""
-    if isinstance(value, Mapping):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
         for item in value.values():
             yield from _leaves(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _leaves(item)
-    elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield str(value)

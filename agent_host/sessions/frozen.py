@@ -59,25 +59,28 @@ class FrozenList(list[Any]):
         return list, (list(self),)
 
 
-_UNCHANGEABLE = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})
+#: Most of what there is; looked at where it stands, because a call takes longer.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_UNCHANGEABLE = _PLAIN | {FrozenDict, FrozenList}
 
 
 def frozen(value: Any) -> Any:
     """``value`` with every dict and list in it frozen; what is frozen already is not copied."""
-    # Most of what there is, and most often asked about.
-    if type(value) in _UNCHANGEABLE or isinstance(value, (FrozenDict, FrozenList)):
+    if isinstance(value, (FrozenDict, FrozenList)):
         return value
     if isinstance(value, dict):
-        return FrozenDict({key: frozen(item) for key, item in value.items()})
+        return FrozenDict(
+            {k: item if type(item) in _UNCHANGEABLE else frozen(item) for k, item in value.items()}
+        )
     if isinstance(value, (list, tuple)):
-        return FrozenList([frozen(item) for item in value])
+        return FrozenList([item if type(item) in _UNCHANGEABLE else frozen(item) for item in value])
     return value
 
 
 def thawed(value: Any) -> Any:
     """A plain copy of ``value``, all the way down."""
     if isinstance(value, dict):
-        return {key: thawed(item) for key, item in value.items()}
+        return {k: item if type(item) in _PLAIN else thawed(item) for k, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [thawed(item) for item in value]
+        return [item if type(item) in _PLAIN else thawed(item) for item in value]
     return value

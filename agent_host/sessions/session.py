@@ -23,6 +23,7 @@ __all__ = ["SCHEMA_VERSION", "Session"]
 SCHEMA_VERSION = 1
 
 _ROLES = ("system", "user", "assistant", "tool")
+_DIGESTED = json.JSONEncoder(sort_keys=True, default=repr)
 
 
 class _Log:
@@ -277,7 +278,7 @@ def _digest(previous: str, message: CoreMessage) -> str:
     metadata = {k: v for k, v in message["metadata"].items() if k != "native_indices"}
     told = {**message, "metadata": metadata}
     try:
-        text = json.dumps(told, sort_keys=True, default=repr)
+        text = _DIGESTED.encode(told)
     except TypeError:
         # Keys that JSON cannot sort; such a message cannot be stored, but it can be sent.
         text = repr(told)

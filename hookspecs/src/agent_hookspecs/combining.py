@@ -125,7 +125,9 @@ def _collect(implementations: Sequence[Implementation], tolerate: Tolerate | Non
 
 
 def _fold(hook: Hook, implementations: Sequence[Implementation], tolerate: Tolerate | None) -> Call:
-    places = [hook.args.index(name) for name in hook.combining.over]
+    over = hook.combining.over
+    places = [hook.args.index(name) for name in over]
+    kinds = [_KINDS.get(name, object) for name in over]
 
     def fold(*args: Any) -> Any:
         values = list(args)
@@ -134,13 +136,18 @@ def _fold(hook: Hook, implementations: Sequence[Implementation], tolerate: Toler
             try:
                 result = implementation.call(*given)
                 if result is not None:
-                    for place, value in zip(
-                        places, _folded(hook, implementation, result), strict=True
+                    news = result if len(places) > 1 else (result,)
+                    if (
+                        not isinstance(news, tuple)
+                        or len(news) != len(places)
+                        or not all(map(isinstance, news, kinds))
                     ):
+                        raise _unfoldable(implementation, over, news)
+                    for place, value in zip(places, news, strict=True):
                         values[place] = value
             except Exception as error:
                 _failed(implementation, error, tolerate)
-        return tuple(values[p] for p in places) if len(places) > 1 else values[places[0]]
+        return tuple([values[p] for p in places]) if len(places) > 1 else values[places[0]]
 
     return fold
 
@@ -150,18 +157,19 @@ def _copied(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
     return [plain(value) if place in places else value for place, value in enumerate(values)]
 
 
-def _folded(hook: Hook, implementation: Implementation, result: Any) -> Sequence[Any]:
-    """What a fold's result puts in the place of each argument it runs over."""
-    over = hook.combining.over
-    values = (result,) if len(over) == 1 else result
-    if not isinstance(values, tuple) or len(values) != len(over):
+def _unfoldable(
+    implementation: Implementation, over: Sequence[str], given: object
+) -> HookResultError:
+    """Says which argument a fold's result cannot take the place of."""
+    if not isinstance(given, tuple) or len(given) != len(over):
         wanted = f"a tuple of ({', '.join(over)})"
-        raise _misshapen(implementation, wanted, _shape(result))
-    for name, value in zip(over, values, strict=True):
-        kind = _KINDS.get(name, object)
-        if not isinstance(value, kind):
-            raise _misshapen(implementation, f"a {kind.__name__} as {name}", _shape(value))
-    return values
+        return _misshapen(implementation, wanted, _shape(given))
+    name, kind, value = next(
+        (name, kind, value)
+        for name, value in zip(over, given, strict=True)
+        if not isinstance(value, kind := _KINDS.get(name, object))
+    )
+    return _misshapen(implementation, f"a {kind.__name__} as {name}", _shape(value))
 
 
 def _misshapen(implementation: Implementation, wanted: str, given: str) -> HookResultError:

@@ -89,8 +89,7 @@ def told_capabilities(entry: Mapping[str, Any]) -> dict[str, bool]:
 
 def model_facts(server: Server, model: object, package: str) -> dict[str, Any]:
     """What is known of a model as data: ``efforts`` and ``effort_body`` are always there."""
-    rows = [*map(dict, server.models), *load_facts(package)]
-    facts = facts_about(model, rows)
+    facts = facts_about(model, map(dict, server.models)) or facts_about(model, load_facts(package))
     return {"efforts": server.efforts, "effort_body": server.effort_body, **facts}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -119,8 +120,13 @@ def endpoint(server: Server, config: Config, path: str = _ENDPOINT) -> str:
             key="base_url",
             hint="set base_url to the address of the server, such as http://localhost:8000/v1",
         )
-    address = urlsplit(given.strip())
+    return _below(given, path, versioned=given == server.base_url)
+
+
+@lru_cache(64)
+def _below(base: str, path: str, *, versioned: bool) -> str:
+    address = urlsplit(base.strip())
     root = address.path.rstrip("/").removesuffix(_ENDPOINT).rstrip("/")
-    if given != server.base_url and not _VERSIONED.search(root) and not root.endswith("/openai"):
+    if not versioned and not _VERSIONED.search(root) and not root.endswith("/openai"):
         root += "/v1"
     return urlunsplit((address.scheme, address.netloc, root + path, address.query, ""))

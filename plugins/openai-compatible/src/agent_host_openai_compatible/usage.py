@@ -70,7 +70,7 @@ def _count(raw: Mapping[str, Any], *path: str) -> int | None:
 def _found(raw: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     value: Any = raw
     for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
+        value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
