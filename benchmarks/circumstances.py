@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["circumstances"]
 
 _OTHERS = ("httpx", "httpcore", "h11", "pydantic-core", "pluggy", "click")
-_PEERS = ("openai", "anthropic", "llm", "pydantic-ai-slim", "any-llm-sdk", "litellm")
+_PEERS = ("openai", "anthropic", "llm", "pydantic-ai-slim", "any-llm-sdk", "litellm", "aisuite")
 
 
 def circumstances(arguments: Sequence[str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ PEERS = {
     "pydantic_ai": ("pydantic_ai", "pydantic-ai-slim[openai,anthropic]"),
     "any_llm": ("any_llm", "any-llm-sdk[openai,anthropic]"),
     "litellm": ("litellm", "litellm"),
+    "aisuite": ("aisuite", "aisuite[openai]"),
 }
 
 
