@@ -232,9 +232,14 @@ def check_gating(call: Callable[..., str], baked: Baked, plugin: Mapping[str, An
 
 
 def try_tox(kitchen: Kitchen, baked: Baked, pythons: Sequence[str]) -> None:
-    """Its own tox: style, types and tests."""
+    """Its own tox: style, types, fitness and tests."""
     name = f"{baked.kind}-tox"
-    environments = ["lint", "type", *(f"py{python.replace('.', '')}" for python in pythons)]
+    environments = [
+        "lint",
+        "type",
+        "validate",
+        *(f"py{python.replace('.', '')}" for python in pythons),
+    ]
     settings = kitchen.settings(name)
     folders = dict.fromkeys(str(interpreter(python).parent) for python in pythons)
     settings["PATH"] = os.pathsep.join([settings["PATH"], *folders])

@@ -77,7 +77,8 @@ CONFIG_SCHEMA: dict[str, Any] = {
                     "remove_tags": {**_NAMES, "description": "What the model cannot do after all."},
                 },
             },
-            "description": "Aliases: a provider plugin with its settings.",
+            "description": "Aliases: a provider plugin with its settings. One alone is used by "
+            "agents that name none.",
         },
         "agents": {
             "type": "object",
@@ -206,10 +207,12 @@ class AppConfig:
     ) -> dict[str, Any]:
         """The effective settings: defaults, then the provider alias, then agent, then caller."""
         described = self._agent(agent)
-        named = provider or described.get("provider")
         aliases: Mapping[str, Any] = self.values.get("providers", {})
+        # Whoever describes one provider and no more means that one.
+        usual = described.get("provider") or (next(iter(aliases)) if len(aliases) == 1 else None)
+        named = provider or usual
         own = {key: value for key, value in described.items() if key not in _NOT_SETTINGS}
-        if named != described.get("provider"):
+        if named != usual:
             # The agent's model is one of the agent's provider.
             own.pop("model", None)
         settings: dict[str, Any] = self._filled(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from agent_host.cli import new
 from making import run_host, run_python
 from test_cli_terminal import terminal
 
@@ -132,8 +134,8 @@ def test_a_person_is_asked_and_may_just_press_return(tmp_path: Path) -> None:
             ("What it is good for, in one sentence [A plugin for Agent Host]: ", "Good."),
             ("Author [Your Name]: ", "Ada"),
             ("E-mail address, or nothing: ", ""),
-            ("Licence (MIT, Apache-2.0, BSD-3-Clause, Proprietary) [MIT]: ", ""),
-            ("Oldest Python (3.10, 3.11, 3.12, 3.13) [3.10]: ", "3.11"),
+            ("Licence [MIT]: ", "apache-2.0"),
+            ("Oldest Python [3.10]: ", "2"),
             ("Add a folder with docs [y/N]: ", "y"),
         ):
             seen.expect(question)
@@ -144,7 +146,9 @@ def test_a_person_is_asked_and_may_just_press_return(tmp_path: Path) -> None:
     made = tmp_path / "agent-host-acme-ai"
     assert (made / "src" / "agent_host_acme_ai" / "feature.py").exists()
     assert (made / "docs" / "index.md").exists()
-    assert 'requires-python = ">=3.11"' in (made / "pyproject.toml").read_text("utf-8")
+    about = (made / "pyproject.toml").read_text("utf-8")
+    assert 'requires-python = ">=3.11"' in about
+    assert 'license = "Apache-2.0"' in about
 
 
 def test_a_bad_answer_is_asked_for_again(tmp_path: Path) -> None:
@@ -160,6 +164,34 @@ def test_a_bad_answer_is_asked_for_again(tmp_path: Path) -> None:
         seen.type("\n")
         assert seen.end() == 0
     assert (tmp_path / "acme" / "pyproject.toml").exists()
+
+
+def test_a_folder_that_is_there_is_told_when_its_name_is(tmp_path: Path) -> None:
+    (tmp_path / "agent-host-acme").mkdir()
+    with terminal("plugins", "new", "Acme", "--kind", "tool", cwd=tmp_path, columns=120) as seen:
+        seen.expect("Plugin id, as configs and commands name it [acme]: ")
+        seen.type("\n")
+        seen.expect("Distribution, as pip installs it [agent-host-acme]: ")
+        seen.type("\n")
+        seen.expect("error: agent-host-acme is there already.")
+        seen.expect("Distribution, as pip installs it [agent-host-acme]: ")
+        seen.interrupt()
+        assert seen.end() == 130
+
+
+@pytest.mark.parametrize(
+    ("oldest", "environment"),
+    [("3.10", ""), ("3.13", "python3.13 -m venv .venv && . .venv/bin/activate && ")],
+)
+def test_a_package_for_newer_pythons_gets_an_environment_of_its_own(
+    tmp_path: Path, oldest: str, environment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.name == "nt":
+        pytest.skip("environments are made in another way there")
+    monkeypatch.setattr(sys, "version_info", (3, 11, 0))
+    assert new._next(tmp_path / "some", oldest) == (
+        f'cd {tmp_path}/some && {environment}python -m pip install -e ".[test]" && python -m pytest'
+    )
 
 
 def test_leaving_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:

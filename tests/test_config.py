@@ -178,6 +178,25 @@ def test_the_caller_outweighs_the_agent_the_agent_the_alias_and_all_the_defaults
     assert parse_config(LAYERED).request_config(**asked) == effective
 
 
+@pytest.mark.parametrize(
+    ("providers", "agents", "expected"),
+    [
+        ({"main": {"provider": "echo", "model": "m"}}, {}, {"provider": "echo", "model": "m"}),
+        (
+            {"main": {"provider": "echo", "model": "m"}},
+            {"default": {"model": "agents"}},
+            {"provider": "echo", "model": "agents"},
+        ),
+        ({"one": {"provider": "echo"}, "two": {"provider": "echo"}}, {}, {}),
+    ],
+)
+def test_one_provider_alone_is_that_of_agents_that_name_none(
+    providers: dict[str, Any], agents: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    config = parse_config({"providers": providers, "agents": agents})
+    assert config.request_config() == expected
+
+
 def test_settings_of_a_call_outweigh_everything() -> None:
     with AgentApplication({"request_defaults": {"temperature": 0, "top": 1}}) as app:
         config = app.request_config(settings={"temperature": 2}, tools="read_*")

@@ -282,6 +282,9 @@ BAD = [
     ({"distribution": "../../outside"}, "no name that pip knows"),
     ({"distribution": "-x"}, "no name that pip knows"),
     ({"distribution": "pluggy"}, "installed here already"),
+    ({"plugin_id": "echo_reasoning"}, "taken by an installed plugin"),
+    ({"package": "tests"}, "a module of its own tests"),
+    ({"package": "test_conformance"}, "a module of its own tests"),
     ({"package": "json"}, "standard library"),
     ({"package": "pluggy"}, "would shadow a package"),
     ({"package": "agent_host"}, "would shadow a package"),
@@ -356,9 +359,78 @@ def test_plain_cookiecutter_makes_the_same(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_rules_need_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = Template().rules
-    assert "echo" in rules.taken_ids()
+    assert {"echo", "echo_reasoning"} <= rules.taken_names()
     monkeypatch.setitem(sys.modules, "agent_host.loading.loader", None)
-    assert rules.taken_ids() == set()
+    assert rules.taken_names() == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_names_that_are_checked_are_those_that_are_made(
+    projects: dict[str, Path], kind: str
+) -> None:
+    described = parse_descriptor(descriptor(projects[kind]))
+    made = {name for entry in described.entries for name in (entry.name, *entry.tools)}
+    plugin_id = described.entries[0].name
+    assert plugin_id is not None
+    assert set(Template().rules.names_of(kind, plugin_id)) == made
+
+
+@pytest.mark.parametrize(
+    ("kind", "plugin_id", "taken"),
+    [
+        ("custom-format", "chat", "chat_tools"),
+        ("custom-format", "my-own", "my_own_reasoning"),
+        ("tool", "rev", "rev_convert"),
+        ("mix", "rev", "rev-citations"),
+        ("feature", "rev_to", "rev-to"),
+    ],
+)
+def test_an_id_that_makes_a_taken_name_is_refused(kind: str, plugin_id: str, taken: str) -> None:
+    given = answers(kind=kind, name="Good") | {"plugin_id": plugin_id}
+    (sentence,) = Template().rules.problems(given, {taken})
+    assert "taken by an installed plugin" in sentence
+    assert Template().rules.problems(given, {f"{taken}_too"}) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_package_can_be_called_as_a_module_of_its_tests(
+    projects: dict[str, Path], kind: str
+) -> None:
+    for file in (projects[kind] / "tests").glob("*.py"):
+        (sentence,) = Template().problems({"package": file.stem}, only=["package"])
+        assert "a module of its own tests" in sentence
+
+
+def test_what_follows_from_a_bad_id_is_not_told_too() -> None:
+    wrong = Template().problems(answers(kind="tool", name="1st"))
+    assert len(wrong) == 1
+    assert wrong[0].startswith("plugin_id '1st'")
+
+
+def test_a_package_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Path, target: Path) -> Path:
+        assert (self / "pyproject.toml").exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        baked(tmp_path, kind="tool", name="Some")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_disk_that_is_full_is_told_and_nothing_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(AgentError, match="No space left") as refused:
+        baked(tmp_path / "new" / "folder", kind="tool", name="Some")
+    assert "nothing was kept" in refused.value.explain()
+    assert not [*tmp_path.rglob("agent-host-some")]
 
 
 def test_what_is_there_already_stays_as_it_is(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Owns the flags and the questions at a terminal. What is asked, allowed and made 
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -19,7 +20,9 @@ from agent_host.scaffolding.template import Question, Template
 __all__ = ["new"]
 
 _TEMPLATE = Template()
-_CHOICES = {each.key: click.Choice(list(each.choices)) for each in _TEMPLATE.questions}
+_CHOICES = {
+    each.key: click.Choice(list(each.choices), case_sensitive=False) for each in _TEMPLATE.questions
+}
 
 
 @click.command(
@@ -58,9 +61,9 @@ def new(output: Path, no_input: bool, as_json: bool, **flags: Any) -> int:
     if no_input or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         answers = _defaults(template, given)
     else:
-        answers = _asked(template, given)
+        answers = _asked(template, given, output)
     folder = template.bake(answers, output)
-    following = _next(folder)
+    following = _next(folder, answers["python"])
     if as_json:
         print_json({"path": str(folder), "answers": answers, "next": following})
     else:
@@ -86,7 +89,7 @@ def _defaults(template: Template, given: dict[str, Any]) -> dict[str, Any]:
     return answers
 
 
-def _asked(template: Template, given: dict[str, Any]) -> dict[str, Any]:
+def _asked(template: Template, given: dict[str, Any], output: Path) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     for question in template.questions:
         if question.key in given:
@@ -96,6 +99,9 @@ def _asked(template: Template, given: dict[str, Any]) -> dict[str, Any]:
         while True:
             answers[question.key] = _ask(question, default)
             wrong = template.problems(answers, only=[question.key])
+            if not wrong and question.key == "distribution":
+                folder = template.target(answers, output)
+                wrong = [f"{folder} is there already."] if folder.exists() else []
             if not wrong:
                 break
             print_error(" ".join(wrong))
@@ -106,15 +112,12 @@ def _ask(question: Question, default: str | bool) -> str | bool:
     if isinstance(default, bool):
         return click.confirm(question.words, default=default)
     names = list(question.choices)
-    if any(question.choices.values()):
-        for number, (name, words) in enumerate(question.choices.items(), 1):
-            click.echo(f"  {number}  {name:<{max(map(len, names))}}  {words}")
-    elif names:
-        question_words = f"{question.words} ({', '.join(names)})"
-        return _read(question_words, default)
+    for number, (name, words) in enumerate(question.choices.items(), 1):
+        click.echo(f"  {number}  {name:<{max(map(len, names))}}  {words}".rstrip())
     answer = _read(question.words, default)
-    numbered = names and answer.isdecimal() and 1 <= int(answer) <= len(names)
-    return names[int(answer) - 1] if numbered else answer
+    if names and answer.isdecimal() and 1 <= int(answer) <= len(names):
+        return names[int(answer) - 1]
+    return next((name for name in names if name.lower() == answer.lower()), answer)
 
 
 def _read(words: str, default: str) -> str:
@@ -123,8 +126,17 @@ def _read(words: str, default: str) -> str:
     return answer.strip()
 
 
-def _next(folder: Path) -> str:
-    """What to type next: install, and run the tests, which say how to go on."""
-    return (
-        f'cd {shlex.quote(str(folder))} && python -m pip install -e ".[test]" && python -m pytest'
-    )
+def _next(folder: Path, oldest: str) -> str:
+    """What to type next: install, and run the tests, which say how to go on.
+
+    If the package is for newer Pythons than this one, it gets an environment of its own.
+    """
+    environment = ""
+    if tuple(map(int, oldest.split("."))) > sys.version_info[:2]:
+        environment = (
+            f"py -{oldest} -m venv .venv && .venv\\Scripts\\activate && "
+            if os.name == "nt"
+            else f"python{oldest} -m venv .venv && . .venv/bin/activate && "
+        )
+    install = 'python -m pip install -e ".[test]" && python -m pytest'
+    return f"cd {shlex.quote(str(folder))} && {environment}{install}"

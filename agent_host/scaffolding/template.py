@@ -7,8 +7,11 @@ cookiecutter asks and refuses the same. It must not know a terminal, nor who ans
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
-from collections.abc import Collection, Mapping
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -101,7 +104,7 @@ class Template:
 
     @cached_property
     def _taken(self) -> set[str]:
-        found: set[str] = self.rules.taken_ids()
+        found: set[str] = self.rules.taken_names()
         return found
 
     def target(self, answers: Mapping[str, Any], output: Path) -> Path:
@@ -119,29 +122,51 @@ class Template:
                 f"{target} is there already",
                 hint="choose another name or --output; nothing was written",
             )
-        with tempfile.TemporaryDirectory() as scratch:
-            # A config of our own: the user's has defaults for other templates, and cookiecutter
-            # would keep a copy of the answers in the home folder.
-            config = Path(scratch, "config.yaml")
-            places = {"replay_dir": f"{scratch}/replay", "cookiecutters_dir": f"{scratch}/clones"}
-            config.write_text(json.dumps(places), encoding="utf-8")
-            self._cookiecutter(answers, output, str(config))
-        return target
-
-    def _cookiecutter(self, answers: Mapping[str, Any], output: Path, config: str) -> None:
         errors = import_module("cookiecutter.exceptions")
         try:
-            import_module("cookiecutter.main").cookiecutter(
-                str(self.folder),
-                no_input=True,
-                extra_context=dict(answers),
-                output_dir=str(output),
-                config_file=config,
-            )
+            # Beside its place, where it is whole before anybody sees it.
+            there = next(each for each in (output, *output.absolute().parents) if each.is_dir())
+            with tempfile.TemporaryDirectory(prefix=".agent-host-new-", dir=there) as scratch:
+                made = self._made(answers, Path(scratch))
+                output.mkdir(parents=True, exist_ok=True)
+                made.rename(target)
         except (errors.CookiecutterException, OSError) as error:
             raise AgentError(
                 f"the package could not be made: {error}", hint="nothing was kept of it"
             ) from error
+        return target
+
+    def _made(self, answers: Mapping[str, Any], scratch: Path) -> Path:
+        # A config of our own: the user's has defaults for other templates, and cookiecutter would
+        # keep a copy of the answers in the home folder.
+        config = scratch / "config.yaml"
+        places = {"replay_dir": f"{scratch}/replay", "cookiecutters_dir": f"{scratch}/clones"}
+        config.write_text(json.dumps(places), encoding="utf-8")
+        with _uninterrupted():
+            made: str = import_module("cookiecutter.main").cookiecutter(
+                str(self.folder),
+                no_input=True,
+                extra_context=dict(answers),
+                output_dir=str(scratch),
+                config_file=str(config),
+            )
+        return Path(made)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait a moment, for ourselves and for the scripts that cookiecutter starts.
+
+    A script that is interrupted shows a traceback, and nobody could keep it from doing so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _question(key: str, value: Any, prompt: Any) -> Question:

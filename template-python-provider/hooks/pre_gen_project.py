@@ -31,26 +31,45 @@ _MOST = {"plugin_id": 24, "distribution": 40, "package": 40}
 _MARKS = ("{" + "{", "{" + "%", "{" + "#")
 #: The host's own packages; they may be there where the plugin is used, if not here.
 _OURS = ("agent_host", "agent_hookspecs", "agent_host_testing", "agent_host_echo")
+#: Modules beside the package's tests, which would be imported in its place.
+_BESIDE_TESTS = ("conftest", "fake_api", "tests", "try_offline")
+#: What is put behind the id to name the other plugins of a kind, and its tools.
+_ENDINGS = {
+    "custom-format": ("tools", "reasoning"),
+    "tool": ("convert", "units"),
+    "mix": ("citations", "convert", "units"),
+}
 
 
 def problems(
     answers: Mapping[str, Any], taken: Collection[str] = (), only: Collection[str] = ()
 ) -> list[str]:
-    """A sentence for each thing that is wrong; ``taken`` are the ids of installed plugins.
+    """A sentence for each thing that is wrong; ``taken`` are the names that installed plugins have.
 
     With ``only`` the answers to those questions alone are looked at.
     """
+    kind = str(answers.get("kind", ""))
     found = {
         **{key: _text(key, str(answers.get(key, ""))) for key in TEXTS},
         "kind": _choice("kind", answers.get("kind"), KINDS),
-        "plugin_id": _plugin_id(str(answers.get("plugin_id", "")), taken),
+        "plugin_id": _plugin_id(str(answers.get("plugin_id", "")), kind, taken),
         "distribution": _distribution(str(answers.get("distribution", ""))),
         "package": _package(str(answers.get("package", ""))),
         "email": _email(str(answers.get("email", ""))),
         "licence": _choice("licence", answers.get("licence"), LICENCES),
         "python": _choice("python", answers.get("python"), PYTHONS),
     }
+    derived = f"agent-host-{answers.get('plugin_id')}"
+    if found["plugin_id"] and answers.get("distribution") == derived:
+        # Made of the id, and so no fault of their own.
+        found["distribution"] = found["package"] = ""
     return [told for key, told in found.items() if told and (not only or key in only)]
+
+
+def names_of(kind: str, plugin_id: str) -> list[str]:
+    """The names that a package of the kind gives to its plugins and tools, its id first."""
+    snake = plugin_id.replace("-", "_")
+    return [plugin_id, *(f"{snake}_{ending}" for ending in _ENDINGS.get(kind, ()))]
 
 
 def _text(key: str, value: str) -> str:
@@ -78,14 +97,17 @@ def _too_long(key: str, value: str) -> str:
     return f"{key} {value!r} has {len(value)} characters; at most {_MOST[key]} will do."
 
 
-def _plugin_id(value: str, taken: Collection[str]) -> str:
+def _plugin_id(value: str, kind: str, taken: Collection[str]) -> str:
     if not _ID.fullmatch(value):
         return (
             f"plugin_id {value!r} is not lower-case words of letters and digits, joined by - or _, "
             "that begin with a letter."
         )
-    if value in taken or value.replace("-", "_") in taken:
-        return f"plugin_id {value!r} is taken by an installed plugin; choose another."
+    known = {name.replace("-", "_") for name in taken}
+    for name in names_of(kind, value):
+        if name.replace("-", "_") in known:
+            which = "is" if name == value else f"makes a {name!r}, which is"
+            return f"plugin_id {value!r} {which} taken by an installed plugin; choose another."
     return _too_long("plugin_id", value)
 
 
@@ -104,6 +126,8 @@ def _package(value: str) -> str:
         return f"package {value!r} is no lower-case name that Python can import."
     if value in sys.stdlib_module_names:
         return f"package {value!r} would shadow a module of the standard library."
+    if value in _BESIDE_TESTS or value.startswith("test_"):
+        return f"package {value!r} has the name of a module of its own tests."
     if value in _OURS or _importable(value):
         return f"package {value!r} would shadow a package of that name."
     return _too_long("package", value)
@@ -124,14 +148,17 @@ def _email(value: str) -> str:
     return f"email {value!r} is no address; leave it empty if you have none to give."
 
 
-def taken_ids() -> set[str]:
-    """The ids of the plugins that the host of this environment finds, if it has one."""
+def taken_names() -> set[str]:
+    """What plugins, bundles and tools are called that the host of this environment finds."""
     try:
         from agent_host.loading.loader import load_catalog
     except ImportError:
         return set()
-    catalog = load_catalog()
-    return {record.name for record in catalog} | {record.bundle.name for record in catalog}
+    found: set[str] = set()
+    for record in load_catalog():
+        found.update((record.name, record.bundle.name))
+        found.update(record.entry.tools if record.entry else ())
+    return found
 
 
 if __name__ == "__main__":
@@ -139,7 +166,7 @@ if __name__ == "__main__":
     sys.path[:] = [each for each in sys.path if each != str(Path(__file__).resolve().parent)]
     # Cookiecutter puts the answers here as JSON, in which it leaves no quote of this kind.
     answers = json.loads(r'''{{ cookiecutter | tojson }}''')  # fmt: skip
-    wrong = problems(answers, taken_ids())
+    wrong = problems(answers, taken_names())
     for sentence in wrong:
         sys.stderr.write(f"error: {sentence}\n")
     sys.exit(1 if wrong else 0)

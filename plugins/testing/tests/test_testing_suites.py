@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,6 @@ from agent_host_testing import (
     FeatureConformance,
     ProviderConformance,
     ToolConformance,
-    Violation,
 )
 from agent_host_testing.suites.checking import Conformance, checks_of, contract_of
 
@@ -67,22 +69,36 @@ def test_every_test_of_a_suite_is_a_check(suite: type[Conformance]) -> None:
     assert sorted(methods) == sorted(checks_of(suite))
 
 
-def test_a_suite_that_says_too_little_is_told_so() -> None:
-    class TestNothing(ToolConformance):
-        plugin = "x"
-
-    suite = TestNothing()
-    suite.servers = []
-    with pytest.raises(Violation, match="must say its 'package'"):
-        suite.test_effects()
-
-
-def test_a_plugin_that_is_not_there_is_told_with_those_that_are() -> None:
-    class TestElsewhere(ToolConformance):
-        package = "agent_host_echo"
-        plugin = "elsewhere"
-
-    suite = TestElsewhere()
-    suite.servers = []
-    with pytest.raises(Violation, match="has no tool 'elsewhere'; there is provider:echo"):
-        suite.test_descriptor_equals_code()
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("plugin = 'x'", "TestThis must say its 'package' and its 'plugin'"),
+        (
+            "package, plugin = 'agent_host_echo', 'elsewhere'",
+            "TestThis: package 'agent_host_echo' has no tool 'elsewhere'; there is provider:echo",
+        ),
+        (
+            "package, plugin = 'no_such_package', 'x'",
+            "TestThis: package 'no_such_package' has no tool 'x'; there is nothing "
+            "(package 'no_such_package' cannot be found on sys.path",
+        ),
+    ],
+)
+def test_a_suite_about_nothing_is_told_so_once(tmp_path: Path, said: str, problem: str) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (tmp_path / "test_this.py").write_text(
+        "from agent_host_testing import ToolConformance\n\n\n"
+        f"class TestThis(ToolConformance):\n    {said}\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", "0"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "300"},
+        check=False,
+    )
+    assert done.returncode == 1
+    assert problem in done.stdout
+    assert re.search(r"^\d+ skipped, 1 error in", done.stdout, re.MULTILINE), done.stdout

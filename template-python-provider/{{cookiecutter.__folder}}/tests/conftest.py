@@ -21,7 +21,7 @@ NEXT = """
   agent-host plugins explain --provider {{ id }} &&
   python tests/try_offline.py Hello
 {%- elif cookiecutter.kind == "extension" %}
-  agent-host plugins info {{ id }} &&
+  agent-host plugins explain --set 'add_tags=["supports_citations"]' &&
   agent-host run --set 'add_tags=["supports_citations"]' Hello
 {%- elif cookiecutter.kind == "feature" %}
   agent-host plugins info {{ id }} &&
@@ -34,7 +34,7 @@ NEXT = """
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
-    if exitstatus == 0:
+    if exitstatus == 0 and terminalreporter.stats.get("passed"):
         terminalreporter.write_line(f"Next:{NEXT}")
 {%- if cookiecutter.kind in ("openai-compatible", "custom-format", "tool", "mix") %}
 

@@ -24,6 +24,9 @@ _SHOWN_AT_ENDS = (2, 4)
 class Violation(AssertionError):
     """A plugin does not do what the contract asks."""
 
+    # As people import it; a test runner's summary has little room.
+    __module__ = "agent_host_testing"
+
 
 @dataclass(frozen=True, slots=True)
 class Contract:
@@ -60,11 +63,14 @@ def explained(
     contract: Contract, plugin: str, error: BaseException, exchanges: Sequence[Exchange] = ()
 ) -> Violation:
     """The failure with everything its reader needs to mend the plugin."""
+    told = _told(error)
+    summary = told.partition("\n")[0]
     lines = [
-        f"plugin {plugin!r} breaks its contract",
+        # For those who are shown no more than the first line.
+        f"plugin {plugin!r}: {summary}",
         f"  the contract asks: {contract.sentence}",
         f"  written in:        {contract.where}",
-        f"  what happened:     {_indented(_told(error), 21)}",
+        f"  what happened:     {_indented(told, 21)}",
     ]
     if exchanges:
         last = exchanges[-1]

@@ -17,7 +17,7 @@ from agent_host.loading.discovery import discover
 from agent_host.loading.sources import bundles_of_sources
 from agent_host.validation.imports import import_effects
 
-__all__ = ["catalog_of", "find_record", "side_effects"]
+__all__ = ["catalog_of", "find_record", "side_effects", "why_missing"]
 
 
 @cache
@@ -53,11 +53,26 @@ def find_record(catalog: Catalog, package: str, role: str, plugin: str) -> Plugi
             if record.usable:
                 return record
             raise LookupError(f"{role} {plugin!r} of {package} is {record.state}: {record.reason}")
+    raise LookupError(_not_there(catalog, package, role, plugin))
+
+
+def why_missing(package: str, folder: str, role: str, plugin: str) -> str:
+    """What is wrong if whoever asks has the wrong name; empty if anything else may be wrong."""
+    catalog = catalog_of((package,), folder=folder)
+    described = any(record.bundle.file for record in catalog)
+    if described and not all(record.usable and record.role for record in catalog):
+        # It is there, and broken; or only its import tells what it is.
+        return ""
+    if any(record.role == role and record.name == plugin for record in catalog):
+        return ""
+    return _not_there(catalog, package, role, plugin)
+
+
+def _not_there(catalog: Catalog, package: str, role: str, plugin: str) -> str:
     reasons = [record.reason for record in catalog if record.reason]
     there = ", ".join(record.key for record in catalog if record.entry) or "nothing"
-    raise LookupError(
-        f"package {package!r} has no {role} {plugin!r}; there is {there}"
-        + (f" ({'; '.join(reasons)})" if reasons else "")
+    return f"package {package!r} has no {role} {plugin!r}; there is {there}" + (
+        f" ({'; '.join(reasons)})" if reasons else ""
     )
 
 

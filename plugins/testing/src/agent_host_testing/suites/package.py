@@ -12,6 +12,8 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
+
 from agent_hookspecs.descriptor import Entry
 from agent_host.loading.activation import Activator, LoadedPlugin
 from agent_host.loading.agreement import disagreements, unknown_keys
@@ -20,10 +22,18 @@ from agent_host.loading.gating import with_twins
 from agent_host.loading.resolution import Resolution, resolve
 from agent_host_testing.suites.checking import Conformance, check
 from agent_host_testing.suites.hosting import Host
-from agent_host_testing.suites.loading import catalog_of, find_record, side_effects
+from agent_host_testing.suites.loading import (
+    catalog_of,
+    find_record,
+    side_effects,
+    why_missing,
+)
 from agent_host_testing.violations import require
 
 __all__ = ["PackageConformance"]
+
+#: What was said of suites in this process.
+_TOLD: set[str] = set()
 
 
 class PackageConformance(Conformance):
@@ -46,10 +56,26 @@ class PackageConformance(Conformance):
     #: Packages that the role itself needs in the host.
     needs: ClassVar[Sequence[str]] = ()
 
+    @pytest.fixture(autouse=True)
+    def _about_something(self) -> None:
+        """Fail a suite about nothing once, instead of in each of its checks."""
+        problem = self._misnamed()
+        if problem and problem in _TOLD:
+            pytest.skip(f"not checked: {problem}")
+        elif problem:
+            _TOLD.add(problem)
+            pytest.fail(problem, pytrace=False)
+
+    def _misnamed(self) -> str:
+        """What is wrong with what the suite says of itself; empty: nothing."""
+        name = type(self).__name__
+        if not self.package or not self.plugin:
+            return f"{name} must say its 'package' and its 'plugin'"
+        missing = why_missing(self.package, str(self.folder), self.role, self.plugin)
+        return f"{name}: {missing}" if missing else ""
+
     def catalog(self) -> Catalog:
         """The package and what it goes with, as the host finds them; nothing else."""
-        if not self.package or not self.plugin:
-            raise TypeError(f"{type(self).__name__} must say its 'package' and its 'plugin'")
         return self._catalog_with(self.plugin, *self.enabled)
 
     def _catalog_with(self, *enabled: str) -> Catalog:
