@@ -87,6 +87,6 @@ def contract_of(method: object) -> Contract | None:
 
 
 def checks_of(suite: type[Conformance]) -> list[str]:
-    """The names of a suite's checks, its own first and then those of its bases, as written."""
-    names = (name for base in suite.__mro__ for name in vars(base))
+    """The names of a suite's checks in the order in which pytest runs them."""
+    names = (name for base in reversed(suite.__mro__) for name in vars(base))
     return list(dict.fromkeys(name for name in names if contract_of(getattr(suite, name, None))))

@@ -16,14 +16,15 @@ from agent_host_testing.violations import require
 __all__ = ["ProviderConformance"]
 
 
+# pytest runs the last base's checks first: so the plainest are there.
 class ProviderConformance(
-    AnswerChecks,
-    ToolTurnChecks,
-    HistoryChecks,
-    FailureChecks,
-    CostChecks,
-    SecrecyChecks,
     ShapeChecks,
+    SecrecyChecks,
+    CostChecks,
+    FailureChecks,
+    HistoryChecks,
+    ToolTurnChecks,
+    AnswerChecks,
 ):
     """Subclass it in a test file and say which provider is meant.
 
