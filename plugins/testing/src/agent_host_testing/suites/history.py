@@ -19,6 +19,8 @@ from agent_host_testing.violations import require
 __all__ = ["HistoryChecks"]
 
 _REASONING = "supports_reasoning"
+#: So many that a history is longer than its end, of which nothing is remembered for the next turn.
+_MORE_TURNS = 6
 
 
 def _signature(name: str) -> str:
@@ -97,7 +99,9 @@ class HistoryChecks(ProviderSuite):
             if talk.last.calls:
                 talk.run_calls()
                 talk.go_on(say("So it is.")).expect()
-            talk.say("marker-second")
+            for number in range(_MORE_TURNS):
+                talk.ask(say(f"Yes, {number}."), f"marker-{number}").expect()
+            talk.say("marker-last")
             stored = json.dumps(talk.session.to_dict())
             talk.go_on(say("Yes.")).expect()
             tools = [recording_tools([])] if self.claims("supports_tools") else []
