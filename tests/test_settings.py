@@ -412,6 +412,27 @@ def test_settings_of_the_host_are_checked_too(key: str, value: Any) -> None:
     assert caught.value.key == key
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("provider", 5, "give a provider's name"),
+        ("use_tools", 5, "a list of strings"),
+        ("use_tools", "look", "a list of strings"),
+        ("use_tools", ["look", 5], "a list of strings"),
+        ("tools", 5, "a list of declarations"),
+        ("tools", "look", "a list of declarations"),
+        ("tool_interop", 5, "get_tool_interop_contribution"),
+        ("tool_interop", {"call_accessors": [5]}, "get_tool_interop_contribution"),
+        ("tool_interop", {"nothing": []}, "get_tool_interop_contribution"),
+    ],
+)
+def test_a_setting_that_the_host_cannot_read_is_named(key: str, value: Any, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ask(core_with(talker()), said("x"), {key: value})
+    assert caught.value.key == key
+    assert words in caught.value.hint
+
+
 # --- who sees what is secret ----------------------------------------------------------------------
 
 names = st.sampled_from(["region", "servers", "api_key", "access_token", "password", "note"])

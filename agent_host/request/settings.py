@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from agent_hookspecs.errors import ConfigError
+from agent_hookspecs.errors import ConfigError, ContractError
 from agent_hookspecs.logs import names_secret
+from agent_hookspecs.tool_interop import ToolInteropContribution
 from agent_hookspecs.values import dataclass
 
 __all__ = ["ConfigSchema", "Setting", "likely_secrets", "merge_schemas"]
@@ -81,7 +82,8 @@ class ConfigSchema:
         return {**config, **defaults}
 
     def check_values(self, config: Mapping[str, Any]) -> None:
-        """Refuse values of the wrong kind; keys nobody described are left alone."""
+        """Refuse values of the wrong kind; keys that neither plugins nor we know are left alone."""
+        _check_tool_settings(config)
         for key, setting in self.settings.items():
             if config.get(key) is not None:
                 _check_value(setting, config[key])
@@ -132,6 +134,31 @@ def _described(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
     for key, described in schema.items():
         if isinstance(described, Mapping):
             yield key, described, described.get("required") is True
+
+
+def _check_tool_settings(config: Mapping[str, Any]) -> None:
+    """Refuse what the host itself could not read."""
+    patterns, tools = config.get("use_tools"), config.get("tools")
+    if patterns is not None and not (
+        isinstance(patterns, (list, tuple)) and all(isinstance(each, str) for each in patterns)
+    ):
+        raise ConfigError(
+            "use_tools is not a list of patterns",
+            key="use_tools",
+            hint="give a list of strings, such as the names of tools",
+        )
+    if tools is not None and not isinstance(tools, (list, tuple)):
+        raise ConfigError(
+            f"tools is {type(tools).__name__}", key="tools", hint="give a list of declarations"
+        )
+    try:
+        ToolInteropContribution.of(config.get("tool_interop"))
+    except ContractError as error:
+        raise ConfigError(
+            f"tool_interop cannot be used: {error.message}",
+            key="tool_interop",
+            hint="give what get_tool_interop_contribution may return",
+        ) from error
 
 
 def _check_value(setting: Setting, value: object) -> None:
