@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,97 @@ def test_shape_gives_the_same_events_however_it_is_cut(data: st.DataObject) -> N
     _, name, body, expected = data.draw(st.sampled_from(SHAPES))
     positions = data.draw(st.lists(st.integers(0, len(body)), max_size=12))
     assert run(framing(name), cut(body, positions)) == expected
+
+
+def outcome(machine: Framing, pieces: list[bytes]) -> tuple[list[Event], str]:
+    """The events, and the error that ended them."""
+    events: list[Event] = []
+    try:
+        for piece in pieces:
+            # One by one: an error comes after the events that stand before it.
+            for event in machine.events(piece):
+                events.append(event)
+        for event in machine.last_events():
+            events.append(event)
+    except (ProtocolError, StreamCutError) as error:
+        return events, str(error)
+    return events, ""
+
+
+PADDING = st.integers(0, 60).map(lambda count: b" " * count)
+NAMES = st.integers(1, 60).map(lambda count: b"n" * count)
+VALUES = st.integers(0, 60).map(lambda count: b'{"a":"%s"}' % (b"x" * count))
+LINE_ENDS = st.sampled_from([b"\n", b"\n", b"\r\n", b"\r"])
+LINES = st.one_of(
+    st.just(b""),
+    st.just(b""),
+    VALUES.map(lambda value: b"data: " + value),
+    VALUES.map(lambda value: b"data:" + value[: len(value) // 2]),
+    st.just(b"data"),
+    st.just(b"data: [DONE]"),
+    NAMES.map(lambda name: b"event: " + name),
+    NAMES.map(lambda name: b"event:" + name),
+    NAMES.map(lambda name: b"id: " + name),
+    NAMES.map(lambda name: b": " + name),
+    NAMES,
+)
+PADDED = st.tuples(PADDING, VALUES, PADDING).map(b"".join)
+BODIES = st.one_of(
+    st.tuples(
+        st.just("sse"),
+        st.lists(st.tuples(LINES, LINE_ENDS).map(b"".join), max_size=12).map(b"".join),
+    ),
+    st.tuples(st.just("ndjson"), st.lists(PADDED | PADDING | NAMES, max_size=6).map(b"\n".join)),
+    st.tuples(
+        st.just("json-array"),
+        st.lists(PADDED | PADDING, max_size=4).map(lambda items: b" [" + b",".join(items) + b"]"),
+    ),
+    st.tuples(st.just("json"), PADDED),
+    st.sampled_from([(name, body) for _, name, body, _ in SHAPES]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(BODIES, st.integers(1, 90), st.data())
+def test_the_limit_is_the_same_however_the_input_is_cut(
+    named: tuple[str, bytes], limit: int, data: st.DataObject
+) -> None:
+    name, body = named
+    if data.draw(st.booleans()):
+        body = body[: data.draw(st.integers(0, len(body)))]
+    whole = outcome(framing(name, max_event_bytes=limit), [body])
+    positions = data.draw(st.lists(st.integers(0, len(body)), max_size=12))
+    assert outcome(framing(name, max_event_bytes=limit), cut(body, positions)) == whole
+    single = [body[i : i + 1] for i in range(len(body))]
+    assert outcome(framing(name, max_event_bytes=limit), single) == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "padding", "event"),
+    [
+        ("sse", b": " + b"x" * 100, b'\n\ndata: {"a":1}\n\n'),
+        ("sse", b"id: " + b"x" * 100, b'\ndata: {"a":1}\n\n'),
+        ("ndjson", b" " * 100, b'{"a":1}\n'),
+        ("ndjson", b" " * 100, b'\n{"a":1}\n'),
+        ("json-array", b" " * 100, b'[{"a":1}]'),
+        ("json", b" " * 100, b'{"a":1}'),
+    ],
+)
+def test_what_is_no_event_may_be_of_any_length_and_is_not_kept(
+    name: str, padding: bytes, event: bytes
+) -> None:
+    limit = 50_000
+    assert run(framing(name, max_event_bytes=limit), [padding * 1000 + event]) == [({"a": 1}, None)]
+    machine = framing(name, max_event_bytes=limit)
+    tracemalloc.start()
+    try:
+        for _ in range(10_000):
+            assert machine.decode(padding) == []
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * limit
+    assert run(machine, [event]) == [({"a": 1}, None)]
 
 
 @pytest.mark.parametrize(("name", "body"), recordings())

@@ -112,6 +112,42 @@ def test_an_error_is_redacted_in_all_that_it_says() -> None:
     assert secret not in repr(error) + str(error) + json.dumps(error.to_dict()) + error.explain()
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"api_key": "{}"},
+        {"password": "{}"},
+        {"token": 123456},
+        {"headers": {"X-Api-Key": "{}"}},
+        {"servers": [{"deep": ({"client_secret": ["{}"]},)}]},
+    ],
+)
+def test_what_is_logged_under_a_credentials_name_is_masked(
+    values: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = f"plum{uuid.uuid4().hex}"
+    log.warning("named", **json.loads(json.dumps(values).replace("{}", secret)), other="visible")
+    assert "[redacted]" in caplog.text
+    assert "visible" in caplog.text
+    assert not leaks(secret, caplog)
+    assert not leaks("123456", caplog)
+
+
+def test_that_there_is_no_credential_may_be_logged(caplog: pytest.LogCaptureFixture) -> None:
+    log.warning("named", api_key=None, password="", token=False)
+    assert caplog.records[0].getMessage() == "named api_key=None password= token=False"
+
+
+def test_a_value_that_holds_itself_is_logged_without_its_secrets(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    around: dict[str, Any] = {"password": "plums and pears"}
+    around["again"] = [around]
+    log.warning("around", value=around)
+    assert "value={'password': '[redacted]'" in caplog.text
+    assert "plums" not in caplog.text
+
+
 # --- secrets of a config, through the core --------------------------------------------------------
 
 
@@ -287,6 +323,76 @@ def test_secrets_of_features_tools_and_nested_settings_are_kept(
     assert "visible" in caplog.text
     for secret in (one, two, three, four):
         assert not leaks(secret, caplog, result)
+
+
+@pytest.mark.parametrize(
+    ("schema", "config"),
+    [
+        ({"phrase": {"type": "string"}}, {"phrase": "{}"}),
+        ({"list": {"items": {"properties": {"pin": {"secret": True}}}}}, {"list": [{"pin": "{}"}]}),
+        ({"vault": {"additionalProperties": {"secret": True}}}, {"vault": {"a": "{}"}}),
+        ({}, {"servers": [{"api_key": "{}"}]}),
+    ],
+)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_secret_at_any_depth_and_by_anybodys_word_is_in_no_error(
+    schema: Any, config: dict[str, Any], way: Way
+) -> None:
+    secret = secret_of("deep")
+
+    class Marking(FeaturePlugin):
+        name = "marking"
+
+        def get_config_schema(self) -> Any:
+            return SCHEMAS["flat"]
+
+    def refuse(self: Any, native_messages: Any, state: Any) -> Any:
+        raise ProviderError(f"refused {json.dumps(state['config'])}")
+
+    provider = talker(get_config_schema=lambda self: schema, call_api=refuse)
+    given = json.loads(json.dumps(config).replace("{}", secret))
+    with pytest.raises(ProviderError) as caught:
+        ask(core_with(provider, Marking), said("x"), given, way)
+    assert "[redacted]" in str(caught.value)
+    assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize("on_plugin_error", ["raise", "skip"])
+@pytest.mark.parametrize("place", ["replaced", "nested", "failing"])
+def test_a_token_that_an_init_brings_is_secret_for_the_next_one(
+    place: str, on_plugin_error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = secret_of("brought")
+
+    class Bringing(FeaturePlugin):
+        name = "bringing"
+
+        def init(self, config: Any, state: Any) -> Any:
+            if place == "replaced":
+                return {**state, "config": {**config, "api_key": token}}
+            if place == "nested":
+                state["config"]["servers"][0]["api_key"] = token
+                return state
+            state["config"]["api_key"] = token
+            raise ValueError(f"no use: {token}")
+
+    class Failing(FeaturePlugin):
+        name = "failing"
+
+        def init(self, config: Any, state: Any) -> Any:
+            log.warning("seen", text=f"with {token}")
+            raise ValueError(f"bad: {token}")
+
+    core = core_with(talker(), Bringing, Failing)
+    config = {"servers": [{"name": "a"}], "on_plugin_error": on_plugin_error}
+    events: list[Any] = []
+    try:
+        with core.send_request_stream(said("x"), config) as stream:
+            events.extend(stream)
+    except HookError as error:
+        events.append(error.to_dict())
+    assert "[redacted]" in repr(events)
+    assert not leaks(token, caplog, events)
 
 
 @pytest.mark.parametrize(

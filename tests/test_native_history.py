@@ -279,6 +279,71 @@ def test_a_plugin_that_rewrites_an_old_native_in_place_is_told_so() -> None:
         ask(core, first.appended(user("two")))
 
 
+likenesses = st.recursive(
+    st.sampled_from([0, 1, 0.0, 1.0, False, True, "1", None]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.just("a"), inner),
+    max_leaves=3,
+)
+
+
+@given(likenesses, likenesses, st.booleans())
+def test_a_native_that_a_plugin_replaces_is_sent_and_stored_however_alike_they_are(
+    old: Any, new: Any, stored_as_json: bool
+) -> None:
+    sent: list[Natives] = []
+    flags = iter([old, new])
+
+    class Flagging(ProviderExtensionPlugin):
+        name = "flagging"
+
+        def initialize_request(self, native_messages: Natives, state: Any) -> Any:
+            first, *rest = native_messages
+            return [{**first, "flag": next(flags)}, *rest], state
+
+    class Rendering(talker()):  # type: ignore[misc]
+        def call_api(self, native_messages: Natives, state: Any, context: Any) -> Any:
+            sent.append(rendered(Listing, native_messages, context).natives)
+            return super().call_api(native_messages, state)
+
+    core = core_with(Rendering, Flagging)
+    session, _ = ask(core, said("one"))
+    session, _ = ask(
+        core, (through_json(session) if stored_as_json else session).appended(user("two"))
+    )
+    # As JSON tells 1, 1.0 and true apart, which == does not.
+    for flagged in (sent[-1][0], session.metadata["native_messages"][0]):
+        assert json.dumps(flagged["flag"]) == json.dumps(new)
+
+
+def test_natives_that_were_only_copied_are_not_rendered_again() -> None:
+    kind = Counting()
+
+    class Copying(ProviderExtensionPlugin):
+        name = "copying"
+
+        def initialize_request(self, native_messages: Natives, state: Any) -> Any:
+            return json.loads(json.dumps(native_messages)), state
+
+    class Rendering(talker()):  # type: ignore[misc]
+        def call_api(self, native_messages: Natives, state: Any, context: Any) -> Any:
+            rendered(kind, native_messages, context)
+            return super().call_api(native_messages, state)
+
+    core, session = core_with(Rendering, Copying), said("one")
+    for number in range(5):
+        session, _ = ask(core, session.appended(user(str(number))))
+    assert kind.count[0] < 5 * 4
+
+
+def test_stored_natives_equal_plain_ones_in_whatever_order() -> None:
+    native = {"content": [{"a": 1, "b": None}], "role": "user"}
+    (stored,) = NativeHistory.of([native])
+    assert stored == native == stored == {"role": "user", "content": [{"b": None, "a": 1}]}
+    for other in ({**native, "content": [{"a": True, "b": None}]}, {"role": "user"}, [native], 1):
+        assert stored != other
+        assert other != stored
+
+
 def test_calls_in_the_finals_are_not_those_in_history() -> None:
     class Calling(talker()):  # type: ignore[misc]
         def call_api(self, native_messages: Natives, state: Any) -> Any:

@@ -405,6 +405,61 @@ def test_reasoning_is_an_event_of_its_own() -> None:
     assert [e["text"] for e in events if e["type"] == "reasoning"] == ["Hm, ", "yes."]
 
 
+# --- patching by hand -----------------------------------------------------------------------------
+
+
+class Patching(ProviderExtensionPlugin):
+    """Without our mixin: patches the last partial message of a chunk, if the provider made one."""
+
+    name = "patching"
+
+    def process_chunk(self, native_chunk, partial_messages, final_messages, native_messages, state):  # type: ignore[no-untyped-def]
+        (choice,) = (native_chunk or {}).get("choices") or [{}]
+        body, base = choice.get("delta") or {}, state.get("partial") or {}
+        patch = {}
+        if body.get("reasoning"):
+            patch["reasoning"] = body["reasoning"]
+            base = {**base, "reasoning": base.get("reasoning", "") + body["reasoning"]}
+        if body.get("tool_calls"):
+            patch["tool_calls"] = merge_tool_calls(base.get("tool_calls"), body["tool_calls"])
+            base = {**base, "tool_calls": patch["tool_calls"]}
+        if patch and partial_messages:
+            partial_messages = [*partial_messages[:-1], {**partial_messages[-1], **patch}]
+        return partial_messages, final_messages, list(native_messages), {**state, "partial": base}
+
+
+class Quiet(Calling):
+    """Most of its chunks have nothing that a provider alone would show."""
+
+    chunks: list[Any] = [  # noqa: RUF012
+        delta(role="assistant", content=None),
+        delta(reasoning="Hm, "),
+        delta(content=""),
+        delta(reasoning="yes."),
+        call(0, "", id="c1", type="function", function={"name": "read"}),
+        call(0, '{"path":"A"}'),
+        {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]},
+    ]
+
+
+def test_a_patch_is_shown_though_the_provider_has_nothing_to_show() -> None:
+    events = events_of(core_with(Quiet, Patching), said("Read"))
+    shown = [event for event in events if event["type"] not in ("request_started", "final")]
+    assert [event["type"] for event in shown] == [
+        *("partial", "reasoning") * 2,
+        *("partial", "tool_call_started", "partial", "tool_call_delta"),
+        "done",
+    ]
+    assert [event["text"] for event in shown if event["type"] == "reasoning"] == ["Hm, ", "yes."]
+    assert shown[5] == {"type": "tool_call_started", "index": 0, "id": "c1", "name": "read"}
+    assert shown[7] == {"type": "tool_call_delta", "index": 0, "arguments": '{"path":"A"}'}
+
+
+def test_nothing_is_shown_of_a_message_that_nobody_has_patched() -> None:
+    events = events_of(core_with(Quiet), said("Read"))
+    assert [event["type"] for event in events if event["type"] == "partial"] == []
+
+
 # --- native retention -----------------------------------------------------------------------------
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import pickle
+import sys
+import threading
 from typing import Any
 
 import pytest
@@ -266,3 +269,68 @@ def test_sessions_that_part_keep_digests_and_ids_of_their_own(
             alone.digest(n) for n in range(count + 1)
         ]
         assert set(session.tool_call_ids) == set(alone.tool_call_ids)
+
+
+def test_the_ids_of_a_session_can_be_counted_while_others_that_share_its_messages_grow() -> None:
+    wrong: list[object] = []
+
+    def grow(session: Session, start: threading.Barrier) -> None:
+        start.wait()
+        grown = session
+        for number in range(200):
+            grown = grown.appended(calling(f"b{number}"))
+            assert f"b{number}" in grown.tool_call_ids
+
+    def count(session: Session, start: threading.Barrier) -> None:
+        start.wait()
+        try:
+            for _ in range(400):
+                ids = session.tool_call_ids
+                assert (len(ids), len(list(ids))) == (20, 20)
+        except BaseException as error:
+            wrong.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(5):
+            given = (Session([calling(f"a{n}") for n in range(20)]), threading.Barrier(3))
+            threads = [threading.Thread(target=t, args=given) for t in (grow, count, count)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+
+
+DEEP = json.loads("[" * 500 + "]" * 500)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"metadata": {"a": DEEP}},
+        {"messages": [{"role": "user", "content": "x", "metadata": {"a": DEEP}}]},
+        {"messages": [{"role": "user", "content": "x", "more": DEEP}]},
+    ],
+)
+def test_what_is_nested_too_deeply_for_a_session_is_refused_in_words(part: dict[str, Any]) -> None:
+    def read(depth: int) -> Session:
+        # However deep it is called from, and the newest Pythons have more room.
+        return read(depth - 1) if depth else Session.from_dict({**said("x").to_dict(), **part})
+
+    with pytest.raises(SessionError, match="nested too deeply"):
+        read(sys.getrecursionlimit() - 300 - len(inspect.stack(0)))
+
+
+def test_a_session_that_is_too_deep_where_it_is_written_says_so() -> None:
+    session = Session((), {"a": json.loads("[" * 100 + "]" * 100)})
+
+    def write(depth: int) -> Any:
+        return write(depth - 1) if depth else session.to_dict()
+
+    assert write(0)["metadata"] == session.metadata
+    with pytest.raises(SessionError, match="nested too deeply"):
+        write(sys.getrecursionlimit() - 50 - len(inspect.stack(0)))

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin
 from agent_hookspecs.errors import ConfigError
@@ -409,3 +410,115 @@ def test_settings_of_the_host_are_checked_too(key: str, value: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         ask(core_with(wired), said("x"), {key: value})
     assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("provider", 5, "give a provider's name"),
+        ("use_tools", 5, "a list of strings"),
+        ("use_tools", "look", "a list of strings"),
+        ("use_tools", ["look", 5], "a list of strings"),
+        ("tools", 5, "a list of declarations"),
+        ("tools", "look", "a list of declarations"),
+        ("tool_interop", 5, "get_tool_interop_contribution"),
+        ("tool_interop", {"call_accessors": [5]}, "get_tool_interop_contribution"),
+        ("tool_interop", {"nothing": []}, "get_tool_interop_contribution"),
+    ],
+)
+def test_a_setting_that_the_host_cannot_read_is_named(key: str, value: Any, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ask(core_with(talker()), said("x"), {key: value})
+    assert caught.value.key == key
+    assert words in caught.value.hint
+
+
+# --- who sees what is secret ----------------------------------------------------------------------
+
+names = st.sampled_from(["region", "servers", "api_key", "access_token", "password", "note"])
+hiding = st.recursive(
+    st.just("plain"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=12,
+)
+CREDENTIALS = {"api_key", "access_token", "password"}
+
+
+def under_credentials(value: Any) -> Any:
+    """The same value, in which each text says whether it stands under a credential's name."""
+    if isinstance(value, dict):
+        return {
+            key: marked(item) if key in CREDENTIALS else under_credentials(item)
+            for key, item in value.items()
+        }
+    return [under_credentials(item) for item in value] if isinstance(value, list) else value
+
+
+def marked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: marked(item) for key, item in value.items()}
+    return [marked(item) for item in value] if isinstance(value, list) else "hidden"
+
+
+@given(st.dictionaries(names, hiding, max_size=4))
+def test_credentials_are_known_and_kept_from_tools_at_any_depth(config: dict[str, Any]) -> None:
+    config = under_credentials(config)
+    schema = merge_schemas([])
+    hidden = str(config).count("'hidden'")
+    assert list(schema.secrets(config)) == ["hidden"] * hidden
+    seen = schema.for_tool("tool", config)
+    assert "'hidden'" not in str(seen)
+    assert str(seen).count("'plain'") == str(config).count("'plain'")
+
+
+MARKED = {"type": "string", "secret": True}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": MARKED}, ["hidden"]),
+        ({"items": {"properties": {"pin": MARKED}}}, [{"pin": "hidden", "name": "open"}]),
+        ({"prefixItems": [MARKED]}, ["hidden"]),
+        ({"additionalProperties": MARKED, "properties": {"a": {}}}, {"a": "open", "b": "hidden"}),
+        ({"patternProperties": {"^b": MARKED}}, {"b": "hidden"}),
+        ({"anyOf": [{"format": "password"}, {"type": "null"}]}, "hidden"),
+        ({"additionalProperties": {"items": MARKED}}, {"a": [["hidden"], "hidden"]}),
+        ({"properties": {"a": {"items": {"oneOf": [MARKED]}}}}, {"a": ("hidden",), "b": "open"}),
+    ],
+)
+def test_a_mark_counts_wherever_it_stands_in_a_schema(schema: Any, value: Any) -> None:
+    merged = merge_schemas([("p", {"setting": schema})])
+    found = [*merged.secrets({"setting": value})]
+    assert found == ["hidden"] * repr(value).count("'hidden'")
+    assert merged.for_tool("tool", {"setting": value, "other": 1}) == {"other": 1}
+
+
+def test_a_setting_is_secret_if_any_plugin_says_so() -> None:
+    phrase = {"phrase": {"type": "string", "title": "Phrase"}}
+    merged = merge_schemas([("first", phrase), ("second", {"phrase": MARKED})])
+    assert [*merged.secrets({"phrase": "hidden"})] == ["hidden"]
+    assert merged.for_tool("other", {"phrase": "hidden"}) == {}
+    assert merged.to_dict()["phrase"] == {
+        "type": "string",
+        "title": "Phrase",
+        "secret": True,
+        "required": False,
+        "plugin": "first",
+    }
+
+
+def test_a_tool_sees_a_secret_that_only_it_has_a_use_for() -> None:
+    merged = merge_schemas([("provider", {"phrase": MARKED}), ("tool", {"mine": MARKED})])
+    config = {"phrase": "a", "mine": "b"}
+    assert merged.for_tool("tool", config) == {"mine": "b"}
+    greedy = merge_schemas([("provider", {"phrase": MARKED}), ("tool", {"phrase": MARKED})])
+    assert greedy.for_tool("tool", config) == {"mine": "b"}
+
+
+def test_a_parameter_with_a_credentials_name_is_no_credential() -> None:
+    parameters = {"type": "object", "properties": {"token": {"type": "string"}}}
+    tools = [{"name": "login", "parameters": parameters, "authorization": "hidden"}]
+    assert [*merge_schemas([]).secrets({"tools": tools})] == ["hidden"]
+    seen = merge_schemas([]).for_tool("tool", {"tools": tools})
+    assert seen == {"tools": [{"name": "login", "parameters": parameters}]}

@@ -152,7 +152,12 @@ def _with_states(catalog: Catalog, decided: Mapping[str, tuple[PluginState, str]
 
 def select_provider(catalog: Catalog, activator: Activator, config: Config) -> LoadedPlugin:
     """The provider that ``config`` names, loaded; without a name the fallback or the only one."""
-    record = catalog.provider(config.get("provider"))
+    name = config.get("provider")
+    if name is not None and not isinstance(name, str):
+        raise ConfigError(
+            f"provider is {type(name).__name__}", key="provider", hint="give a provider's name"
+        )
+    record = catalog.provider(name)
     try:
         return activator.load(record)
     except PluginError as error:

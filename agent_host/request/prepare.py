@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from agent_hookspecs.errors import ConfigError, ContractError, HookResultError
@@ -56,6 +57,9 @@ def prepare(
 
 def initial_state(stack: Stack, calls: Calls, config: Config) -> State:
     """The state after every ``init``: provider, extensions, features."""
+    # Again at every request, because the oldest are forgotten.
+    remember_secrets(stack.secrets)
+    watch = partial(_remember_news, stack)
     state = calls.call("provider", "init")(config)
     if state is None:
         state = {"request": {}}
@@ -69,11 +73,26 @@ def initial_state(stack: Stack, calls: Calls, config: Config) -> State:
     state = {"config": config, "partial": None, **state}
     if config.get("debug_stream"):
         state.setdefault("debug_stream", True)
+    watch(state)
     for role in _ADDITIONS:
         if calls.has(role, "init"):
-            state = calls.call(role, "init")(_config(stack, state), state)
-    remember_secrets(stack.schema.secrets(_config(stack, state)))
+            state = calls.call(role, "init", watch)(_config(stack, state), state)
+    _config(stack, state)
     return dict(state)
+
+
+def _remember_news(stack: Stack, state: State) -> None:
+    """Remember the secrets that some ``init`` has put into the config: the next one may fail."""
+    config, known = state.get("config"), stack.config
+    if isinstance(config, dict):
+        # Of what is as it was, the secrets are known; there may be much of that, such as tools.
+        news = {
+            key: value
+            for key, value in config.items()
+            if value is not (was := known.get(key))
+            and not (isinstance(value, (dict, list)) and value == was)
+        }
+        remember_secrets(stack.schema.secrets(news))
 
 
 def _require_access(stack: Stack, config: Config) -> None:

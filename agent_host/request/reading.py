@@ -88,6 +88,8 @@ class Reading:
                     if content and "content" not in (self.state.get("partial") or ()):
                         # Whoever accumulates keeps the text there; nobody else does.
                         self._text.append_text("content", content)
+                elif not _says_something(partial):
+                    continue
                 yield {"type": "partial", "message": partial}
                 if reasoning:
                     yield {"type": "reasoning", "text": reasoning}
@@ -162,6 +164,15 @@ class Reading:
         partial = self.state.get("partial") if isinstance(self.state, dict) else None
         content = partial.get("content") if isinstance(partial, dict) else None
         return content if isinstance(content, str) else str(self._text.get("content", ""))
+
+
+def _says_something(partial: dict[str, Any]) -> bool:
+    """Whether anybody has put anything but a role into a partial message."""
+    for key, value in partial.items():
+        # Not merely what is true: 0 and False say something.
+        if key != "role" and value is not None and value != "" and value != [] and value != {}:
+            return True
+    return False
 
 
 def decoded_item(item: Any) -> Any:

@@ -7,21 +7,22 @@ among the choices.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
-from functools import lru_cache
+from dataclasses import field, replace
 from typing import Any
 
-from agent_hookspecs.errors import ConfigError
+from agent_hookspecs.errors import ConfigError, ContractError
+from agent_hookspecs.logs import names_secret
+from agent_hookspecs.tool_interop import ToolInteropContribution
 from agent_hookspecs.values import dataclass
 
 __all__ = ["ConfigSchema", "Setting", "likely_secrets", "merge_schemas"]
 
-#: Names of settings that hold credentials, whoever understands them and whether they say so or not.
-_SECRET_NAME = re.compile(
-    r"(?i)(?:api|access|secret|private)[-_]?key|(?:^|[-_])(?:token|secret|password)$|authorization"
-)
+#: Where a schema has others in it: of the same value, of an object's members, of an array's items.
+_OF_VALUE = ("anyOf", "oneOf", "allOf")
+_OF_MEMBERS = ("patternProperties", "additionalProperties")
+_OF_ITEMS = ("prefixItems", "items")
+_MAPS = ("properties", "patternProperties", "$defs", "definitions")
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -43,37 +44,32 @@ class Setting:
     schema: Mapping[str, Any]
     required: bool
 
-    @property
-    def holds_secrets(self) -> bool:
-        return _holds_secrets(self.schema)
-
 
 @dataclass(frozen=True, slots=True)
 class ConfigSchema:
-    """The settings of a stack by key; where two plugins know a key, the first one's word counts."""
+    """The settings of a stack by key; where two plugins know a key, the first one's word counts.
+
+    But what any of them marks as secret is: ``marked`` has the settings, of whichever plugin, that
+    are marked or have something in them that is.
+    """
 
     settings: Mapping[str, Setting] = field(default_factory=dict)
-    #: Those of them that are marked as secret, or have something in them that is.
-    _secret: tuple[Setting, ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        marked = tuple(each for each in self.settings.values() if each.holds_secrets)
-        object.__setattr__(self, "_secret", marked)
+    marked: tuple[Setting, ...] = ()
 
     def secrets(self, config: Mapping[str, Any]) -> Iterator[str]:
         """The values in ``config`` that are marked as secrets, or stand under such a name."""
         yield from likely_secrets(config)
-        for setting in self._secret:
+        for setting in self.marked:
             yield from _marked_secrets(setting.schema, config.get(setting.key))
 
     def for_tool(self, tool: str, config: Mapping[str, Any]) -> dict[str, Any]:
         """The config as a tool may see it: of what is secret, only its own."""
-        hidden = {setting.key for setting in self._secret if setting.plugin != tool}
         own = {key for key, s in self.settings.items() if s.plugin == tool}
+        hidden = {setting.key for setting in self.marked if setting.plugin != tool} - own
         return {
             key: value if key in own else _without_credentials(value)
             for key, value in config.items()
-            if key not in hidden and (key in own or not _names_secret(key))
+            if key not in hidden and (key in own or not names_secret(key))
         }
 
     def with_defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +82,8 @@ class ConfigSchema:
         return {**config, **defaults}
 
     def check_values(self, config: Mapping[str, Any]) -> None:
-        """Refuse values of the wrong kind; keys nobody described are left alone."""
+        """Refuse values of the wrong kind; keys that neither plugins nor we know are left alone."""
+        _check_tool_settings(config)
         for key, setting in self.settings.items():
             if config.get(key) is not None:
                 _check_value(setting, config[key])
@@ -112,10 +109,16 @@ class ConfigSchema:
 def merge_schemas(schemas: Iterable[tuple[str, object]]) -> ConfigSchema:
     """One table from what each plugin, given by name, said; what is no schema is left out."""
     settings: dict[str, Setting] = {}
+    marked: list[Setting] = []
     for plugin, schema in schemas:
         for key, described, required in _described(schema):
-            settings.setdefault(key, Setting(key, plugin, described, required))
-    return ConfigSchema(settings)
+            setting = Setting(key, plugin, described, required)
+            first = settings.setdefault(key, setting)
+            if _holds_secrets(described):
+                marked.append(setting)
+            if _is_secret(described) and not _is_secret(first.schema):
+                settings[key] = replace(first, schema={**first.schema, "secret": True})
+    return ConfigSchema(settings, tuple(marked))
 
 
 def _described(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
@@ -131,6 +134,31 @@ def _described(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
     for key, described in schema.items():
         if isinstance(described, Mapping):
             yield key, described, described.get("required") is True
+
+
+def _check_tool_settings(config: Mapping[str, Any]) -> None:
+    """Refuse what the host itself could not read."""
+    patterns, tools = config.get("use_tools"), config.get("tools")
+    if patterns is not None and not (
+        isinstance(patterns, (list, tuple)) and all(isinstance(each, str) for each in patterns)
+    ):
+        raise ConfigError(
+            "use_tools is not a list of patterns",
+            key="use_tools",
+            hint="give a list of strings, such as the names of tools",
+        )
+    if tools is not None and not isinstance(tools, (list, tuple)):
+        raise ConfigError(
+            f"tools is {type(tools).__name__}", key="tools", hint="give a list of declarations"
+        )
+    try:
+        ToolInteropContribution.of(config.get("tool_interop"))
+    except ContractError as error:
+        raise ConfigError(
+            f"tool_interop cannot be used: {error.message}",
+            key="tool_interop",
+            hint="give what get_tool_interop_contribution may return",
+        ) from error
 
 
 def _check_value(setting: Setting, value: object) -> None:
@@ -158,49 +186,78 @@ def _is(value: object, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, kinds)
 
 
-@lru_cache(1024)
-def _names_secret(key: object) -> bool:
-    return isinstance(key, str) and _SECRET_NAME.search(key) is not None
-
-
 def likely_secrets(config: Mapping[str, Any]) -> Iterator[str]:
     """The values that stand under a credential's name, at whatever depth."""
-    for key, value in config.items():
-        if _names_secret(key):
-            yield from _leaves(value)
-        elif type(value) is not str and isinstance(value, Mapping):
-            yield from likely_secrets(value)
+    return _named_secrets(config)
 
 
-def _without_credentials(value: object) -> object:
-    if not isinstance(value, Mapping):
-        return value
-    return {
-        key: _without_credentials(item) for key, item in value.items() if not _names_secret(key)
-    }
+def _named_secrets(value: object, under: object = None) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if _is_credential(key, item, under):
+                yield from _leaves(item)
+            else:
+                yield from _named_secrets(item, key)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _named_secrets(item)
+
+
+def _without_credentials(value: object, under: object = None) -> object:
+    if isinstance(value, Mapping):
+        return {
+            key: _without_credentials(item, key)
+            for key, item in value.items()
+            if not _is_credential(key, item, under)
+        }
+    if isinstance(value, (list, tuple)):
+        return [_without_credentials(item) for item in value]
+    return value
+
+
+def _is_credential(key: object, value: object, under: object) -> bool:
+    # A tool's parameter may be called token; what stands there is its schema.
+    return names_secret(key) and not (under in _MAPS and isinstance(value, Mapping))
 
 
 def _marked_secrets(schema: Mapping[str, Any], value: object) -> Iterator[str]:
     if _is_secret(schema):
         yield from _leaves(value)
-    elif isinstance(value, Mapping):
-        for key, described in _properties(schema).items():
-            yield from _marked_secrets(described, value.get(key))
+        return
+    for described in _inner(schema, *_OF_VALUE):
+        yield from _marked_secrets(described, value)
+    if isinstance(value, Mapping):
+        named = schema.get("properties")
+        others = [*_inner(schema, *_OF_MEMBERS)]
+        for key, item in value.items():
+            known = named.get(key) if isinstance(named, Mapping) else None
+            for described in [known] if isinstance(known, Mapping) else others:
+                yield from _marked_secrets(described, item)
+    elif isinstance(value, (list, tuple)):
+        # Whichever of them is whose: better too much is masked than too little.
+        for described in _inner(schema, *_OF_ITEMS):
+            for item in value:
+                yield from _marked_secrets(described, item)
 
 
 def _holds_secrets(schema: Mapping[str, Any]) -> bool:
-    return _is_secret(schema) or any(map(_holds_secrets, _properties(schema).values()))
+    inner = _inner(schema, "properties", *_OF_VALUE, *_OF_MEMBERS, *_OF_ITEMS)
+    return _is_secret(schema) or any(map(_holds_secrets, inner))
 
 
 def _is_secret(schema: Mapping[str, Any]) -> bool:
     return bool(schema.get("secret")) or schema.get("format") == "password"
 
 
-def _properties(schema: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return {}
-    return {key: each for key, each in properties.items() if isinstance(each, Mapping)}
+def _inner(schema: Mapping[str, Any], *words: str) -> Iterator[Mapping[str, Any]]:
+    """The schemas that a schema has under these words, be it one, a list or a map of them."""
+    for word in words:
+        found = schema.get(word)
+        if isinstance(found, Mapping):
+            found = found.values() if word in _MAPS else (found,)
+        for each in found if isinstance(found, Iterable) else ():
+            if isinstance(each, Mapping):
+                yield each
 
 
 def _leaves(value: object) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import field
 from functools import partial
 from typing import Any
 
-from agent_hookspecs.combining import Implementation, combine
+from agent_hookspecs.combining import Implementation, Watch, combine
 from agent_hookspecs.errors import AgentError, HookResultError
 from agent_hookspecs.messages import ModelInfo, State
 from agent_hookspecs.roles import PluginRole
@@ -60,8 +60,10 @@ class Calls:
     def implementations(self, role: SpecRole, hook: str) -> tuple[Implementation, ...]:
         return self._implementations.get((role, hook), ())
 
-    def call(self, role: SpecRole, hook: str) -> HookCall:
+    def call(self, role: SpecRole, hook: str, watch: Watch | None = None) -> HookCall:
         """The compiled hook, which takes its arguments by position."""
+        if watch is not None:
+            return combine(hooks_of(role)[hook], self.implementations(role, hook), watch=watch)
         compiled = self._compiled.get((role, hook))
         if compiled is None:
             compiled = combine(hooks_of(role)[hook], self.implementations(role, hook))
@@ -92,12 +94,13 @@ class SkippingCalls(Calls):
     def has(self, role: SpecRole, hook: str) -> bool:
         return bool(self.implementations(role, hook))
 
-    def call(self, role: SpecRole, hook: str) -> HookCall:
+    def call(self, role: SpecRole, hook: str, watch: Watch | None = None) -> HookCall:
         optional = role in ("extension", "feature") and self.skipping
         return combine(
             hooks_of(role)[hook],
             self.implementations(role, hook),
             partial(self._drop, role) if optional else None,
+            watch,
         )
 
     def _drop(self, role: SpecRole, implementation: Implementation, error: AgentError) -> None:
@@ -124,11 +127,14 @@ class Stack:
     calls: Calls
     warnings: tuple[str, ...] = ()
     has_actions: bool = field(init=False)
+    #: What is secret in the config.
+    secrets: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         roles: tuple[PluginRole, ...] = ("provider", "extension", "feature")
         offered = any(self.calls.has(role, "get_actions") for role in roles)
         object.__setattr__(self, "has_actions", offered)
+        object.__setattr__(self, "secrets", tuple(self.schema.secrets(self.config)))
 
     @property
     def provider(self) -> LoadedPlugin:

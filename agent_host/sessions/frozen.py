@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["FrozenDict", "FrozenList", "frozen", "thawed"]
+from agent_hookspecs.errors import SessionError
+
+__all__ = ["FrozenDict", "FrozenList", "frozen", "thawed", "too_deep"]
 
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
@@ -65,15 +67,34 @@ _UNCHANGEABLE = _PLAIN | {FrozenDict, FrozenList}
 
 
 def frozen(value: Any) -> Any:
-    """``value`` with every dict and list in it frozen; what is frozen already is not copied."""
+    """``value`` with every dict and list in it frozen; what is frozen already is not copied.
+
+    Raises `SessionError` if it is nested too deeply, or contains itself.
+    """
+    try:
+        return _frozen(value)
+    except RecursionError as error:
+        raise too_deep() from error
+
+
+def too_deep() -> SessionError:
+    return SessionError(
+        "the data is nested too deeply to be held in a session",
+        hint="store what is nested that deeply as text, for instance as JSON",
+    )
+
+
+def _frozen(value: Any) -> Any:
     if isinstance(value, (FrozenDict, FrozenList)):
         return value
     if isinstance(value, dict):
         return FrozenDict(
-            {k: item if type(item) in _UNCHANGEABLE else frozen(item) for k, item in value.items()}
+            {k: item if type(item) in _UNCHANGEABLE else _frozen(item) for k, item in value.items()}
         )
     if isinstance(value, (list, tuple)):
-        return FrozenList([item if type(item) in _UNCHANGEABLE else frozen(item) for item in value])
+        return FrozenList(
+            [item if type(item) in _UNCHANGEABLE else _frozen(item) for item in value]
+        )
     return value
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from agent_hookspecs.messages import NativeMessage
 from agent_hookspecs.natives import Rendering, common_length, render
 from agent_hookspecs.values import dataclass
-from agent_host.sessions.frozen import FrozenList, frozen
+from agent_host.sessions.frozen import FrozenDict, FrozenList, frozen
 from agent_host.sessions.session import Session
 
 __all__ = ["CHECKPOINTS", "NATIVES", "ORIGIN", "Origin", "Retained", "retain", "retained"]
@@ -42,6 +42,44 @@ class Origin:
         return [self.provider, self.base_url, *([self.format] if self.format else ())]
 
 
+class StoredNative(FrozenDict):
+    """A native of a history; it equals only what would be written as the same JSON object.
+
+    To a dict 1, 1.0 and True are equal, but a plugin that puts one for another has changed what is
+    to be sent. `common_length` asks this of every native that is not the very same object, and of
+    no other, so that a history that nobody has changed is compared without a call.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return _same(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not _same(self, other)
+
+    @classmethod
+    def of(cls, native: Any) -> Any:
+        """The native to be stored; one that is no dict is frozen as it is."""
+        if type(native) is cls:
+            return native
+        return cls(frozen(native)) if isinstance(native, dict) else frozen(native)
+
+
+def _same(one: object, other: object) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and len(one) == len(other)
+            and all(key in other and _same(value, other[key]) for key, value in one.items())
+        )
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and one == other
+
+
 class NativeHistory(FrozenList):
     """Retained natives, and beside them what plugins made of them, for the turns that follow."""
 
@@ -59,7 +97,7 @@ class NativeHistory(FrozenList):
         """The natives, which a session that was read from somewhere has as a plain list."""
         if isinstance(natives, NativeHistory):
             return natives
-        return cls._made([frozen(native) for native in natives])
+        return cls._made(map(StoredNative.of, natives))
 
     @classmethod
     def _made(cls, natives: Iterable[Any]) -> NativeHistory:
@@ -72,7 +110,7 @@ class NativeHistory(FrozenList):
     def grown(self, natives: list[Any]) -> NativeHistory:
         """This history, and then ``natives``."""
         history = self._made(self)
-        list.extend(history, [frozen(native) for native in natives])
+        list.extend(history, map(StoredNative.of, natives))
         history._parent, history._parent_mark = weakref.ref(self), self._mark
         history._renderings = dict(self._renderings)
         return history

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import takewhile
 from typing import Any, cast
 
 from agent_hookspecs.errors import SessionError
 from agent_hookspecs.messages import CoreMessage
-from agent_host.sessions.frozen import frozen, thawed
+from agent_host.sessions.frozen import frozen, thawed, too_deep
 
 __all__ = ["SCHEMA_VERSION", "Session"]
 
@@ -87,12 +87,12 @@ class CallIds(Collection[str]):
         return place is not None and place < self._count
 
     def __iter__(self) -> Iterator[str]:
+        # Of a copy that is made at once, because other threads may add to the log meanwhile.
         return iter([call_id for call_id in list(self._places) if call_id in self])
 
     def __len__(self) -> int:
-        # Those that do not count are the last ones, and most often there are none.
-        later = takewhile(self._count.__le__, reversed(self._places.values()))
-        return len(self._places) - sum(1 for _ in later)
+        # They are in the order of places. Copied at once, as above: another thread may add some.
+        return bisect_left(list(self._places.values()), self._count)
 
 
 class Session:
@@ -214,12 +214,16 @@ class Session:
 
     def to_dict(self) -> dict[str, Any]:
         """A plain copy with a schema version, ready for JSON."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "id": self._id,
-            "messages": thawed(self._log.messages[: self._count]),
-            "metadata": thawed(self._metadata),
-        }
+        try:
+            return {
+                "schema_version": SCHEMA_VERSION,
+                "id": self._id,
+                "messages": thawed(self._log.messages[: self._count]),
+                "metadata": thawed(self._metadata),
+            }
+        except RecursionError as error:
+            # What could be made may be too deep for whoever stands deeper in calls themselves.
+            raise too_deep() from error
 
     @classmethod
     def from_dict(cls, document: object) -> Session:

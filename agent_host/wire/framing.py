@@ -12,7 +12,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from agent_hookspecs.errors import ConfigError, ProtocolError, StreamCutError
 
@@ -33,6 +33,8 @@ __all__ = [
     "warm_up",
 ]
 
+Bytes = TypeVar("Bytes", bytes, bytearray)
+
 #: A decoded JSON value and, for server-sent events, the name of its event.
 Event: TypeAlias = "tuple[Any, str | None]"
 
@@ -40,6 +42,8 @@ MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 
 _BOM: Final = b"\xef\xbb\xbf"
 _HEAD_BYTES: Final = 2048
+#: So much is read of a line that is no data: enough for any event's name.
+_FIELD_BYTES: Final = 2048
 
 # Measured on a typical chunk of 290 bytes (CPython 3.11): json.loads of bytes 4.0 µs, of str 3.4,
 # raw_decode 2.3, pydantic_core.from_json 1.2. Importing the last one takes 21 ms, which a stream of
@@ -212,6 +216,13 @@ class Framing(ABC):
             self.first_skipped = bytes(data[:200])
         self.skipped += 1
 
+    def _sized(self, data: Bytes) -> Bytes:
+        """``data`` of one event, or of its beginning; padding before it does not count."""
+        if len(data) > self.max_event_bytes:
+            data = data.lstrip()
+            self._check_size(len(data))
+        return data
+
     def _check_size(self, size: int) -> None:
         if size > self.max_event_bytes:
             raise ProtocolError(
@@ -286,7 +297,7 @@ class SseFraming(_LineFraming):
             line, event = block, None
             if block.startswith(b"event: "):
                 name, _, line = block.partition(b"\n")
-                event = _text(name[7:])
+                event = _text(name[7:_FIELD_BYTES])
             if line.startswith(b"data: ") and b"\n" not in line and len(line) <= limit:
                 try:
                     value = quick(line[6:], cache_strings="keys")
@@ -315,14 +326,19 @@ class SseFraming(_LineFraming):
                     return
             else:
                 self._event = None
-        self._check_size(len(self._tail) + self._data_bytes)
+        if self._tail.startswith(b"data:"):
+            self._check_size(len(self._tail) + self._data_bytes)
+        elif len(self._tail) > _FIELD_BYTES:
+            # It is no part of an event, however long it grows.
+            del self._tail[_FIELD_BYTES:]
 
     def _take_field(self, line: bytes) -> None:
         if line.startswith(b"event:"):
-            self._event = _text(line[6:].removeprefix(b" "))
+            self._event = _text(line[6:_FIELD_BYTES].removeprefix(b" "))
         elif line == b"data":
             self._data.append(b"data:")
             self._data_bytes += len(b"data:")
+            self._check_size(self._data_bytes)
 
     def _dispatch(self) -> list[Event]:
         values = [line[5:].removeprefix(b" ") for line in self._data]
@@ -377,14 +393,13 @@ class NdjsonFraming(_LineFraming):
     def _feed(self, data: bytes) -> Iterator[Event]:
         for line in self._split(data):
             if line and not line.isspace():
-                self._check_size(len(line))
                 try:
-                    value = self._value(line)
+                    value = self._value(self._sized(line))
                 except json.JSONDecodeError:
                     self._skip(line)
                 else:
                     yield value, None
-        self._check_size(len(self._tail))
+        self._tail = self._sized(self._tail)
 
     def _end(self) -> Iterator[Event]:
         line, self._tail = bytes(self._tail), bytearray()
@@ -475,13 +490,13 @@ class JsonArrayFraming(Framing):
                     self.done = True
                     return
         self._element += data[start:]
-        self._check_size(len(self._element))
+        self._element = self._sized(self._element)
 
     def _complete(self, data: bytes) -> list[Event]:
         if self._element:
             self._element += data
             data, self._element = bytes(self._element), bytearray()
-        self._check_size(len(data))
+        data = self._sized(data)
         if not data.strip():
             return []
         try:
@@ -507,7 +522,7 @@ class JsonFraming(Framing):
 
     def _feed(self, data: bytes) -> Iterator[Event]:
         self._body += data
-        self._check_size(len(self._body))
+        self._body = self._sized(self._body)
         return iter(())
 
     def _end(self) -> Iterator[Event]:

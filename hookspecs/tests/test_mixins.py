@@ -88,13 +88,18 @@ class Run:
             assert finals == []
             assert natives_out is self.natives
             assert state_out is self.state
-            self.partials += partials
+            # As the host does: what says nothing, though it could be patched, is not shown.
+            self.partials += [message for message in partials if any(_said(message))]
         self.finals, self.history, _ = self.provider.finalize(self.natives, self.state)
 
     @property
     def final(self) -> dict[str, Any]:
         [message] = self.finals
         return message
+
+
+def _said(message: dict[str, Any]) -> list[Any]:
+    return [value for key, value in message.items() if key != "role"]
 
 
 @pytest.mark.parametrize("provider", [Provider(), PlainDictProvider()])
@@ -130,8 +135,21 @@ def test_keys_written_by_extensions_survive_the_provider(
     }
 
 
-def test_a_role_alone_gives_no_partial() -> None:
-    assert Run([chunk({"role": "assistant"}), chunk({"content": ""}), chunk({})]).partials == []
+@pytest.mark.parametrize("provider", [Provider(), PlainDictProvider()])
+@pytest.mark.parametrize(
+    "delta", [{"role": "assistant"}, {"content": ""}, {"content": None}, {"reasoning": "r"}]
+)
+def test_a_delta_without_content_gives_an_empty_partial_to_patch(
+    delta: dict[str, Any], provider: AccumulatorStreamingMixin
+) -> None:
+    partials, *_ = provider.process_chunk(chunk(delta), [], {})
+    assert partials == [{"role": "assistant", "content": ""}]
+
+
+def test_a_chunk_without_a_delta_gives_no_partial() -> None:
+    empties: list[dict[str, Any]] = [chunk({}), {"choices": []}, {"usage": {"total_tokens": 1}}]
+    for empty in empties:
+        assert Provider().process_chunk(empty, [], {})[0] == []
 
 
 @pytest.mark.parametrize(
@@ -344,6 +362,11 @@ def test_patch_goes_on_the_last_partial_only() -> None:
 
 
 def test_patch_without_a_partial_becomes_one() -> None:
+    partials = Reasoning().process_chunk(chunk({"reasoning": "r"}), [], [], [], {})[0]
+    assert partials == [{"role": "assistant", "content": "", "reasoning": "r"}]
+
+
+def test_patch_of_a_chunk_without_content_is_shown() -> None:
     call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}
     run = Run([chunk({"role": "assistant", "content": None}), chunk({"tool_calls": [call]})])
     assert run.partials == [

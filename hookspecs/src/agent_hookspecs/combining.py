@@ -16,7 +16,7 @@ from agent_hookspecs.partial import plain
 from agent_hookspecs.specs import Hook
 from agent_hookspecs.values import dataclass
 
-__all__ = ["Implementation", "combine", "told"]
+__all__ = ["Implementation", "Watch", "combine", "told"]
 
 Call = Callable[..., Any]
 
@@ -61,12 +61,17 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+#: Told of what is folded whenever a plugin has had its turn.
+Watch = Callable[..., None]
 #: Told of what failed; it raises to end the call, or returns to go on without that result.
 Tolerate = Callable[[Implementation, AgentError], None]
 
 
 def combine(
-    hook: Hook, implementations: Sequence[Implementation], tolerate: Tolerate | None = None
+    hook: Hook,
+    implementations: Sequence[Implementation],
+    tolerate: Tolerate | None = None,
+    watch: Watch | None = None,
 ) -> Call:
     """One callable for all implementations of a hook, as the hook's mode says.
 
@@ -75,12 +80,12 @@ def combine(
     one outermost. With no implementation a fold returns what it was given, ``collect`` an empty
     list, the others None. With ``tolerate``, a fold or ``collect`` may go on without a plugin that
     failed, from the values before it, which the plugin then got only copies of; a wrapper that
-    fails by itself is passed over.
+    fails by itself is passed over. ``watch`` is for folds.
     """
     own = [i for i in implementations if not i.wrapper]
     call: Call
     if hook.combining.mode == "fold":
-        call = _fold(hook, own, tolerate)
+        call = _fold(hook, own, tolerate, watch)
     elif hook.combining.mode == "collect":
         call = _collect(own, tolerate)
     else:
@@ -124,7 +129,12 @@ def _collect(implementations: Sequence[Implementation], tolerate: Tolerate | Non
     return collect
 
 
-def _fold(hook: Hook, implementations: Sequence[Implementation], tolerate: Tolerate | None) -> Call:
+def _fold(
+    hook: Hook,
+    implementations: Sequence[Implementation],
+    tolerate: Tolerate | None,
+    watch: Watch | None,
+) -> Call:
     over = hook.combining.over
     places = [hook.args.index(name) for name in over]
     kinds = [_KINDS.get(name, object) for name in over]
@@ -146,7 +156,13 @@ def _fold(hook: Hook, implementations: Sequence[Implementation], tolerate: Toler
                     for place, value in zip(places, news, strict=True):
                         values[place] = value
             except Exception as error:
+                if watch is not None:
+                    # It may have changed something before it failed.
+                    watch(*(given[place] for place in places))
                 _failed(implementation, error, tolerate)
+            else:
+                if watch is not None:
+                    watch(*(values[place] for place in places))
         return tuple([values[p] for p in places]) if len(places) > 1 else values[places[0]]
 
     return fold

@@ -13,6 +13,8 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from operator import is_not
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +24,7 @@ __all__ = [
     "Logger",
     "get_logger",
     "get_warn_from_context",
+    "names_secret",
     "redact",
     "redact_error",
     "remember_secrets",
@@ -33,6 +36,11 @@ _MAX_VALUE = 2000
 _MAX_SECRETS = 1000
 #: A shorter value would mask half of any text.
 _MIN_LENGTH = 4
+
+#: Names under which credentials stand, whoever understands them and whether they say so or not.
+_SECRET_NAME = re.compile(
+    r"(?i)(?:api|access|secret|private)[-_]?key|(?:^|[-_])(?:token|secret|password)$|authorization"
+)
 
 _LOOKS_SECRET = (
     re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=*-]{6,}"),
@@ -46,6 +54,12 @@ _LOOKS_SECRET = (
 
 _secrets: OrderedDict[str, tuple[str, ...]] = OrderedDict()
 _lock = threading.Lock()
+
+
+@lru_cache(1024)
+def names_secret(key: object) -> bool:
+    """Whether what stands under this name is a credential."""
+    return isinstance(key, str) and _SECRET_NAME.search(key) is not None
 
 
 def remember_secrets(values: Iterable[object]) -> None:
@@ -111,13 +125,14 @@ class Logger:
         if not self._logger.isEnabledFor(level):
             return
         event = redact(event)
-        shown = {key: _shown(value) for key, value in values.items()}
+        shown = {key: _shown(key, value) for key, value in values.items()}
         text = " ".join([event, *(f"{key}={value}" for key, value in shown.items())])
         self._logger.log(level, "%s", text, extra={"event": event, "values": shown}, stacklevel=3)
 
 
-def _shown(value: object) -> str:
+def _shown(key: str, value: object) -> str:
     try:
+        value = _masked(key, value, frozenset())
         text = value if isinstance(value, str) else repr(value)
     except Exception as error:
         # Whoever logs is not interested in why a foreign object cannot be shown.
@@ -125,6 +140,27 @@ def _shown(value: object) -> str:
     # Redacted before it is cut, or a secret at the edge would survive in part.
     text = redact(text)
     return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}…"
+
+
+def _masked(key: object, value: Any, above: frozenset[int]) -> Any:
+    """``value`` with a mask for all that stands under a credential's name, if anything does.
+
+    ``above`` are the containers that it stands in, any of which it may be itself.
+    """
+    if names_secret(key):
+        # That there is none may be told.
+        return value if value is None or isinstance(value, bool) or value == "" else _MASK
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    if id(value) in above:
+        return "…"
+    above |= {id(value)}
+    if isinstance(value, Mapping):
+        pairs = [(name, item, _masked(name, item, above)) for name, item in value.items()]
+        changed = any(shown is not item for _, item, shown in pairs)
+        return {name: shown for name, _, shown in pairs} if changed else value
+    items = [_masked(None, item, above) for item in value]
+    return items if any(map(is_not, items, value)) else value
 
 
 def get_logger(name: str) -> Logger:

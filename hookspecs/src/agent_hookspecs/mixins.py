@@ -107,7 +107,8 @@ class AccumulatorStreamingMixin:
         """Merge one decoded chunk into ``state["partial"]``; history is passed on untouched.
 
         A chunk that is not an object is ignored. A fragment that says nothing, such as a role
-        alone, gives no partial message.
+        alone, is a partial message too: extensions patch what they find in the chunk into it. The
+        host shows nobody what is still empty then.
         """
         partials: _Messages = []
         if not isinstance(native_chunk, dict):
@@ -120,11 +121,8 @@ class AccumulatorStreamingMixin:
             fragment, merged = self.process_delta(delta, accumulated or None)
             accumulated = merged if type(merged) is Partial else _merged(merged, accumulated)
             if fragment:
-                text = fragment.get("content")
-                if text and "role" in fragment:
-                    partials.append(fragment)
-                elif text or _says_something(fragment):
-                    partials.append(_as_partial_message(fragment))
+                whole = type(fragment.get("content")) is str and "role" in fragment
+                partials.append(fragment if whole else _as_partial_message(fragment))
         if self._reads_usage:
             usage = native_chunk.get("usage") or choice.get("usage")
         else:
@@ -302,14 +300,6 @@ def _accumulator(current: object) -> Partial:
 def _merged(result: object, before: Partial) -> Partial:
     """What a plugin's `process_delta` returned as accumulator; the one before if it gave none."""
     return Partial.of(result) if isinstance(result, Mapping) else before
-
-
-def _says_something(fragment: _Message) -> bool:
-    for key, value in fragment.items():
-        # Not merely what is true: 0 and False say something.
-        if key != "role" and value is not None and value != "" and value != [] and value != {}:
-            return True
-    return False
 
 
 def _as_partial_message(fragment: _Message) -> _Message:

@@ -137,7 +137,11 @@ def unique_call_id(given: object, taken: Collection[str], beside: Collection[str
 
 
 def common_length(one: list[Any], other: list[Any]) -> int:
-    """How many items at the beginning of both are the same."""
+    """How many items at the beginning of both are the same, or equal.
+
+    The natives that the host retains are equal only to what has the same values of the same types;
+    the order of keys does not count.
+    """
     shorter = min(len(one), len(other))
     if _begins_with(one, other) if type(one) is list else one[:shorter] == other[:shorter]:
         return shorter

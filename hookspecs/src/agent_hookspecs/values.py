@@ -26,8 +26,12 @@ else:
         return lambda declared: _made(declared, frozen, kw_only)
 
     def _made(declared, frozen, kw_only):
+        for base in declared.__mro__[1:]:
+            if hasattr(base, "__dataclass_fields__"):
+                raise _refused(declared, f"inherits the fields of {base.__qualname__}")
         make = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)
         made = make(declared)
+        _check_fields(made)
         # For classes that derive from it, which must be frozen too or neither.
         made.__dataclass_params__.frozen = frozen
 
@@ -36,42 +40,81 @@ else:
             made.__init__(self, *args, **more)
 
         made.__init__ = __init__
-        made.__hash__ = None
+        own = declared.__dict__
+        # Python itself sets it to None for a class that says when its values are equal.
+        if own.get("__hash__") is None and ("__hash__" not in own or "__eq__" in own):
+            made.__hash__ = __hash__ if frozen else None
         for method in _SHARED + _FROZEN if frozen else _SHARED:
-            if method.__name__ not in declared.__dict__:
+            if method.__name__ not in own:
                 setattr(made, method.__name__, method)
+            elif method in _REFUSING:
+                raise _refused(declared, f"is frozen and has its own {method.__name__}")
         return made
+
+    def _check_fields(made):
+        """Refuse what would go wrong when the first value is made, or unseen."""
+        default = None
+        for each in made.__dataclass_fields__.values():
+            if each._field_type is dataclasses._FIELD_INITVAR:
+                raise _refused(made, f"has {each.name!r}, which is an InitVar")
+        for each in fields(made):
+            if each.init and not each.kw_only:
+                if each.default is not MISSING or each.default_factory is not MISSING:
+                    default = each.name
+                elif default is not None:
+                    raise TypeError(
+                        f"non-default argument {each.name!r} of {made.__qualname__} follows "
+                        f"default argument {default!r}"
+                    )
+
+    def _refused(made, what):
+        return TypeError(f"{made.__qualname__} {what}; use dataclasses.dataclass for that")
 
     def _initialiser(made):
         known = {"_unset": MISSING}
-        parameters, lines = ["self"], []
-        for each in sorted(fields(made), key=lambda each: each.kw_only):
-            if not each.init:
-                # It is for ``__post_init__`` to set.
-                continue
+        names = {each.name for each in fields(made)}
+        itself = "self" if "self" not in names else "_itself"
+        positional, by_name, lines = [itself], [], []
+        for each in fields(made):
             name, value = each.name, each.name
-            if each.kw_only and "*" not in parameters:
-                parameters.append("*")
+            parameters = by_name if each.kw_only else positional
             if each.default is not MISSING:
                 known[f"_{name}_default"] = each.default
-                parameters.append(f"{name}=_{name}_default")
+                parameter = f"{name}=_{name}_default"
+                value = name if each.init else f"_{name}_default"
             elif each.default_factory is not MISSING:
                 known[f"_{name}_made"] = each.default_factory
-                parameters.append(f"{name}=_unset")
-                value = f"_{name}_made() if {name} is _unset else {name}"
+                parameter = f"{name}=_unset"
+                value = f"_{name}_made()"
+                if each.init:
+                    value += f" if {name} is _unset else {name}"
+            elif each.init:
+                parameter = name
             else:
-                parameters.append(name)
+                # It is for ``__post_init__`` to set.
+                continue
+            if each.init:
+                parameters.append(parameter)
             # Straight into the slot, because the class lets nobody set an attribute.
             known[f"_set_{name}"] = getattr(made, name).__set__
-            lines.append(f"_set_{name}(self, {value})")
+            lines.append(f"_set_{name}({itself}, {value})")
         if hasattr(made, "__post_init__"):
-            lines.append("self.__post_init__()")
-        exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines or ["pass"]), known)
-        return known["__init__"]
+            lines.append(f"{itself}.__post_init__()")
+        signature = ", ".join([*positional, *(["*", *by_name] if by_name else ())])
+        exec(f"def __init__({signature}):\n " + "\n ".join(lines or ["pass"]), known)
+        initialiser = known["__init__"]
+        # What is said of wrong arguments begins with it.
+        initialiser.__qualname__ = f"{made.__qualname__}.__init__"
+        return initialiser
 
     @cache
     def _compared(made):
         return attrgetter("__class__", *(each.name for each in fields(made) if each.compare))
+
+    @cache
+    def _hashed(made):
+        told = [f.name for f in fields(made) if (f.compare if f.hash is None else f.hash)]
+        return attrgetter("__class__", *told)
 
     def __eq__(self, other):
         if other.__class__ is not self.__class__:
@@ -80,7 +123,7 @@ else:
         return compared(self) == compared(other)
 
     def __hash__(self):
-        return hash(_compared(self.__class__)(self))
+        return hash(_hashed(self.__class__)(self))
 
     @recursive_repr()
     def __repr__(self):
@@ -101,4 +144,5 @@ else:
             object.__setattr__(self, each.name, value)
 
     _SHARED = (__eq__, __repr__)
-    _FROZEN = (__hash__, __setattr__, __delattr__, __getstate__, __setstate__)
+    _REFUSING = (__setattr__, __delattr__)
+    _FROZEN = (*_REFUSING, __getstate__, __setstate__)
