@@ -233,15 +233,13 @@ def test_the_limit_is_the_same_however_the_input_is_cut(
 @pytest.mark.parametrize(
     ("name", "padding", "event"),
     [
-        ("sse", b": " + b"x" * 100, b'\n\ndata: {"a":1}\n\n'),
-        ("sse", b"id: " + b"x" * 100, b'\ndata: {"a":1}\n\n'),
         ("ndjson", b" " * 100, b'{"a":1}\n'),
         ("ndjson", b" " * 100, b'\n{"a":1}\n'),
         ("json-array", b" " * 100, b'[{"a":1}]'),
         ("json", b" " * 100, b'{"a":1}'),
     ],
 )
-def test_what_is_no_event_may_be_of_any_length_and_is_not_kept(
+def test_blanks_may_be_of_any_length_and_are_not_kept(
     name: str, padding: bytes, event: bytes
 ) -> None:
     limit = 50_000
@@ -256,6 +254,21 @@ def test_what_is_no_event_may_be_of_any_length_and_is_not_kept(
         tracemalloc.stop()
     assert peak < 8 * limit
     assert run(machine, [event]) == [({"a": 1}, None)]
+
+
+@pytest.mark.parametrize("begin", [b": ", b"id: ", b"event: ", b"data: ", b""])
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_no_line_of_server_sent_events_is_longer_than_the_limit(begin: bytes, step: int) -> None:
+    limit = 40
+    event = b'data: {"a":1}\n\n'
+    longest = begin + b"1" * (limit - len(begin))
+    for line, error in ((longest, ""), (longest + b"1", "larger than 40 bytes")):
+        body = event + line + b"\n\n"
+        pieces = [body[at : at + step] for at in range(0, len(body), step)]
+        events, said = outcome(framing("sse", max_event_bytes=limit), pieces)
+        assert events[0] == ({"a": 1}, None)
+        assert error in said
+        assert bool(error) is bool(said)
 
 
 @pytest.mark.parametrize(("name", "body"), recordings())

@@ -42,8 +42,6 @@ MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 
 _BOM: Final = b"\xef\xbb\xbf"
 _HEAD_BYTES: Final = 2048
-#: So much is read of a line that is no data: enough for any event's name.
-_FIELD_BYTES: Final = 2048
 
 # Measured on a typical chunk of 290 bytes (CPython 3.11): json.loads of bytes 4.0 µs, of str 3.4,
 # raw_decode 2.3, pydantic_core.from_json 1.2. Importing the last one takes 21 ms, which a stream of
@@ -297,8 +295,8 @@ class SseFraming(_LineFraming):
             line, event = block, None
             if block.startswith(b"event: "):
                 name, _, line = block.partition(b"\n")
-                event = _text(name[7:_FIELD_BYTES])
-            if line.startswith(b"data: ") and b"\n" not in line and len(line) <= limit:
+                event = _text(name[7:])
+            if line.startswith(b"data: ") and b"\n" not in line and len(block) <= limit:
                 try:
                     value = quick(line[6:], cache_strings="keys")
                 except ValueError:
@@ -326,15 +324,13 @@ class SseFraming(_LineFraming):
                     return
             else:
                 self._event = None
-        if self._tail.startswith(b"data:"):
-            self._check_size(len(self._tail) + self._data_bytes)
-        elif len(self._tail) > _FIELD_BYTES:
-            # It is no part of an event, however long it grows.
-            del self._tail[_FIELD_BYTES:]
+        before = self._data_bytes if self._tail.startswith(b"data:") else 0
+        self._check_size(len(self._tail) + before)
 
     def _take_field(self, line: bytes) -> None:
+        self._check_size(len(line))
         if line.startswith(b"event:"):
-            self._event = _text(line[6:_FIELD_BYTES].removeprefix(b" "))
+            self._event = _text(line[6:].removeprefix(b" "))
         elif line == b"data":
             self._data.append(b"data:")
             self._data_bytes += len(b"data:")
