@@ -59,7 +59,8 @@ def initial_state(stack: Stack, calls: Calls, config: Config) -> State:
     """The state after every ``init``: provider, extensions, features."""
     # Again at every request, because the oldest are forgotten.
     remember_secrets(stack.secrets)
-    watch = partial(_remember_news, stack)
+    # Tools are many and seldom what an init changes: they are looked at once, in the end.
+    watch = partial(_remember_news, stack, config.get("tools"))
     state = calls.call("provider", "init")(config)
     if state is None:
         state = {"request": {}}
@@ -78,20 +79,23 @@ def initial_state(stack: Stack, calls: Calls, config: Config) -> State:
         if calls.has(role, "init"):
             state = calls.call(role, "init", watch)(_config(stack, state), state)
     _config(stack, state)
+    _remember_news(stack, None, state)
     return dict(state)
 
 
-def _remember_news(stack: Stack, state: State) -> None:
+def _remember_news(stack: Stack, but: object, state: State) -> None:
     """Remember the secrets that some ``init`` has put into the config: the next one may fail."""
     config, known = state.get("config"), stack.config
-    if isinstance(config, dict):
-        # Of what is as it was, the secrets are known; there may be much of that, such as tools.
-        news = {
-            key: value
-            for key, value in config.items()
-            if value is not (was := known.get(key))
-            and not (isinstance(value, (dict, list)) and value == was)
-        }
+    if not isinstance(config, dict):
+        return
+    news = {
+        key: value
+        for key, value in config.items()
+        if value is not (was := known.get(key))
+        and value is not but
+        and not (isinstance(value, (dict, list)) and value == was)
+    }
+    if news:
         remember_secrets(stack.schema.secrets(news))
 
 

@@ -121,8 +121,10 @@ class AccumulatorStreamingMixin:
             fragment, merged = self.process_delta(delta, accumulated or None)
             accumulated = merged if type(merged) is Partial else _merged(merged, accumulated)
             if fragment:
-                whole = type(fragment.get("content")) is str and "role" in fragment
-                partials.append(fragment if whole else _as_partial_message(fragment))
+                if fragment.get("content") and "role" in fragment:
+                    partials.append(fragment)
+                else:
+                    partials.append(_as_partial_message(fragment))
         if self._reads_usage:
             usage = native_chunk.get("usage") or choice.get("usage")
         else:
