@@ -188,6 +188,7 @@ FOLDS = [
     ("feature", "initialize_request"),
     ("feature", "finalize"),
 ]
+FOLDED = ("partial_messages", "final_messages", "native_messages", "state")
 MAKE = {"extension": extension, "feature": feature}
 
 
@@ -235,6 +236,10 @@ def test_an_error_of_our_tree_passes_as_it_is() -> None:
         ("call_api", ([], [], [], None), "a dict as state"),
         ("from_native_messages", {}, "must return a list"),
         ("from_native_messages", ["text"], "messages that are dicts"),
+        ("from_native_messages", [None], "messages that are dicts"),
+        ("call_api", (["text"], [], [], {}), "dicts as partials"),
+        ("call_api", ([], [None], [], {}), "dicts as finals"),
+        ("call_api", ([{"content": ["text"]}], [], [], {}), "with text as content"),
     ],
 )
 def test_a_provider_that_returns_the_wrong_shape_is_told_what_is_wanted(
@@ -255,7 +260,16 @@ def test_a_provider_that_returns_the_wrong_shape_is_told_what_is_wanted(
         ("finalize", ([], [], []), "a dict as state"),
         ("to_native_messages", {}, "a list as native_messages"),
         ("from_native_messages", "no", "a list as messages"),
+        ("from_native_messages", [None], "dicts as messages"),
+        ("finalize", (["text"], [], {}), "dicts as final_messages"),
         ("process_chunk", 3, "tuple of"),
+        ("process_chunk", ([], [], []), "not a tuple of 3"),
+        ("process_chunk", [[], [], [], {}], "tuple of"),
+        ("process_chunk", ([], [], None, {}), "a list as native_messages"),
+        ("process_chunk", ([], [], [], None), "a dict as state"),
+        ("process_chunk", (["text"], [], [], {}), "dicts as partial_messages"),
+        ("process_chunk", ([], [None], [], {}), "dicts as final_messages"),
+        ("process_chunk", ([{"tool_calls": ["text"]}], [], [], {}), "list of dicts as tool_calls"),
     ],
 )
 def test_an_extension_that_returns_the_wrong_shape_is_told_what_is_wanted(
@@ -264,6 +278,58 @@ def test_an_extension_that_returns_the_wrong_shape_is_told_what_is_wanted(
     with pytest.raises(HookResultError, match=words) as caught:
         ask(core_with(talker(), extension("e", **{hook: lambda self, **g: result})), said("x"))
     assert (caught.value.plugin, caught.value.hook) == ("e", hook)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_of_several_extensions_the_one_that_returns_the_wrong_shape_is_named(stream: bool) -> None:
+    def spoiling(self: Any, native_chunk: Any, partial_messages: Any, final_messages: Any) -> Any:
+        return partial_messages, final_messages, None, {}
+
+    def handing_on(self: Any, **given: Any) -> Any:
+        return tuple(given[name] for name in FOLDED)
+
+    core = core_with(
+        talker(),
+        extension("a", process_chunk=handing_on),
+        extension("b", process_chunk=spoiling),
+        extension("c", process_chunk=handing_on),
+    )
+    with pytest.raises(HookResultError, match="a list as native_messages") as caught:
+        ask(core, said("x"), {}, "stream" if stream else "call")
+    assert caught.value.plugin == "b"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "tuple of"),
+        (([], [], []), "not a tuple of 3"),
+        (([], [], None, {}), "a list as native_messages"),
+        (([], [], [], None), "a dict as state"),
+        (([], [None], [], {}), "dicts as finals"),
+        ((["text"], [], [], {}), "partial messages that are dicts"),
+        (([{"content": 3}], [], [], {}), "with text as content"),
+    ],
+)
+def test_a_provider_whose_chunks_become_the_wrong_shape_is_told_what_is_wanted(
+    answer: Any, words: str
+) -> None:
+    def process_chunk(self: Any, native_chunk: Any, native_messages: Any, state: Any) -> Any:
+        if answer is None:
+            return None
+        # As most do, it hands on what it has no reason to change.
+        given = {"partials": [], "finals": [], "native_messages": native_messages, "state": state}
+        changed = dict(zip(given, answer, strict=False))
+        kept = {key: value for key, value in changed.items() if value not in ([], {})}
+        return tuple({**given, **kept}[key] for key in changed)
+
+    streaming = talker(
+        stream_api=lambda self, native_messages: iter([{"a": 1}]), process_chunk=process_chunk
+    )
+    core = core_with(streaming, extension("e", process_chunk=lambda self, **given: None))
+    with pytest.raises(HookResultError, match=words) as caught:
+        events_of(core, said("x"))
+    assert (caught.value.plugin, caught.value.hook) == ("talker", "process_chunk")
 
 
 def test_a_plugin_that_cannot_take_part_is_left_out_with_a_warning() -> None:

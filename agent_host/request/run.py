@@ -33,10 +33,10 @@ from agent_host.request.effects import (
 from agent_host.request.finish import check_complete, finish, partial_session
 from agent_host.request.prepare import Prepared, initial_state, prepare
 from agent_host.request.reading import Reading, decoded_item
-from agent_host.request.stack import Calls, SkippingCalls, Stack, answered
-from agent_host.request.wiring import default_request, wire_request
+from agent_host.request.stack import Calls, SkippingCalls, Stack
+from agent_host.request.wiring import default_request, stream_framing, wire_request
 from agent_host.wire.failures import failure
-from agent_host.wire.framing import MAX_EVENT_BYTES, Framing, framing
+from agent_host.wire.framing import MAX_EVENT_BYTES, Framing, SseFraming, framing
 from agent_host.wire.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ __all__ = ["Run", "error_event"]
 
 log = get_logger(__name__)
 
-_ANSWER = ("partials", "finals", "native_messages", "state")
 _MAX_BODY = 64 << 20
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
@@ -189,8 +188,7 @@ class Run:
         hook = self._own(calls, "call_api")
         compiled = calls.call("provider", hook.hook)
         answer = yield Call(partial(compiled, reading.natives, reading.state, context))
-        taken = answered(stack.provider.name, hook.hook, answer, *_ANSWER)
-        events = reading.take(None, taken)
+        events = reading.take(None, hook, answer)
         if not any(event["type"] == "partial" for event in events):
             events += _whole_text(reading)
         if self._stream and events:
@@ -229,23 +227,23 @@ class Run:
         else:
             spec = default_request(reading.natives, reading.state, self._stream, context, name)
         request = wire_request(spec, prepared.state.get("config") or stack.config, name)
+        limit = _event_limit(stack.config)
+        machine = stream_framing(spec, stack.provider, limit) if self._stream else None
         _unused_knobs(stack, reading.state, self._config, self._warnings)
         yield from self._warnings.told()
         response = yield Open(request)
         if not 200 <= response.status < 300:
             body = yield ReadAll(_MAX_REFUSAL)
             raise _refused(calls, name, response.status, response.headers, body)
-        kind = spec.get("framing") or getattr(stack.provider.instance, "framing", "sse")
-        if not self._stream:
+        if machine is None:
             yield from self._read_body(stack, calls, reading, response)
             return
-        limit = _event_limit(stack.config)
-        machine = framing(kind, max_event_bytes=limit)
+        sse = isinstance(machine, SseFraming)
         while not machine.done:
             data = yield _READ
-            if kind == "sse" and data is not END and (array := machine.array_in(data)) is not None:
+            if sse and data is not END and (array := machine.array_in(data)) is not None:
                 # What some servers send in place of events; no event begins like that.
-                kind, machine = "json-array", framing("json-array", max_event_bytes=limit)
+                sse, machine = False, framing("json-array", max_event_bytes=limit)
                 data = array
             if data is END:
                 yield Emit(reading.feed(machine.last_events()))
@@ -265,8 +263,8 @@ class Run:
         if calls.has("provider", "parse_response"):
             parse = calls.call("provider", "parse_response")
             answer = parse(body, reading.natives, reading.state)
-            taken = answered(stack.provider.name, "parse_response", answer, *_ANSWER)
-            reading.take(body, taken)
+            (hook, *_) = calls.implementations("provider", "parse_response")
+            reading.take(body, hook, answer)
         else:
             yield Emit(reading.feed([(body, None)]))
 

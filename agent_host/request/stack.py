@@ -25,6 +25,9 @@ __all__ = ["Calls", "PreparedTool", "SkippingCalls", "Stack", "answered", "calls
 
 HookCall = Callable[..., Any]
 
+#: Lists that are short enough for every item to be looked at; a history is not.
+_OF_DICTS = ("partials", "finals", "partial_messages", "final_messages")
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedTool:
@@ -170,7 +173,7 @@ def calls_of(resolution: Resolution) -> Calls:
 def answered(plugin: str, hook: str, result: object, *shape: str) -> tuple[Any, ...]:
     """``result`` if it is a tuple of what ``shape`` names, else an error that says what is wanted.
 
-    A ``state`` is a dict; all else is a list.
+    A ``state`` is a dict; all else is a list, and partials and finals are dicts.
     """
     if not isinstance(result, tuple) or len(result) != len(shape):
         given = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
@@ -179,6 +182,10 @@ def answered(plugin: str, hook: str, result: object, *shape: str) -> tuple[Any, 
         kind = dict if name == "state" else list
         if not isinstance(value, kind):
             raise _wrong_result(plugin, hook, f"a {kind.__name__} as {name}", type(value).__name__)
+        if name in _OF_DICTS:
+            for item in value:
+                if not isinstance(item, Mapping):
+                    raise _wrong_result(plugin, hook, f"dicts as {name}", type(item).__name__)
     return result
 
 
