@@ -248,8 +248,11 @@ class AgentCore:
         errors: Mapping[str, str] | None,
         context: Mapping[str, Any] | None,
     ) -> Steps[list[CoreMessage]]:
-        stack = yield from self._stacks.stack(config)
-        return (yield from run_calls(stack, calls, tool_context(stack, context), errors or {}))
+        stack = yield from self._stacks.held(config)
+        try:
+            return (yield from run_calls(stack, calls, tool_context(stack, context), errors or {}))
+        finally:
+            stack.users.leave()
 
     def execute_session_action(
         self,
@@ -292,9 +295,12 @@ class AgentCore:
         context: Mapping[str, Any] | None,
         layer: Mapping[str, Any] | None,
     ) -> Steps[tuple[Session, ActionResult]]:
-        stack = yield from self._stacks.stack(config)
-        layered = request_context(self, stack, context, layer)
-        return (yield from execute_action(stack, session, action_id, params or {}, layered))
+        stack = yield from self._stacks.held(config)
+        try:
+            layered = request_context(self, stack, context, layer)
+            return (yield from execute_action(stack, session, action_id, params or {}, layered))
+        finally:
+            stack.users.leave()
 
     def run_session_lifecycle(
         self,
@@ -333,9 +339,12 @@ class AgentCore:
         context: Mapping[str, Any] | None,
         layer: Mapping[str, Any] | None,
     ) -> Steps[Session]:
-        stack = yield from self._stacks.stack(config)
-        layered = request_context(self, stack, context, layer)
-        return (yield from lifecycle(stack, stack.calls, session, trigger, layered))
+        stack = yield from self._stacks.held(config)
+        try:
+            layered = request_context(self, stack, context, layer)
+            return (yield from lifecycle(stack, stack.calls, session, trigger, layered))
+        finally:
+            stack.users.leave()
 
     def warm_up(self, config: Config) -> None:
         """Load plugins, models, tools and what requests need now, so that a first one need not."""
@@ -369,7 +378,10 @@ class AgentCore:
             raise
 
     def close(self) -> None:
-        """Let tools and connections go; the core can still be used, with new ones."""
+        """Let tools and connections go; the core can still be used, with new ones.
+
+        A tool that is in use is closed when whoever uses it is done.
+        """
         self._stacks.close()
         self._transport.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Generator
 from typing import Any
@@ -502,6 +503,100 @@ def test_old_stacks_make_room_and_close_their_tools() -> None:
         assert life.count("init") == 70
         assert [each for each in life if each != "init"] == [f"close {n}" for n in range(1, 7)]
     assert len(life) == 140
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+
+class Watched:
+    """A tool that waits while it is looked at, and says whether it was closed meanwhile."""
+
+    def __init__(self, *, progress: bool = False) -> None:
+        self.life: list[str] = []
+        self.at_work, self.go_on = threading.Event(), threading.Event()
+        self.closed = threading.Event()
+
+        def execute(plugin: Any, tool_name: str, payload: Any, state: Any) -> Any:
+            self.at_work.set()
+            assert self.go_on.wait(60)
+            self.life.append("worked")
+            return "fine"
+
+        def reporting(plugin: Any, tool_name: str, payload: Any, state: Any) -> Any:
+            yield execute(plugin, tool_name, payload, state)
+
+        def close(plugin: Any, state: Any) -> None:
+            self.life.append("close")
+            self.closed.set()
+
+        self.plugin = tool(
+            "t", "look", execute_tool=reporting if progress else execute, close=close
+        )
+
+    def let_go(self, core: AgentCore, how: str) -> None:
+        """Make the core drop the stack of the config ``{}``."""
+        if how == "closed":
+            core.close()
+            return
+        plain = [{"number": number} for number in range(64)]
+        for config in plain:
+            core.warm_up(config)
+
+
+@pytest.mark.parametrize("progress", [False, True])
+@pytest.mark.parametrize("how", ["evicted", "closed"])
+def test_a_tool_is_not_closed_while_it_is_at_work(how: str, progress: bool) -> None:
+    watched = Watched(progress=progress)
+    core = core_with(talker(), watched.plugin)
+    results: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: results.extend(core.execute_tool_calls([CALL], {})), daemon=True
+    )
+    thread.start()
+    assert watched.at_work.wait(60)
+    watched.let_go(core, how)
+    assert watched.life == []
+    watched.go_on.set()
+    thread.join(60)
+    assert results[0]["content"] == "fine"
+    assert watched.life == ["worked", "close"]
+    core.close()
+    assert watched.life.count("close") == (1 if how == "closed" else 65)
+
+
+@pytest.mark.parametrize("progress", [False, True])
+@pytest.mark.parametrize("how", ["evicted", "closed"])
+def test_a_tool_that_nobody_waits_for_any_more_is_not_closed_while_it_is_at_work(
+    how: str, progress: bool
+) -> None:
+    watched = Watched(progress=progress)
+    core = core_with(talker(), watched.plugin)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(core.aexecute_tool_calls([CALL], {}))
+        await asyncio.to_thread(watched.at_work.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    watched.let_go(core, how)
+    assert watched.life == []
+    watched.go_on.set()
+    assert watched.closed.wait(60)
+    assert watched.life == ["worked", "close"]
+
+
+def test_the_tools_of_a_request_stay_open_until_its_end() -> None:
+    life: list[str] = []
+    core = core_with(talker(), tool("t", "look", log=life))
+    with core.send_request_stream(said("x"), {}) as stream:
+        next(stream)
+        core.close()
+        assert life == ["init"]
+    assert life == ["init", "close 1"]
+    ask(core, said("x"), {})
+    assert life == ["init", "close 1", "init"]
 
 
 def test_a_config_with_objects_in_it_is_told_apart_by_them() -> None:

@@ -105,24 +105,27 @@ class Run:
                 self.state = "cancelled"
 
     def _whole(self) -> Steps[None]:
-        stack = yield from self._stacks.stack(self._config)
-        yield Emit([*_opening(stack)])
-        retries, attempt = _retries(stack.config), 0
-        while True:
-            try:
-                yield from self._attempt(stack)
-                return
-            except ProviderError as error:
-                if error.provider is None:
-                    error.provider = stack.provider.name
-                spoken = self._reading is not None and self._reading.has_output
-                policy = RetryPolicy(max_retries=retries)
-                delay = None if spoken else policy.delay(attempt, error)
-                if delay is None:
-                    raise
-                refusal = error
-            attempt += 1
-            yield from _pause(delay, refusal, stack.provider.name)
+        stack = yield from self._stacks.held(self._config)
+        try:
+            yield Emit([*_opening(stack)])
+            retries, attempt = _retries(stack.config), 0
+            while True:
+                try:
+                    yield from self._attempt(stack)
+                    return
+                except ProviderError as error:
+                    if error.provider is None:
+                        error.provider = stack.provider.name
+                    spoken = self._reading is not None and self._reading.has_output
+                    policy = RetryPolicy(max_retries=retries)
+                    delay = None if spoken else policy.delay(attempt, error)
+                    if delay is None:
+                        raise
+                    refusal = error
+                attempt += 1
+                yield from _pause(delay, refusal, stack.provider.name)
+        finally:
+            stack.users.leave()
 
     def _attempt(self, stack: Stack) -> Steps[None]:
         warnings = self._warnings

@@ -30,7 +30,7 @@ from agent_host.loading.catalog import Catalog, completed
 from agent_host.loading.resolution import Resolution, resolve, select_provider, valid_models
 from agent_host.request.effects import Call, Open, ReadAll, Steps
 from agent_host.request.settings import ConfigSchema, merge_schemas
-from agent_host.request.stack import Calls, PreparedTool, Stack, calls_of
+from agent_host.request.stack import Calls, PreparedTool, Stack, Users, calls_of, listed
 from agent_host.request.wiring import wire_request
 from agent_host.sessions.frozen import thawed
 
@@ -101,8 +101,18 @@ class Stacks:
                 self._completed = completed(self._catalog, self._activator.identify)
             return self._completed
 
+    def held(self, config: Config) -> Steps[Stack]:
+        """The stack for ``config``, and the caller among its users: it has to leave in the end."""
+        while True:
+            stack = yield from self.stack(config)
+            if stack.users.enter():
+                return stack
+
     def stack(self, config: Config) -> Steps[Stack]:
-        """The stack for ``config``; what it needs that may take time is left to the driver."""
+        """The stack for ``config``; what it needs that may take time is left to the driver.
+
+        To look at: its tools may be closed at any time.
+        """
         config = effective(config)
         provider = self._provider(config)
         config = {**config, "provider": provider.name}
@@ -122,8 +132,8 @@ class Stacks:
             dropped = [] if stack is built else [built]
             while len(self._stacks) > _MAX_STACKS:
                 dropped.append(self._stacks.popitem(last=False)[1])
-        for unused in dropped:
-            close_tools(unused.tools)
+        for each in dropped:
+            each.users.let_go()
         return stack
 
     def _told(self, config: Config) -> str:
@@ -165,10 +175,11 @@ class Stacks:
         schema.check_values(config)
         registry = _registry(resolution, schema, config)
         tools: list[PreparedTool] = []
+        users = Users(partial(_close_tools, tools))
         try:
             for plugin in resolution.plugins["tool"]:
                 own = schema.for_tool(plugin.name, config)
-                tool = yield from _prepared(plugin, own, registry, warnings)
+                tool = yield from _prepared(plugin, own, registry, users, warnings)
                 if tool is not None:
                     tools.append(tool)
             _refuse_twice(tools)
@@ -188,10 +199,11 @@ class Stacks:
                 registry=registry,
                 schema_target_formats=tuple(_formats(calls, config, resolution.models)),
                 calls=calls,
+                users=users,
                 warnings=tuple(warnings),
             )
         except BaseException:
-            close_tools(tools)
+            _close_tools(tools)
             raise
 
     def _listing(self, provider: LoadedPlugin, config: Config, key: str) -> Steps[_Listing]:
@@ -218,11 +230,11 @@ class Stacks:
         return listing
 
     def close(self) -> None:
-        """Let every stack's tools go."""
+        """Let every stack's tools go; those in use, when whoever uses them is done."""
         with self._lock:
             stacks, self._stacks = list(self._stacks.values()), OrderedDict()
         for stack in stacks:
-            close_tools(stack.tools)
+            stack.users.let_go()
 
 
 def effective(config: Config) -> dict[str, Any]:
@@ -232,7 +244,7 @@ def effective(config: Config) -> dict[str, Any]:
     return {**below, **{k: v for k, v in config.items() if k != "request_defaults"}}
 
 
-def close_tools(tools: Iterable[PreparedTool]) -> None:
+def _close_tools(tools: Iterable[PreparedTool]) -> None:
     """Give every tool's state back to it; what goes wrong is logged."""
     for tool in tools:
         _close(tool.plugin, tool.state)
@@ -350,7 +362,11 @@ def _schema(plugins: Iterable[LoadedPlugin], warnings: list[str]) -> ConfigSchem
 
 
 def _prepared(
-    plugin: LoadedPlugin, config: Config, registry: ToolInteropRegistry, warnings: list[str]
+    plugin: LoadedPlugin,
+    config: Config,
+    registry: ToolInteropRegistry,
+    users: Users,
+    warnings: list[str],
 ) -> Steps[PreparedTool | None]:
     """A tool with its state and schemas; None, and a warning, if it cannot be prepared."""
     init, prepare = _one(plugin, "init"), _one(plugin, "prepare")
@@ -372,7 +388,7 @@ def _prepared(
         warnings.append(f"tool plugin {plugin.name!r} could not be prepared: {told(error)}")
         return None
     usable = tuple(d for d in descriptors if _wanted(d.tool_name, config))
-    return PreparedTool(plugin, config, state, usable)
+    return PreparedTool(plugin, config, state, usable, users)
 
 
 def _wanted(tool: str, config: Config) -> bool:

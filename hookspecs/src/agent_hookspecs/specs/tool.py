@@ -67,7 +67,7 @@ class ToolSpec(GatingSpec, Protocol):
     def close(self, state: State) -> None:
         """Let go of what the state holds.
 
-        Fires: once for each stack, when it or its core is closed.
+        Fires: once for each stack, when it or its core is closed and nobody uses it any more.
         May change: the state.
         On exception: it is logged.
         """
