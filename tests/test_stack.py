@@ -641,11 +641,41 @@ def test_what_the_caller_does_to_its_config_later_is_another_config() -> None:
     assert seen == [[1], [1], [1, 2]]
 
 
+THING = object()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({1: "a"}, {"1": "a"}),
+        ({None: "a"}, {"null": "a"}),
+        ({True: "a"}, {"true": "a"}),
+        ({1: "a"}, {"\0int 1": "a"}),
+        (1, True),
+        (1, 1.0),
+        (1, "1"),
+        (None, "null"),
+        (b"1", "1"),
+        (b"1", b"2"),
+        ((1, 2), [1, 2]),
+        ((1, 2), {"\0": [1, 2]}),
+        pytest.param(THING, f"object at {id(THING):x}", id="object"),
+        (THING, {"\0": f"object at {id(THING):x}"}),
+    ],
+)
+def test_configs_that_differ_share_no_stack(one: Any, other: Any) -> None:
+    life: list[str] = []
+    core = core_with(talker(), tool("t", "look", log=life))
+    for value in (one, other, one, other):
+        ask(core, said("x"), {"deep": [value]})
+    assert life == ["init", "init"]
+
+
 CIRCLE: dict[str, Any] = {}
 CIRCLE["circle"] = CIRCLE
 
 
-@pytest.mark.parametrize("config", [{1: 2, "a": 3}, CIRCLE], ids=["keys", "circle"])
+@pytest.mark.parametrize("config", [{1: 2, "a": 3}, {1: 2}, CIRCLE], ids=["keys", "key", "circle"])
 def test_a_config_that_is_not_plain_data_is_refused(config: Any) -> None:
     with pytest.raises(ConfigError, match="not plain data"):
         ask(core_with(talker()), said("x"), config)

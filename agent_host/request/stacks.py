@@ -142,7 +142,7 @@ class Stacks:
             data = marshal.dumps(config, _MARSHAL_WITHOUT_REFERENCES)
             text = self._texts.get(data)
             if text is None:
-                text = _PLAIN.encode(config)
+                text = _PLAIN.encode(_named(config))
                 if len(self._texts) >= _MAX_STACKS:
                     self._texts.clear()
                 self._texts[data] = text
@@ -217,7 +217,7 @@ class Stacks:
         seconds = self._model_seconds
         try:
             models = valid_models((yield from _listed(provider, config)))
-            digest = _TELLING.encode(models)
+            digest = _TELLING.encode(_distinct(models))
         except Exception as error:
             log.warning("models_unavailable", provider=provider.name, error=told(error))
             models, digest, seconds = [], "[]", min(seconds, _RETRY_LISTING_SECONDS)
@@ -290,22 +290,51 @@ def _names(config: Config, key: str) -> frozenset[str]:
 def _told(config: Config) -> str:
     """The same text for equal configs, and for no others."""
     try:
-        return _TELLING.encode(config)
+        return _TELLING.encode(_named(config))
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"the config is not plain data: {error}",
-            hint="every key must be text, and no value may contain itself",
+            hint="every setting has a text as its key, and no value may contain itself",
         ) from error
 
 
-def _identity(value: object) -> str:
+def _identity(value: object) -> dict[str, str]:
     # A value JSON cannot express is the same only if it is the same object, which whoever keeps the
     # text has to keep alive.
-    return f"{type(value).__name__} at {id(value):x}"
+    return {_MARK: f"{type(value).__name__} at {id(value):x}"}
 
 
 _PLAIN = json.JSONEncoder(sort_keys=True)
 _TELLING = json.JSONEncoder(sort_keys=True, default=_identity)
+#: Begins keys that stand for something else, and so no key that stands for itself.
+_MARK = "\0"
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
+def _named(config: Config) -> Any:
+    for key in config:
+        if not isinstance(key, str):
+            raise TypeError(f"the key {key!r} is no text")
+    return _distinct(config)
+
+
+def _distinct(value: Any) -> Any:
+    """``value`` in a form that JSON, which writes 1 and "1" the same as keys, tells from others."""
+    if isinstance(value, dict):
+        return {
+            key if type(key) is str and key[:1] != _MARK else _marked(key): (
+                item if type(item) in _ATOMS else _distinct(item)
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        items = [item if type(item) in _ATOMS else _distinct(item) for item in value]
+        return items if isinstance(value, list) else {_MARK: items}
+    return value
+
+
+def _marked(key: object) -> str:
+    return f"{_MARK}{type(key).__name__} {key!r}"
 
 
 def _one(plugin: LoadedPlugin, hook: str) -> Implementation | None:
