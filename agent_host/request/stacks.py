@@ -372,7 +372,8 @@ def _chained(calls: Calls, config: Config, models: list[ModelInfo]) -> list[Mode
     for role in _CHAINING:
         for hook in calls.implementations(role, "get_models"):
             try:
-                changed = hook.call(config, list(models))
+                # A copy, all the way down: the list is shared, and a failure must leave no trace.
+                changed = hook.call(config, thawed(models))
                 models = models if changed is None else valid_models(changed)
             except Exception as error:
                 log.warning("models_hook_failed", plugin=hook.plugin, error=told(error))
