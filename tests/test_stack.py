@@ -23,6 +23,7 @@ from agent_hookspecs.errors import (
     HookError,
     HookResultError,
     InvalidRequestError,
+    PluginError,
     UnknownPluginError,
 )
 from agent_host import AgentCore, AgentError
@@ -401,6 +402,55 @@ def test_skip_is_over_with_the_first_chunk(role: str, hook: str, way: Way) -> No
 def test_skip_never_drops_the_provider(hook: str) -> None:
     with pytest.raises(HookError, match="talker"):
         ask(core_with(provider_with(hook, failing)), said("x"), SKIP)
+
+
+BUILDING = ["accepted_tool_schema_formats", "get_tool_interop_contribution"]
+
+
+@pytest.mark.parametrize("wrong", ["raises", "returns"])
+@pytest.mark.parametrize("hook", BUILDING)
+def test_skip_drops_an_extension_that_fails_while_the_stack_is_built(hook: str, wrong: str) -> None:
+    seen: list[str] = []
+
+    def look(self: Any, config: Any, state: Any) -> None:
+        seen.append("init")
+
+    method = failing if wrong == "raises" else (lambda self, **given: 3)
+    core = core_with(talker(), extension("shaky", **{hook: method, "init": look}))
+    for _ in range(2):
+        events = events_of(core, said("x"), SKIP)
+        (warning,) = [event for event in events if event["type"] == "warning"]
+        assert "'shaky' is left out" in warning["message"]
+        assert events[-1]["type"] == "done"
+    assert seen == []
+    with pytest.raises(PluginError) as caught:
+        ask(core, said("x"))
+    assert caught.value.plugin == "shaky"
+    assert caught.value.to_dict()["hook"] == hook
+
+
+@pytest.mark.parametrize("hook", BUILDING)
+def test_skip_does_not_drop_a_provider_that_fails_while_the_stack_is_built(hook: str) -> None:
+    with pytest.raises(HookError, match="ValueError: out of order") as caught:
+        ask(core_with(provider_with(hook, failing)), said("x"), SKIP)
+    assert (caught.value.plugin, caught.value.hook) == ("talker", hook)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_skip_closes_the_tools_that_were_prepared_before_something_failed() -> None:
+    life: list[str] = []
+    shaky = extension("shaky", accepted_tool_schema_formats=failing)
+    with core_with(talker(), shaky, tool("t", "look", log=life)) as core:
+        ask(core, said("x"), SKIP)
+        assert life == ["init", "close 1", "init"]
+
+
+@pytest.mark.parametrize("role", ["extension", "feature"])
+def test_models_that_cannot_be_listed_are_a_warning(role: str) -> None:
+    core = core_with(talker(), MAKE[role]("shaky", get_models=failing))
+    events = events_of(core, said("x"))
+    (warning,) = [event for event in events if event["type"] == "warning"]
+    assert "'shaky' could not list its models: ValueError: out of order" in warning["message"]
 
 
 def test_skip_keeps_a_plugin_of_another_role_with_the_same_name() -> None:

@@ -396,7 +396,7 @@ def _opening(stack: Stack) -> list[Event]:
         }
     ]
     opening += [
-        cast(Event, {"type": "warning", "message": warning, "plugin": None})
+        cast(Event, {"type": "warning", "message": redact(warning), "plugin": None})
         for warning in stack.warnings
     ]
     return opening

@@ -7,14 +7,14 @@ import marshal
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_hookspecs.combining import Implementation, told
-from agent_hookspecs.errors import CollisionError, ConfigError, ProviderError
+from agent_hookspecs.errors import AgentError, CollisionError, ConfigError, ProviderError
 from agent_hookspecs.logs import get_logger, remember_secrets
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.model_facts import selected_model
@@ -22,12 +22,19 @@ from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     ToolDescriptor,
+    ToolInteropContribution,
     ToolInteropRegistry,
 )
 from agent_hookspecs.values import dataclass
 from agent_host.loading.activation import Activator, LoadedPlugin
 from agent_host.loading.catalog import Catalog, completed
-from agent_host.loading.resolution import Resolution, resolve, select_provider, valid_models
+from agent_host.loading.resolution import (
+    Resolution,
+    resolve,
+    select_provider,
+    set_aside,
+    valid_models,
+)
 from agent_host.request.effects import Call, Open, ReadAll, Steps
 from agent_host.request.settings import ConfigSchema, merge_schemas
 from agent_host.request.stack import Calls, PreparedTool, Stack, Users, calls_of, listed
@@ -37,6 +44,8 @@ from agent_host.sessions.frozen import thawed
 __all__ = ["Stacks"]
 
 log = get_logger(__name__)
+
+T = TypeVar("T")
 
 _MAX_STACKS = 64
 #: A version whose bytes depend on nothing but the data.
@@ -163,10 +172,20 @@ class Stacks:
             return known
 
     def _build(self, config: Config, models: list[ModelInfo]) -> Steps[Stack]:
-        catalog = _enabling(self._ready(), config)
-        resolution = resolve(catalog, self._activator, config, models=models)
+        """A new stack; under ``on_plugin_error: "skip"`` without plugins that fail meanwhile."""
+        whole = usable = _enabling(self._ready(), config)
+        while True:
+            resolution = resolve(usable, self._activator, config, models=models)
+            warnings = _left_out(whole, resolution.catalog)
+            try:
+                return (yield from self._built(config, resolution, warnings))
+            except _Failed as failed:
+                if config.get("on_plugin_error") != "skip" or failed.plugin.role == "provider":
+                    raise failed.error from failed.error.__cause__
+                usable = set_aside(usable, failed.plugin.key, failed.error)
+
+    def _built(self, config: Config, resolution: Resolution, warnings: list[str]) -> Steps[Stack]:
         calls = calls_of(resolution)
-        warnings = _left_out(catalog, resolution.catalog)
         everyone = [plugin for plugins in resolution.plugins.values() for plugin in plugins]
         schema = _schema(everyone, warnings)
         # A copy: what the caller does to the config later is another config.
@@ -186,9 +205,10 @@ class Stacks:
             schemas = [descriptor.schema for tool in tools for descriptor in tool.descriptors]
             if schemas:
                 config["tools"] = [*(config.get("tools") or ()), *schemas]
+            models = _chained(calls, config, list(resolution.models), warnings)
+            formats = _formats(resolution, config)
             for warning in warnings:
                 log.warning("plugin_left_out", reason=warning)
-            models = _chained(calls, config, list(resolution.models))
             return Stack(
                 resolution=resolution,
                 config=config,
@@ -197,7 +217,7 @@ class Stacks:
                 model=selected_model(config, models),
                 tools=tuple(tools),
                 registry=registry,
-                schema_target_formats=tuple(_formats(calls, config, resolution.models)),
+                schema_target_formats=tuple(formats),
                 calls=calls,
                 users=users,
                 warnings=tuple(warnings),
@@ -367,8 +387,10 @@ def _fetch_models(
     return parse.call(json.loads(body))
 
 
-def _chained(calls: Calls, config: Config, models: list[ModelInfo]) -> list[ModelInfo]:
-    """The models after extensions and features; one that fails is passed over."""
+def _chained(
+    calls: Calls, config: Config, models: list[ModelInfo], warnings: list[str]
+) -> list[ModelInfo]:
+    """The models after extensions and features; one that fails is passed over with a warning."""
     for role in _CHAINING:
         for hook in calls.implementations(role, "get_models"):
             try:
@@ -376,7 +398,7 @@ def _chained(calls: Calls, config: Config, models: list[ModelInfo]) -> list[Mode
                 changed = hook.call(config, thawed(models))
                 models = models if changed is None else valid_models(changed)
             except Exception as error:
-                log.warning("models_hook_failed", plugin=hook.plugin, error=told(error))
+                warnings.append(f"plugin {hook.plugin!r} could not list its models: {told(error)}")
     return models
 
 
@@ -459,25 +481,46 @@ def _registry(resolution: Resolution, schema: ConfigSchema, config: Config) -> T
     contributions = [config["tool_interop"]] if config.get("tool_interop") else []
     for role in _CONTRIBUTING:
         for plugin in resolution.plugins[role]:
-            hook = _one(plugin, "get_tool_interop_contribution")
-            if hook is not None:
-                seen = schema.for_tool(plugin.name, config) if role == "tool" else config
-                contributions.append(_asked(hook, seen))
+            if "get_tool_interop_contribution" not in plugin.implementations:
+                continue
+            seen = schema.for_tool(plugin.name, config) if role == "tool" else config
+            read = partial(ToolInteropContribution.of, plugin=plugin.name)
+            contributions.append(_asked(plugin, "get_tool_interop_contribution", read, seen))
     return DEFAULT_TOOL_INTEROP_REGISTRY.extended(*contributions)
 
 
-def _asked(hook: Implementation, *args: Any) -> Any:
+def _formats(resolution: Resolution, config: Config) -> Iterable[str]:
+    found: dict[str, None] = {}
+    hook = "accepted_tool_schema_formats"
+    for role in _ACCEPTING:
+        for plugin in resolution.plugins[role]:
+            read = partial(_distinct_texts, plugin.name, hook)
+            found.update(_asked(plugin, hook, read, config, list(resolution.models)) or {})
+    return found
+
+
+def _distinct_texts(plugin: str, hook: str, given: object) -> dict[str, None]:
+    return dict.fromkeys(listed(plugin, hook, given or ()))
+
+
+class _Failed(Exception):
+    """A hook of a plugin failed while a stack was built."""
+
+    def __init__(self, plugin: LoadedPlugin, error: AgentError) -> None:
+        super().__init__(error.message)
+        self.plugin = plugin
+        self.error = error
+
+
+def _asked(plugin: LoadedPlugin, name: str, read: Callable[[Any], T], *args: Any) -> T | None:
+    """What the plugin's hook returns, as ``read`` understands it; None if it has none."""
+    hook = _one(plugin, name)
+    if hook is None:
+        return None
     try:
-        return hook.call(*args)
+        return read(hook.call(*args))
     except Exception as error:
         failure = hook.failed(error)
-        raise failure from (None if failure is error else error)
-
-
-def _formats(calls: Calls, config: Config, models: Iterable[ModelInfo]) -> Iterable[str]:
-    listed = list(models)
-    found: dict[str, None] = {}
-    for role in _ACCEPTING:
-        for hook in calls.implementations(role, "accepted_tool_schema_formats"):
-            found.update(dict.fromkeys(_asked(hook, config, listed) or ()))
-    return found
+        if failure is not error:
+            failure.__cause__ = error
+        raise _Failed(plugin, failure) from None

@@ -78,5 +78,5 @@ class ToolSpec(GatingSpec, Protocol):
 
         Fires: once a request, while the interop registry is built.
         May change: nothing.
-        On exception: the request ends with a HookError.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
         """
