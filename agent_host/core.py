@@ -27,6 +27,7 @@ from agent_host.request.prepare import initial_state
 from agent_host.request.run import Run
 from agent_host.request.stack import Stack
 from agent_host.request.stacks import Stacks
+from agent_host.sessions.frozen import thawed
 from agent_host.sessions.session import Session
 from agent_host.tools.execution import run_calls
 from agent_host.wire import framing
@@ -186,7 +187,9 @@ class AgentCore:
         stack = self._stack(config)
         if "model" in config and stack.calls.has("provider", "models_request"):
             stack = self._stack({key: config[key] for key in config if key != "model"})
-        return list(stack.models)
+        # Copies, here and below: what the core has is everybody's.
+        models: list[ModelInfo] = thawed(stack.models)
+        return models
 
     def resolution(self, config: Config) -> Resolution:
         """Which plugins this config's requests use, in which order, and why."""
@@ -198,7 +201,8 @@ class AgentCore:
 
     def get_config_schema(self, config: Config) -> dict[str, dict[str, Any]]:
         """The settings that the active plugins understand, by key."""
-        return self._stack(config).schema.to_dict()
+        settings: dict[str, dict[str, Any]] = thawed(self._stack(config).schema.to_dict())
+        return settings
 
     def get_ui_elements(self, config: Config) -> list[dict[str, Any]]:
         """The input elements that the active plugins suggest for their settings."""
@@ -206,7 +210,8 @@ class AgentCore:
 
     def get_tool_schemas(self, config: Config) -> list[ToolDescriptor]:
         """The tools on offer, each with the schema its plugin authored."""
-        return list(self._stack(config).descriptors)
+        descriptors = self._stack(config).descriptors
+        return [replace(each, schema=thawed(each.schema)) for each in descriptors]
 
     def get_actions(self, config: Config) -> list[dict[str, Any]]:
         """The session actions that the active plugins offer."""
@@ -248,8 +253,11 @@ class AgentCore:
         errors: Mapping[str, str] | None,
         context: Mapping[str, Any] | None,
     ) -> Steps[list[CoreMessage]]:
-        stack = yield from self._stacks.stack(config)
-        return (yield from run_calls(stack, calls, tool_context(stack, context), errors or {}))
+        stack = yield from self._stacks.held(config)
+        try:
+            return (yield from run_calls(stack, calls, tool_context(stack, context), errors or {}))
+        finally:
+            stack.users.leave()
 
     def execute_session_action(
         self,
@@ -292,9 +300,12 @@ class AgentCore:
         context: Mapping[str, Any] | None,
         layer: Mapping[str, Any] | None,
     ) -> Steps[tuple[Session, ActionResult]]:
-        stack = yield from self._stacks.stack(config)
-        layered = request_context(self, stack, context, layer)
-        return (yield from execute_action(stack, session, action_id, params or {}, layered))
+        stack = yield from self._stacks.held(config)
+        try:
+            layered = request_context(self, stack, context, layer)
+            return (yield from execute_action(stack, session, action_id, params or {}, layered))
+        finally:
+            stack.users.leave()
 
     def run_session_lifecycle(
         self,
@@ -333,9 +344,12 @@ class AgentCore:
         context: Mapping[str, Any] | None,
         layer: Mapping[str, Any] | None,
     ) -> Steps[Session]:
-        stack = yield from self._stacks.stack(config)
-        layered = request_context(self, stack, context, layer)
-        return (yield from lifecycle(stack, stack.calls, session, trigger, layered))
+        stack = yield from self._stacks.held(config)
+        try:
+            layered = request_context(self, stack, context, layer)
+            return (yield from lifecycle(stack, stack.calls, session, trigger, layered))
+        finally:
+            stack.users.leave()
 
     def warm_up(self, config: Config) -> None:
         """Load plugins, models, tools and what requests need now, so that a first one need not."""
@@ -369,7 +383,10 @@ class AgentCore:
             raise
 
     def close(self) -> None:
-        """Let tools and connections go; the core can still be used, with new ones."""
+        """Let tools and connections go; the core can still be used, with new ones.
+
+        A tool that is in use is closed when whoever uses it is done.
+        """
         self._stacks.close()
         self._transport.close()
 

@@ -371,6 +371,117 @@ def test_closing_ends_a_providers_own_stream(way: str) -> None:
     assert partial_text(session) == ("x", {"partial": True})
 
 
+class Awaiting(ProviderPlugin):
+    """Whose own I/O are coroutines that wait for ever; it notes how far they have come."""
+
+    name = "awaiting"
+    waiting: threading.Event
+    cleaned: threading.Event
+    stubborn = False
+
+    def init(self, config: dict[str, Any]) -> dict[str, Any]:
+        return {"config": config}
+
+    def process_chunk(self, native_chunk: Any, native_messages: Any, state: Any) -> Any:
+        return [{"role": "assistant", "content": "x"}], [], native_messages, state
+
+    async def wait(self) -> None:
+        self.waiting.set()
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if not self.stubborn:
+                    raise
+            finally:
+                self.cleaned.set()
+
+
+class AwaitingAnswer(Awaiting):
+    async def acall_api(self, native_messages: Any, state: Any) -> Any:
+        await self.wait()
+
+
+class AwaitingStream(Awaiting):
+    async def astream_api(self, native_messages: Any, state: Any) -> Any:
+        yield {"text": "x"}
+        await self.wait()
+
+
+class AwaitingBeside(Awaiting):
+    """Whose stream goes on in a task of its own."""
+
+    async def astream_api(self, native_messages: Any, state: Any) -> Any:
+        task = asyncio.create_task(self.wait())
+        yield {"text": "x"}
+        await asyncio.shield(task)
+
+
+@pytest.mark.parametrize("provider", [AwaitingAnswer, AwaitingStream, AwaitingBeside])
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_closing_ends_a_reader_that_waits_for_a_coroutine(
+    provider: type[Awaiting], stubborn: bool
+) -> None:
+    waiting, cleaned = threading.Event(), threading.Event()
+    methods = {"waiting": waiting, "cleaned": cleaned, "stubborn": stubborn}
+    before = set(threading.enumerate())
+    with hosted("sync", [type("Own", (provider,), methods)], extensions=[]) as host:
+        stream = host.core.send_request_stream(host.session, {})
+        seen: list[Any] = []
+        reader = threading.Thread(target=lambda: seen.extend(stream), daemon=True)
+        reader.start()
+        assert waiting.wait(5)
+        stream.close()
+        assert cleaned.is_set()
+        reader.join(5)
+        assert not reader.is_alive()
+        assert stream.state == "cancelled"
+        for thread in set(threading.enumerate()) - before:
+            thread.join(5)
+            assert not thread.is_alive()
+    assert [event["type"] for event in seen][:1] == ["request_started"]
+
+
+def test_closing_does_not_wait_for_a_coroutine_that_blocks_its_thread() -> None:
+    waiting, released = threading.Event(), threading.Event()
+
+    class Blocking(Awaiting):
+        async def acall_api(self, native_messages: Any, state: Any) -> Any:
+            waiting.set()
+            released.wait(60)
+
+    with hosted("sync", [Blocking], extensions=[]) as host:
+        stream = host.core.send_request_stream(host.session, {})
+        reader = threading.Thread(target=lambda: list(stream), daemon=True)
+        reader.start()
+        assert waiting.wait(5)
+        stream.close()
+        assert not released.is_set()
+        reader.join(5)
+        assert not reader.is_alive()
+    released.set()
+
+
+def test_leaving_a_stream_lets_its_generator_clean_up() -> None:
+    cleaned = threading.Event()
+
+    class Endless(Awaiting):
+        async def astream_api(self, native_messages: Any, state: Any) -> Any:
+            try:
+                while True:
+                    yield {"text": "x"}
+            finally:
+                await asyncio.sleep(0)
+                cleaned.set()
+
+    with hosted("sync", [Endless], extensions=[]) as host:
+        with host.core.send_request_stream(host.session, {}) as stream:
+            for event in stream:
+                if event["type"] == "partial":
+                    break
+        assert cleaned.is_set()
+
+
 def _descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 

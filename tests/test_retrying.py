@@ -17,6 +17,7 @@ from agent_hookspecs.errors import (
     ConfigError,
     OverloadedError,
     RateLimitError,
+    RequestTimeoutError,
     StreamCutError,
 )
 from both_ways import BOTH_WAYS, delta, hosted, sse, texts
@@ -195,6 +196,44 @@ def test_a_wait_beyond_patience_fails_at_once(way: str) -> None:
         assert len(server.requests) == 1
     assert isinstance(outcome.error, RateLimitError)
     assert outcome.error.retry_after == 3600
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_total_that_is_over_ends_the_request_and_not_just_an_attempt(
+    stream: bool, way: str
+) -> None:
+    with serve(taking_turns(Peer.stall)) as server, hosted(way) as host:
+        ask = host.stream if stream else host.send
+        outcome = ask(server.url, retries=3, timeout={"total": 0.2})
+        assert len(server.requests) == 1
+    assert isinstance(outcome.error, RequestTimeoutError)
+    assert outcome.error.phase == "total"
+
+
+@BOTH_WAYS
+def test_a_total_is_for_all_attempts_and_the_pauses_between_them(way: str) -> None:
+    play = taking_turns(refuse("503 Busy", "Retry-After: 1\r\n"), Peer.stall)
+    with serve(play) as server, hosted(way) as host:
+        started = time.monotonic()
+        outcome = host.stream(server.url, retries=9, timeout={"total": 2.0}).check()
+        took = time.monotonic() - started
+        assert len(server.requests) == 2
+    assert isinstance(outcome.error, RequestTimeoutError)
+    assert (outcome.error.phase, outcome.error.provider) == ("total", "openai_like")
+    assert "2.0 s" in outcome.error.message
+    # With a clock of its own the second attempt would have had all of it, after the pause.
+    assert took < 2.9
+
+
+@BOTH_WAYS
+def test_a_pause_that_the_total_has_no_room_for_is_not_made(way: str) -> None:
+    play = taking_turns(refuse("429 Slow", "Retry-After: 50\r\n"), good)
+    with serve(play) as server, hosted(way) as host:
+        outcome = host.stream(server.url, retries=3, timeout={"total": 30.0}).check()
+        assert len(server.requests) == 1
+    assert isinstance(outcome.error, RateLimitError)
+    assert outcome.of("warning") == []
 
 
 @pytest.mark.parametrize("retries", [-1, 1.5, "2", True, None])

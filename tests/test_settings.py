@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin
+from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, ToolPlugin
 from agent_hookspecs.errors import ConfigError
 from agent_host.request.settings import merge_schemas
 from loopback import Peer, Request, serve
@@ -21,6 +21,16 @@ def feature(name: str, **methods: Any) -> type[FeaturePlugin]:
 
 def extension(name: str, **methods: Any) -> type[ProviderExtensionPlugin]:
     return type(name, (ProviderExtensionPlugin,), {"name": name, **methods})
+
+
+class OneTool(ToolPlugin):
+    name = "one_tool"
+
+    def get_tool_schemas(self, state: Any) -> Any:
+        return [{"name": "look", "description": "", "parameters": {"type": "object"}}]
+
+    def execute_tool(self, tool_name: str, payload: Any) -> str:
+        return "looked"
 
 
 # --- models ---------------------------------------------------------------------------------------
@@ -71,6 +81,37 @@ def test_why_a_listing_failed_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     assert "models_unavailable provider=talker error=OSError: no line" in caplog.text
 
 
+def test_what_the_caller_does_to_models_and_schemas_is_seen_by_nobody_else() -> None:
+    listed = [{"id": "m1", "capabilities": {"tools": True}}]
+    described = {"size": {"type": "string", "enum": ["s", "l"]}}
+    plugin = feature("f", get_config_schema=lambda self: described)
+    core = core_with(listing([], listed), plugin, OneTool)
+    for _ in range(2):
+        (model,) = core.get_models({})
+        assert model == {"id": "m1", "capabilities": {"tools": True}}
+        model["id"] = "changed"
+        model["capabilities"]["tools"] = False
+        (descriptor,) = core.get_tool_schemas({})
+        assert descriptor.schema["parameters"] == {"type": "object"}
+        descriptor.schema["parameters"]["type"] = "changed"
+        schema = core.get_config_schema({})["size"]
+        assert schema["enum"] == ["s", "l"]
+        schema["enum"].append("changed")
+
+
+def test_what_an_extension_does_to_models_in_place_happens_once() -> None:
+    def shouting(self: Any, config: Any, models: Any) -> Any:
+        for model in models:
+            model["label"] = model.get("label", "") + "!"
+        return models
+
+    core = core_with(listing([]), extension("e", get_models=shouting))
+    for _ in range(2):
+        assert core.get_models({}) == [{"id": "m1", "label": "!"}]
+        # The stack goes, the list of models stays.
+        core.close()
+
+
 def test_models_go_through_extensions_and_then_features(caplog: pytest.LogCaptureFixture) -> None:
     def adding(name: str) -> Any:
         def get_models(self: Any, config: Any, models: Any) -> Any:
@@ -91,7 +132,7 @@ def test_models_go_through_extensions_and_then_features(caplog: pytest.LogCaptur
         extension("d", get_models=lambda self, config, models: [*models, {"no": "id"}]),
     )
     assert [m["id"] for m in core.get_models({})] == ["m1", "b after 1", "f after 2"]
-    assert "models_hook_failed plugin=a error=ValueError: out of order" in caplog.text
+    assert "'a' could not list its models: ValueError: out of order" in caplog.text
 
 
 def test_tags_are_asked_for_with_the_models() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Generator
 from typing import Any
@@ -22,6 +23,7 @@ from agent_hookspecs.errors import (
     HookError,
     HookResultError,
     InvalidRequestError,
+    PluginError,
     UnknownPluginError,
 )
 from agent_host import AgentCore, AgentError
@@ -188,6 +190,7 @@ FOLDS = [
     ("feature", "initialize_request"),
     ("feature", "finalize"),
 ]
+FOLDED = ("partial_messages", "final_messages", "native_messages", "state")
 MAKE = {"extension": extension, "feature": feature}
 
 
@@ -235,6 +238,10 @@ def test_an_error_of_our_tree_passes_as_it_is() -> None:
         ("call_api", ([], [], [], None), "a dict as state"),
         ("from_native_messages", {}, "must return a list"),
         ("from_native_messages", ["text"], "messages that are dicts"),
+        ("from_native_messages", [None], "messages that are dicts"),
+        ("call_api", (["text"], [], [], {}), "dicts as partials"),
+        ("call_api", ([], [None], [], {}), "dicts as finals"),
+        ("call_api", ([{"content": ["text"]}], [], [], {}), "with text as content"),
     ],
 )
 def test_a_provider_that_returns_the_wrong_shape_is_told_what_is_wanted(
@@ -255,7 +262,16 @@ def test_a_provider_that_returns_the_wrong_shape_is_told_what_is_wanted(
         ("finalize", ([], [], []), "a dict as state"),
         ("to_native_messages", {}, "a list as native_messages"),
         ("from_native_messages", "no", "a list as messages"),
+        ("from_native_messages", [None], "dicts as messages"),
+        ("finalize", (["text"], [], {}), "dicts as final_messages"),
         ("process_chunk", 3, "tuple of"),
+        ("process_chunk", ([], [], []), "not a tuple of 3"),
+        ("process_chunk", [[], [], [], {}], "tuple of"),
+        ("process_chunk", ([], [], None, {}), "a list as native_messages"),
+        ("process_chunk", ([], [], [], None), "a dict as state"),
+        ("process_chunk", (["text"], [], [], {}), "dicts as partial_messages"),
+        ("process_chunk", ([], [None], [], {}), "dicts as final_messages"),
+        ("process_chunk", ([{"tool_calls": ["text"]}], [], [], {}), "list of dicts as tool_calls"),
     ],
 )
 def test_an_extension_that_returns_the_wrong_shape_is_told_what_is_wanted(
@@ -264,6 +280,58 @@ def test_an_extension_that_returns_the_wrong_shape_is_told_what_is_wanted(
     with pytest.raises(HookResultError, match=words) as caught:
         ask(core_with(talker(), extension("e", **{hook: lambda self, **g: result})), said("x"))
     assert (caught.value.plugin, caught.value.hook) == ("e", hook)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_of_several_extensions_the_one_that_returns_the_wrong_shape_is_named(stream: bool) -> None:
+    def spoiling(self: Any, native_chunk: Any, partial_messages: Any, final_messages: Any) -> Any:
+        return partial_messages, final_messages, None, {}
+
+    def handing_on(self: Any, **given: Any) -> Any:
+        return tuple(given[name] for name in FOLDED)
+
+    core = core_with(
+        talker(),
+        extension("a", process_chunk=handing_on),
+        extension("b", process_chunk=spoiling),
+        extension("c", process_chunk=handing_on),
+    )
+    with pytest.raises(HookResultError, match="a list as native_messages") as caught:
+        ask(core, said("x"), {}, "stream" if stream else "call")
+    assert caught.value.plugin == "b"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "tuple of"),
+        (([], [], []), "not a tuple of 3"),
+        (([], [], None, {}), "a list as native_messages"),
+        (([], [], [], None), "a dict as state"),
+        (([], [None], [], {}), "dicts as finals"),
+        ((["text"], [], [], {}), "partial messages that are dicts"),
+        (([{"content": 3}], [], [], {}), "with text as content"),
+    ],
+)
+def test_a_provider_whose_chunks_become_the_wrong_shape_is_told_what_is_wanted(
+    answer: Any, words: str
+) -> None:
+    def process_chunk(self: Any, native_chunk: Any, native_messages: Any, state: Any) -> Any:
+        if answer is None:
+            return None
+        # As most do, it hands on what it has no reason to change.
+        given = {"partials": [], "finals": [], "native_messages": native_messages, "state": state}
+        changed = dict(zip(given, answer, strict=False))
+        kept = {key: value for key, value in changed.items() if value not in ([], {})}
+        return tuple({**given, **kept}[key] for key in changed)
+
+    streaming = talker(
+        stream_api=lambda self, native_messages: iter([{"a": 1}]), process_chunk=process_chunk
+    )
+    core = core_with(streaming, extension("e", process_chunk=lambda self, **given: None))
+    with pytest.raises(HookResultError, match=words) as caught:
+        events_of(core, said("x"))
+    assert (caught.value.plugin, caught.value.hook) == ("talker", "process_chunk")
 
 
 def test_a_plugin_that_cannot_take_part_is_left_out_with_a_warning() -> None:
@@ -334,6 +402,55 @@ def test_skip_is_over_with_the_first_chunk(role: str, hook: str, way: Way) -> No
 def test_skip_never_drops_the_provider(hook: str) -> None:
     with pytest.raises(HookError, match="talker"):
         ask(core_with(provider_with(hook, failing)), said("x"), SKIP)
+
+
+BUILDING = ["accepted_tool_schema_formats", "get_tool_interop_contribution"]
+
+
+@pytest.mark.parametrize("wrong", ["raises", "returns"])
+@pytest.mark.parametrize("hook", BUILDING)
+def test_skip_drops_an_extension_that_fails_while_the_stack_is_built(hook: str, wrong: str) -> None:
+    seen: list[str] = []
+
+    def look(self: Any, config: Any, state: Any) -> None:
+        seen.append("init")
+
+    method = failing if wrong == "raises" else (lambda self, **given: 3)
+    core = core_with(talker(), extension("shaky", **{hook: method, "init": look}))
+    for _ in range(2):
+        events = events_of(core, said("x"), SKIP)
+        (warning,) = [event for event in events if event["type"] == "warning"]
+        assert "'shaky' is left out" in warning["message"]
+        assert events[-1]["type"] == "done"
+    assert seen == []
+    with pytest.raises(PluginError) as caught:
+        ask(core, said("x"))
+    assert caught.value.plugin == "shaky"
+    assert caught.value.to_dict()["hook"] == hook
+
+
+@pytest.mark.parametrize("hook", BUILDING)
+def test_skip_does_not_drop_a_provider_that_fails_while_the_stack_is_built(hook: str) -> None:
+    with pytest.raises(HookError, match="ValueError: out of order") as caught:
+        ask(core_with(provider_with(hook, failing)), said("x"), SKIP)
+    assert (caught.value.plugin, caught.value.hook) == ("talker", hook)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_skip_closes_the_tools_that_were_prepared_before_something_failed() -> None:
+    life: list[str] = []
+    shaky = extension("shaky", accepted_tool_schema_formats=failing)
+    with core_with(talker(), shaky, tool("t", "look", log=life)) as core:
+        ask(core, said("x"), SKIP)
+        assert life == ["init", "close 1", "init"]
+
+
+@pytest.mark.parametrize("role", ["extension", "feature"])
+def test_models_that_cannot_be_listed_are_a_warning(role: str) -> None:
+    core = core_with(talker(), MAKE[role]("shaky", get_models=failing))
+    events = events_of(core, said("x"))
+    (warning,) = [event for event in events if event["type"] == "warning"]
+    assert "'shaky' could not list its models: ValueError: out of order" in warning["message"]
 
 
 def test_skip_keeps_a_plugin_of_another_role_with_the_same_name() -> None:
@@ -438,6 +555,100 @@ def test_old_stacks_make_room_and_close_their_tools() -> None:
     assert len(life) == 140
 
 
+CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+
+class Watched:
+    """A tool that waits while it is looked at, and says whether it was closed meanwhile."""
+
+    def __init__(self, *, progress: bool = False) -> None:
+        self.life: list[str] = []
+        self.at_work, self.go_on = threading.Event(), threading.Event()
+        self.closed = threading.Event()
+
+        def execute(plugin: Any, tool_name: str, payload: Any, state: Any) -> Any:
+            self.at_work.set()
+            assert self.go_on.wait(60)
+            self.life.append("worked")
+            return "fine"
+
+        def reporting(plugin: Any, tool_name: str, payload: Any, state: Any) -> Any:
+            yield execute(plugin, tool_name, payload, state)
+
+        def close(plugin: Any, state: Any) -> None:
+            self.life.append("close")
+            self.closed.set()
+
+        self.plugin = tool(
+            "t", "look", execute_tool=reporting if progress else execute, close=close
+        )
+
+    def let_go(self, core: AgentCore, how: str) -> None:
+        """Make the core drop the stack of the config ``{}``."""
+        if how == "closed":
+            core.close()
+            return
+        plain = [{"number": number} for number in range(64)]
+        for config in plain:
+            core.warm_up(config)
+
+
+@pytest.mark.parametrize("progress", [False, True])
+@pytest.mark.parametrize("how", ["evicted", "closed"])
+def test_a_tool_is_not_closed_while_it_is_at_work(how: str, progress: bool) -> None:
+    watched = Watched(progress=progress)
+    core = core_with(talker(), watched.plugin)
+    results: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: results.extend(core.execute_tool_calls([CALL], {})), daemon=True
+    )
+    thread.start()
+    assert watched.at_work.wait(60)
+    watched.let_go(core, how)
+    assert watched.life == []
+    watched.go_on.set()
+    thread.join(60)
+    assert results[0]["content"] == "fine"
+    assert watched.life == ["worked", "close"]
+    core.close()
+    assert watched.life.count("close") == (1 if how == "closed" else 65)
+
+
+@pytest.mark.parametrize("progress", [False, True])
+@pytest.mark.parametrize("how", ["evicted", "closed"])
+def test_a_tool_that_nobody_waits_for_any_more_is_not_closed_while_it_is_at_work(
+    how: str, progress: bool
+) -> None:
+    watched = Watched(progress=progress)
+    core = core_with(talker(), watched.plugin)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(core.aexecute_tool_calls([CALL], {}))
+        await asyncio.to_thread(watched.at_work.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    watched.let_go(core, how)
+    assert watched.life == []
+    watched.go_on.set()
+    assert watched.closed.wait(60)
+    assert watched.life == ["worked", "close"]
+
+
+def test_the_tools_of_a_request_stay_open_until_its_end() -> None:
+    life: list[str] = []
+    core = core_with(talker(), tool("t", "look", log=life))
+    with core.send_request_stream(said("x"), {}) as stream:
+        next(stream)
+        core.close()
+        assert life == ["init"]
+    assert life == ["init", "close 1"]
+    ask(core, said("x"), {})
+    assert life == ["init", "close 1", "init"]
+
+
 def test_a_config_with_objects_in_it_is_told_apart_by_them() -> None:
     life: list[str] = []
     core = core_with(talker(), tool("t", "look", log=life))
@@ -480,11 +691,41 @@ def test_what_the_caller_does_to_its_config_later_is_another_config() -> None:
     assert seen == [[1], [1], [1, 2]]
 
 
+THING = object()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({1: "a"}, {"1": "a"}),
+        ({None: "a"}, {"null": "a"}),
+        ({True: "a"}, {"true": "a"}),
+        ({1: "a"}, {"\0int 1": "a"}),
+        (1, True),
+        (1, 1.0),
+        (1, "1"),
+        (None, "null"),
+        (b"1", "1"),
+        (b"1", b"2"),
+        ((1, 2), [1, 2]),
+        ((1, 2), {"\0": [1, 2]}),
+        pytest.param(THING, f"object at {id(THING):x}", id="object"),
+        (THING, {"\0": f"object at {id(THING):x}"}),
+    ],
+)
+def test_configs_that_differ_share_no_stack(one: Any, other: Any) -> None:
+    life: list[str] = []
+    core = core_with(talker(), tool("t", "look", log=life))
+    for value in (one, other, one, other):
+        ask(core, said("x"), {"deep": [value]})
+    assert life == ["init", "init"]
+
+
 CIRCLE: dict[str, Any] = {}
 CIRCLE["circle"] = CIRCLE
 
 
-@pytest.mark.parametrize("config", [{1: 2, "a": 3}, CIRCLE], ids=["keys", "circle"])
+@pytest.mark.parametrize("config", [{1: 2, "a": 3}, {1: 2}, CIRCLE], ids=["keys", "key", "circle"])
 def test_a_config_that_is_not_plain_data_is_refused(config: Any) -> None:
     with pytest.raises(ConfigError, match="not plain data"):
         ask(core_with(talker()), said("x"), config)

@@ -11,6 +11,7 @@ from typing import cast
 
 from agent_hookspecs.combining import Implementation
 from agent_hookspecs.errors import (
+    AgentError,
     ConfigError,
     HookResultError,
     PluginError,
@@ -25,7 +26,7 @@ from agent_host.loading.catalog import Catalog, PluginRecord, PluginState, compl
 from agent_host.loading.gating import Candidate, Gating, gate, with_twins
 from agent_host.loading.ordering import Placed, Sortable, order
 
-__all__ = ["HookOrder", "Resolution", "resolve", "select_provider", "valid_models"]
+__all__ = ["HookOrder", "Resolution", "resolve", "select_provider", "set_aside", "valid_models"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,12 @@ def resolve(
         try:
             return _resolve_once(catalog, activator, config, models, context or {})
         except _SetAside as broken:
-            catalog = _with_states(catalog, {broken.record.key: ("failed", broken.error.explain())})
+            catalog = set_aside(catalog, broken.record.key, broken.error)
+
+
+def set_aside(catalog: Catalog, key: str, error: AgentError) -> Catalog:
+    """The catalog without a plugin that turned out to be broken, and the reason in its place."""
+    return _with_states(catalog, {key: ("failed", error.explain())})
 
 
 def _resolve_once(

@@ -37,7 +37,9 @@ from agent_host.request.effects import (
     RunState,
     Sleep,
     Steps,
+    item_of,
 )
+from agent_host.request.threads import in_thread
 from agent_host.wire.deadlines import Canceller
 
 if TYPE_CHECKING:
@@ -71,8 +73,8 @@ class _AsyncDriver:
             case Next(iterator):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return await self._worked(_next(iterator))
-                return await asyncio.to_thread(next, iterator, END)
+                    return await self._worked(item_of(iterator))
+                return await self._worked(in_thread(next, iterator, END))
             case Open(request):
                 await self._release()
                 response = await self._transport.open(request, self._canceller)
@@ -155,15 +157,11 @@ class _AsyncDriver:
                 iterator.close()
 
 
-async def _next(iterator: AsyncIterator[Any]) -> Any:
-    return await anext(iterator, END)
-
-
 async def _called(function: Callable[[], Any]) -> Any:
     # Calling a coroutine function runs none of it, so it need not leave this thread.
     if _starts_coroutine(function):
         return await function()
-    result = await asyncio.to_thread(function)
+    result = await in_thread(function)
     return await result if inspect.isawaitable(result) else result
 
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Sequence,
+)
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -28,6 +36,7 @@ from agent_host.request.effects import (
     RunState,
     Sleep,
     Steps,
+    item_of,
 )
 from agent_host.wire.deadlines import Canceller
 
@@ -42,6 +51,9 @@ if TYPE_CHECKING:
 __all__ = ["Stream", "complete"]
 
 T = TypeVar("T")
+
+#: How long a plugin's coroutines may take to clean up when they are cancelled.
+_CLEAN_UP_SECONDS = 1.0
 
 
 class _Driver:
@@ -71,7 +83,7 @@ class _Driver:
             case Next(iterator):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return self._beside.result(iterator.__anext__())
+                    return self._beside.result(item_of(iterator))
                 return next(iterator, END)
             case Open(request):
                 self._release()
@@ -139,37 +151,74 @@ class _Beside:
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._waiting: Future[Any] | None = None
+        self._closed = False
 
     def result(self, awaitable: Awaitable[Any]) -> Any:
+        """What it awaits to; raises `CancelledError` when closed meanwhile."""
         import asyncio
 
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(target=_run_to_the_end, args=(self._loop,), daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop).result()
+        with self._lock:
+            if self._closed:
+                if isinstance(awaitable, Coroutine):
+                    awaitable.close()
+                raise CancelledError
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=_run_to_the_end, args=(self._loop,), daemon=True
+                )
+                self._thread.start()
+            waiting = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
+            self._waiting = waiting
+        return waiting.result()
 
     def close(self) -> None:
-        loop, self._loop = self._loop, None
+        """Cancel what runs, wake whoever waits for it, and wait until it has cleaned up."""
+        with self._lock:
+            self._closed = True
+            loop, self._loop = self._loop, None
         if loop is not None:
-            import asyncio
-
-            asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
+            if self._waiting is not None:
+                self._waiting.cancel()
+            with suppress(RuntimeError):
+                # Something that ended its thread, such as a SystemExit, has closed it already.
+                loop.call_soon_threadsafe(loop.stop)
+        # Also for those who come second: reader and closer may be two threads.
+        if self._thread not in (None, threading.current_thread()):
+            # A little longer than it may take: what blocks its loop is not waited for.
+            self._thread.join(_CLEAN_UP_SECONDS + 0.5)
 
 
 def _run_to_the_end(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
+        loop.run_until_complete(_cleaned_up(loop))
     finally:
         loop.close()
 
 
+async def _cleaned_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Nothing, after all tasks and generators of the loop have ended, or a while has passed."""
+    import asyncio
+
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+
+    async def ended() -> None:
+        await asyncio.gather(*left, return_exceptions=True)
+        await loop.shutdown_asyncgens()
+
+    # Not `wait_for`, which would wait for what ignores that it is cancelled.
+    await asyncio.wait([asyncio.ensure_future(ended())], timeout=_CLEAN_UP_SECONDS)
+
+
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
-    try:
-        return await awaitable
-    except StopAsyncIteration:
-        return END
+    return await awaitable
 
 
 def _events(steps: Steps[T], driver: _Driver) -> Generator[Event, None, T]:

@@ -32,10 +32,17 @@ __all__ = [
     "Running",
     "Sleep",
     "Steps",
+    "item_of",
 ]
 
 #: What `Next` and `Read` give when there is no more.
 END: Any = object()
+
+
+async def item_of(iterator: AsyncIterator[Any]) -> Any:
+    """The next item or `END`. A generator is first asked in the event loop it then belongs to."""
+    return await anext(iterator, END)
+
 
 #: How long a `Drain` may take.
 DRAIN_SECONDS = 0.25

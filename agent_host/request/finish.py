@@ -70,22 +70,27 @@ def _core_messages(
     if calls.has("provider", "from_native_messages"):
         given = calls.call("provider", "from_native_messages")(finals, state)
         messages = listed(stack.provider.name, "from_native_messages", given)
+        _check_messages(stack.provider.name, messages)
     else:
         messages = [default_from_native(final) for final in finals]
     if calls.has("extension", "from_native_messages"):
         messages = calls.call("extension", "from_native_messages")(finals, messages)
-    return [_as_core(stack, message) for message in messages]
+    return [_as_core(message) for message in messages]
 
 
-def _as_core(stack: Stack, message: object) -> CoreMessage:
+def _check_messages(provider: str, messages: list[Any]) -> None:
+    for message in messages:
+        if not isinstance(message, Mapping):
+            raise HookResultError(
+                f"plugin {provider!r}: hook 'from_native_messages' must return messages that are "
+                f"dicts, not {type(message).__name__}",
+                plugin=provider,
+                hook="from_native_messages",
+            )
+
+
+def _as_core(message: Mapping[str, Any]) -> CoreMessage:
     """The message with what every core message has; wires leave content out, or say null."""
-    if not isinstance(message, Mapping):
-        raise HookResultError(
-            f"plugin {stack.provider.name!r}: hook 'from_native_messages' must return messages "
-            f"that are dicts, not {type(message).__name__}",
-            plugin=stack.provider.name,
-            hook="from_native_messages",
-        )
     known = message.get("metadata")
     return cast(
         CoreMessage,

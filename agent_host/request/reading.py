@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+from agent_hookspecs.combining import Implementation, told
+from agent_hookspecs.errors import HookResultError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import NativeMessage, State
@@ -19,6 +21,9 @@ from agent_host.request.stack import Calls, answered
 __all__ = ["Reading", "decoded_item"]
 
 log = get_logger(__name__)
+
+#: A whole answer, and the hook that gave it.
+_Taken: TypeAlias = tuple[Implementation, tuple[Any, ...]]
 
 _ANSWER = ("partials", "finals", "native_messages", "state")
 _FOLDED = ("partial_messages", "final_messages", "native_messages", "state")
@@ -35,6 +40,7 @@ class Reading:
         "_calls_seen",
         "_debug",
         "_extensions",
+        "_made",
         "_provider",
         "_text",
         "finals",
@@ -54,6 +60,8 @@ class Reading:
         ]
         self._debug = debug
         self._text = Partial()
+        #: Who made the partial messages of which chunk, if it was not the provider.
+        self._made: tuple[Any, Implementation | None] = (None, None)
         self._calls_seen: dict[int, int] = {}
         self.natives = natives
         self.state = state
@@ -68,58 +76,83 @@ class Reading:
         """
         return self._shown(decoded, None)
 
-    def take(self, chunk: Any, answer: tuple[Any, ...]) -> list[Event]:
-        """Take a whole answer that the provider has read by itself; ``chunk`` may be None."""
-        events = list(self._shown([(chunk, None)], answer))
+    def take(self, chunk: Any, hook: Implementation, given: object) -> list[Event]:
+        """Take a whole answer, as a hook of the provider has given it; ``chunk`` may be None."""
+        answer = answered(hook.plugin, hook.hook, given, *_ANSWER)
+        events = list(self._shown([(chunk, None)], (hook, answer)))
         self.whole = bool(self.finals)
         return events
 
     def _shown(
-        self, decoded: Iterable[tuple[Any, str | None]], answer: tuple[Any, ...] | None
+        self, decoded: Iterable[tuple[Any, str | None]], taken: _Taken | None
     ) -> Iterator[Event]:
         """The events of every partial message: what is new, under a type of its own if there is."""
         for chunk, name in decoded:
-            for partial in self._fold(chunk, name, answer):
-                content = partial.get("content")
-                reasoning = partial.get("reasoning")
-                calls = partial.get("tool_calls")
-                if content or reasoning or calls:
-                    self.has_output = True
-                    if content and "content" not in (self.state.get("partial") or ()):
-                        # Whoever accumulates keeps the text there; nobody else does.
-                        self._text.append_text("content", content)
-                elif not _says_something(partial):
-                    continue
-                yield {"type": "partial", "message": partial}
-                if reasoning:
-                    yield {"type": "reasoning", "text": reasoning}
-                if calls:
-                    yield from self._shown_calls(calls)
+            partials = self._fold(chunk, name, taken)
+            try:
+                for partial in partials:
+                    content = partial.get("content")
+                    reasoning = partial.get("reasoning")
+                    calls = partial.get("tool_calls")
+                    if content or reasoning or calls:
+                        self.has_output = True
+                        if content and "content" not in (self.state.get("partial") or ()):
+                            # Whoever accumulates keeps the text there; nobody else does.
+                            self._text.append_text("content", content)
+                    elif not _says_something(partial):
+                        continue
+                    yield {"type": "partial", "message": partial}
+                    if reasoning:
+                        yield {"type": "reasoning", "text": reasoning}
+                    if calls:
+                        yield from self._shown_calls(calls)
+            except (AttributeError, TypeError) as error:
+                raise self._unshowable(chunk, error) from error
 
-    def _fold(
-        self, chunk: Any, name: str | None, answer: tuple[Any, ...] | None
-    ) -> Sequence[dict[str, Any]]:
-        """Provider, unless it has answered, then extensions; gives the partial messages."""
+    def _fold(self, chunk: Any, name: str | None, taken: _Taken | None) -> Sequence[dict[str, Any]]:
+        """Provider, unless it has answered, then extensions; gives the partial messages.
+
+        What a plugin hands on as it got it is not looked at: most do so with most chunks.
+        """
         if self._debug:
             log.info("chunk", chunk=chunk)
         hook = self._provider
+        natives, state = self.natives, self.state
         try:
-            if answer is not None:
-                partials, finals, natives, state = answer
+            if taken is not None:
+                hook, (partials, finals, natives, state) = taken
+                self._made = chunk, hook
             elif hook is None:
-                partials, finals, natives, state = [], [], self.natives, self.state
+                partials, finals = [], []
             else:
-                given = hook.call(chunk, self.natives, self.state, name)
-                if type(given) is not tuple or len(given) != 4:
-                    given = answered(hook.plugin, hook.hook, given, *_ANSWER)
-                partials, finals, natives, state = given
+                given = hook.call(chunk, natives, state, name)
+                try:
+                    partials, finals, history, kept = given
+                except (TypeError, ValueError):
+                    answered(hook.plugin, hook.hook, given, *_ANSWER)
+                    raise
+                if finals or history is not natives or kept is not state:
+                    _check(hook, given, _ANSWER)
+                    natives, state = history, kept
             for hook, call in self._extensions:
                 given = call(chunk, partials, finals, natives, state)
-                if type(given) is not tuple or len(given) != 4:
-                    if given is None:
-                        continue
-                    given = answered(hook.plugin, hook.hook, given, *_FOLDED)
-                partials, finals, natives, state = given
+                if given is None:
+                    continue
+                try:
+                    shown, ended, history, kept = given
+                except (TypeError, ValueError):
+                    answered(hook.plugin, hook.hook, given, *_FOLDED)
+                    raise
+                if (
+                    shown is not partials
+                    or ended is not finals
+                    or history is not natives
+                    or kept is not state
+                ):
+                    _check(hook, given, _FOLDED)
+                    if shown is not partials:
+                        self._made = chunk, hook
+                    partials, finals, natives, state = given
         except Exception as error:
             failure = error if hook is None else hook.failed(error)
             if failure is error:
@@ -131,6 +164,20 @@ class Reading:
             self.finals += finals
             self.has_output = True
         return partials or ()
+
+    def _unshowable(self, chunk: Any, error: Exception) -> HookResultError:
+        """Names who made the partial messages; it could only be seen when they were shown."""
+        latest, other = self._made
+        maker = other if latest is chunk and other is not None else self._provider
+        assert maker is not None, "without anybody there are no partial messages"
+        others = [hook.plugin for hook, _ in self._extensions if hook is not maker]
+        return HookResultError(
+            f"plugin {maker.plugin!r}: hook {maker.hook!r} must return partial messages that are "
+            f"dicts, with text as content and a list of dicts as tool_calls: {told(error)}",
+            plugin=maker.plugin,
+            hook=maker.hook,
+            hint=f"unless it was spoilt on its way by {' or '.join(others)}" if others else "",
+        )
 
     def _shown_calls(self, calls: list[dict[str, Any]]) -> Iterable[Event]:
         """Events of call fragments, or of whole calls as some plugins patch them in."""
@@ -173,6 +220,27 @@ def _says_something(partial: dict[str, Any]) -> bool:
         if key != "role" and value is not None and value != "" and value != [] and value != {}:
             return True
     return False
+
+
+def _check(hook: Implementation, given: tuple[Any, ...], shape: Sequence[str]) -> None:
+    """Refuse an answer of a wrong kind, which would only fail in somebody else's code."""
+    if type(given) is tuple:
+        partials, finals, natives, state = given
+        if type(natives) is list and type(state) is dict and _good(partials) and _good(finals):
+            return
+        # Nothing is as good as an empty list.
+        given = (partials or [], finals or [], natives, state)
+    answered(hook.plugin, hook.hook, given, *shape)
+
+
+def _good(messages: Any) -> bool:
+    if messages:
+        if type(messages) is not list:
+            return False
+        for message in messages:
+            if type(message) is not dict:
+                return False
+    return True
 
 
 def decoded_item(item: Any) -> Any:

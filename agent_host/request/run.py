@@ -6,12 +6,20 @@ before the model has said anything, and the error that ends a run.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.combining import Implementation
-from agent_hookspecs.errors import AgentError, ConfigError, ProviderError, StreamCutError
+from agent_hookspecs.errors import (
+    AgentError,
+    ConfigError,
+    ProviderError,
+    RequestTimeoutError,
+    StreamCutError,
+)
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, redact, redact_error
 from agent_hookspecs.messages import Config, Context, CoreMessage, State
@@ -33,24 +41,25 @@ from agent_host.request.effects import (
 from agent_host.request.finish import check_complete, finish, partial_session
 from agent_host.request.prepare import Prepared, initial_state, prepare
 from agent_host.request.reading import Reading, decoded_item
-from agent_host.request.stack import Calls, SkippingCalls, Stack, answered
-from agent_host.request.wiring import default_request, wire_request
+from agent_host.request.stack import Calls, SkippingCalls, Stack
+from agent_host.request.wiring import default_request, stream_framing, wire_request
 from agent_host.wire.failures import failure
-from agent_host.wire.framing import MAX_EVENT_BYTES, Framing, framing
+from agent_host.wire.framing import MAX_EVENT_BYTES, Framing, SseFraming, framing
 from agent_host.wire.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from agent_host.request.stacks import Stacks
     from agent_host.sessions.session import Session
+    from agent_host.wire.sending import WireRequest
 
 __all__ = ["Run", "error_event"]
 
 log = get_logger(__name__)
 
-_ANSWER = ("partials", "finals", "native_messages", "state")
 _MAX_BODY = 64 << 20
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
+_LEAST_SECONDS = 0.001
 _RETRIES = RetryPolicy().max_retries
 
 
@@ -84,6 +93,7 @@ class Run:
         self._caller_context = context
         self._layer = layer
         self._warnings = _Warnings(set() if warned is None else warned)
+        self._total = _Total()
         self._reading: Reading | None = None
         self._result: Session | None = None
         self.finals: list[CoreMessage] = []
@@ -106,24 +116,30 @@ class Run:
                 self.state = "cancelled"
 
     def _whole(self) -> Steps[None]:
-        stack = yield from self._stacks.stack(self._config)
-        yield Emit([*_opening(stack)])
-        retries, attempt = _retries(stack.config), 0
-        while True:
-            try:
-                yield from self._attempt(stack)
-                return
-            except ProviderError as error:
-                if error.provider is None:
-                    error.provider = stack.provider.name
-                spoken = self._reading is not None and self._reading.has_output
-                policy = RetryPolicy(max_retries=retries)
-                delay = None if spoken else policy.delay(attempt, error)
-                if delay is None:
-                    raise
-                refusal = error
-            attempt += 1
-            yield from _pause(delay, refusal, stack.provider.name)
+        stack = yield from self._stacks.held(self._config)
+        try:
+            yield Emit([*_opening(stack)])
+            policy, attempt = RetryPolicy(max_retries=_retries(stack.config)), 0
+            while True:
+                try:
+                    yield from self._attempt(stack)
+                    return
+                except ProviderError as error:
+                    if error.provider is None:
+                        error.provider = stack.provider.name
+                    if attempt and _is_over(error):
+                        # The wire knows only what was left for this attempt.
+                        raise self._total.over(error.provider) from error
+                    spoken = self._reading is not None and self._reading.has_output
+                    final = spoken or _is_over(error)
+                    delay = None if final else policy.delay(attempt, error)
+                    if delay is None or not self._total.allows(delay):
+                        raise
+                    refusal = error
+                attempt += 1
+                yield from _pause(delay, refusal, stack.provider.name)
+        finally:
+            stack.users.leave()
 
     def _attempt(self, stack: Stack) -> Steps[None]:
         warnings = self._warnings
@@ -189,8 +205,7 @@ class Run:
         hook = self._own(calls, "call_api")
         compiled = calls.call("provider", hook.hook)
         answer = yield Call(partial(compiled, reading.natives, reading.state, context))
-        taken = answered(stack.provider.name, hook.hook, answer, *_ANSWER)
-        events = reading.take(None, taken)
+        events = reading.take(None, hook, answer)
         if not any(event["type"] == "partial" for event in events):
             events += _whole_text(reading)
         if self._stream and events:
@@ -229,23 +244,23 @@ class Run:
         else:
             spec = default_request(reading.natives, reading.state, self._stream, context, name)
         request = wire_request(spec, prepared.state.get("config") or stack.config, name)
+        limit = _event_limit(stack.config)
+        machine = stream_framing(spec, stack.provider, limit) if self._stream else None
         _unused_knobs(stack, reading.state, self._config, self._warnings)
         yield from self._warnings.told()
-        response = yield Open(request)
+        response = yield Open(self._total.bounding(request))
         if not 200 <= response.status < 300:
             body = yield ReadAll(_MAX_REFUSAL)
             raise _refused(calls, name, response.status, response.headers, body)
-        kind = spec.get("framing") or getattr(stack.provider.instance, "framing", "sse")
-        if not self._stream:
+        if machine is None:
             yield from self._read_body(stack, calls, reading, response)
             return
-        limit = _event_limit(stack.config)
-        machine = framing(kind, max_event_bytes=limit)
+        sse = isinstance(machine, SseFraming)
         while not machine.done:
             data = yield _READ
-            if kind == "sse" and data is not END and (array := machine.array_in(data)) is not None:
+            if sse and data is not END and (array := machine.array_in(data)) is not None:
                 # What some servers send in place of events; no event begins like that.
-                kind, machine = "json-array", framing("json-array", max_event_bytes=limit)
+                sse, machine = False, framing("json-array", max_event_bytes=limit)
                 data = array
             if data is END:
                 yield Emit(reading.feed(machine.last_events()))
@@ -265,8 +280,8 @@ class Run:
         if calls.has("provider", "parse_response"):
             parse = calls.call("provider", "parse_response")
             answer = parse(body, reading.natives, reading.state)
-            taken = answered(stack.provider.name, "parse_response", answer, *_ANSWER)
-            reading.take(body, taken)
+            (hook, *_) = calls.implementations("provider", "parse_response")
+            reading.take(body, hook, answer)
         else:
             yield Emit(reading.feed([(body, None)]))
 
@@ -281,6 +296,46 @@ def _opened(hook: Implementation, *args: Any) -> Steps[Any]:
     except Exception as error:
         failure = hook.failed(error)
         raise failure from (None if failure is error else error)
+
+
+class _Total:
+    """The time that a request has in all, its retries and the pauses before them included.
+
+    It begins when something is first sent. The wire has a clock for each attempt, which is given
+    what is left.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: float | None = None
+        self._end = 0.0
+
+    def bounding(self, request: WireRequest) -> WireRequest:
+        """The request with what is left as its total."""
+        total = request.timeouts.total
+        if total is None:
+            return request
+        now = time.monotonic()
+        if self._seconds is None:
+            self._seconds, self._end = total, now + total
+            return request
+        left = max(min(self._end - now, total), _LEAST_SECONDS)
+        return replace(request, timeouts=replace(request.timeouts, total=left))
+
+    def allows(self, delay: float) -> bool:
+        """Whether there is time for another attempt after a pause."""
+        return self._seconds is None or time.monotonic() + delay < self._end
+
+    def over(self, provider: str | None) -> RequestTimeoutError:
+        return RequestTimeoutError(
+            f"the request took longer than {self._seconds} s, its retries included",
+            phase="total",
+            provider=provider,
+            hint="raise the total timeout if this is to be expected",
+        )
+
+
+def _is_over(error: ProviderError) -> bool:
+    return isinstance(error, RequestTimeoutError) and error.phase == "total"
 
 
 class _Warnings:
@@ -395,7 +450,7 @@ def _opening(stack: Stack) -> list[Event]:
         }
     ]
     opening += [
-        cast(Event, {"type": "warning", "message": warning, "plugin": None})
+        cast(Event, {"type": "warning", "message": redact(warning), "plugin": None})
         for warning in stack.warnings
     ]
     return opening

@@ -5,6 +5,7 @@ A stack is immutable and shared by requests and threads. It knows nothing of ses
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
@@ -21,22 +22,81 @@ from agent_host.loading.activation import LoadedPlugin
 from agent_host.loading.resolution import Resolution
 from agent_host.request.settings import ConfigSchema
 
-__all__ = ["Calls", "PreparedTool", "SkippingCalls", "Stack", "answered", "calls_of", "listed"]
+__all__ = [
+    "Calls",
+    "PreparedTool",
+    "SkippingCalls",
+    "Stack",
+    "Users",
+    "answered",
+    "calls_of",
+    "listed",
+]
 
 HookCall = Callable[..., Any]
+
+#: Lists that are short enough for every item to be looked at; a history is not.
+_OF_DICTS = ("partials", "finals", "partial_messages", "final_messages")
+
+
+class Users:
+    """Counts who uses the tools of a stack, so that none is closed while it is at work.
+
+    Once it was let go and the last user has left, ``close`` is called. A user that comes after that
+    is refused.
+    """
+
+    __slots__ = ("_close", "_count", "_let_go", "_lock")
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._lock = threading.Lock()
+        self._close = close
+        self._count = 0
+        self._let_go = False
+
+    def enter(self) -> bool:
+        """Whether it could still be entered; if so, leave it in the end."""
+        with self._lock:
+            if self._let_go and not self._count:
+                return False
+            self._count += 1
+            return True
+
+    def leave(self) -> None:
+        with self._lock:
+            self._count -= 1
+            last = self._let_go and not self._count
+        if last:
+            self._close()
+
+    def let_go(self) -> None:
+        """Nobody is going to need it but those who are there now."""
+        with self._lock:
+            unused = not self._let_go and not self._count
+            self._let_go = True
+        if unused:
+            self._close()
+
+    def __enter__(self) -> None:
+        if not self.enter():
+            raise RuntimeError("the tool has been closed")
+
+    def __exit__(self, *error: object) -> None:
+        self.leave()
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTool:
     """A tool plugin with its own state and the tools it offers.
 
-    ``config`` is the stack's without the secrets of others.
+    ``config`` is the stack's without the secrets of others, ``users`` are those of the stack.
     """
 
     plugin: LoadedPlugin
     config: dict[str, Any]
     state: State
     descriptors: tuple[ToolDescriptor, ...]
+    users: Users
 
     def implementation(self, hook: str) -> Implementation | None:
         return next(iter(self.plugin.implementations.get(hook, ())), None)
@@ -113,7 +173,8 @@ class Stack:
     """Everything about a request that does not depend on its session.
 
     ``config`` has the schema's defaults and the tools' schemas in it. ``models`` is the provider's
-    list after extensions and features have seen it, ``model`` the entry that is asked for.
+    list after extensions and features have seen it, ``model`` the entry that is asked for. Whoever
+    works with its tools is among its ``users``.
     """
 
     resolution: Resolution
@@ -125,6 +186,7 @@ class Stack:
     registry: ToolInteropRegistry
     schema_target_formats: tuple[str, ...]
     calls: Calls
+    users: Users
     warnings: tuple[str, ...] = ()
     has_actions: bool = field(init=False)
     #: What is secret in the config.
@@ -176,7 +238,7 @@ def calls_of(resolution: Resolution) -> Calls:
 def answered(plugin: str, hook: str, result: object, *shape: str) -> tuple[Any, ...]:
     """``result`` if it is a tuple of what ``shape`` names, else an error that says what is wanted.
 
-    A ``state`` is a dict; all else is a list.
+    A ``state`` is a dict; all else is a list, and partials and finals are dicts.
     """
     if not isinstance(result, tuple) or len(result) != len(shape):
         given = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
@@ -185,6 +247,10 @@ def answered(plugin: str, hook: str, result: object, *shape: str) -> tuple[Any, 
         kind = dict if name == "state" else list
         if not isinstance(value, kind):
             raise _wrong_result(plugin, hook, f"a {kind.__name__} as {name}", type(value).__name__)
+        if name in _OF_DICTS:
+            for item in value:
+                if not isinstance(item, Mapping):
+                    raise _wrong_result(plugin, hook, f"dicts as {name}", type(item).__name__)
     return result
 
 

@@ -7,14 +7,14 @@ import marshal
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_hookspecs.combining import Implementation, told
-from agent_hookspecs.errors import CollisionError, ConfigError, ProviderError
+from agent_hookspecs.errors import AgentError, CollisionError, ConfigError, ProviderError
 from agent_hookspecs.logs import get_logger, remember_secrets
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.model_facts import selected_model
@@ -22,21 +22,30 @@ from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     ToolDescriptor,
+    ToolInteropContribution,
     ToolInteropRegistry,
 )
 from agent_hookspecs.values import dataclass
 from agent_host.loading.activation import Activator, LoadedPlugin
 from agent_host.loading.catalog import Catalog, completed
-from agent_host.loading.resolution import Resolution, resolve, select_provider, valid_models
+from agent_host.loading.resolution import (
+    Resolution,
+    resolve,
+    select_provider,
+    set_aside,
+    valid_models,
+)
 from agent_host.request.effects import Call, Open, ReadAll, Steps
 from agent_host.request.settings import ConfigSchema, merge_schemas
-from agent_host.request.stack import Calls, PreparedTool, Stack, calls_of
+from agent_host.request.stack import Calls, PreparedTool, Stack, Users, calls_of, listed
 from agent_host.request.wiring import wire_request
 from agent_host.sessions.frozen import thawed
 
 __all__ = ["Stacks"]
 
 log = get_logger(__name__)
+
+T = TypeVar("T")
 
 _MAX_STACKS = 64
 #: A version whose bytes depend on nothing but the data.
@@ -101,8 +110,18 @@ class Stacks:
                 self._completed = completed(self._catalog, self._activator.identify)
             return self._completed
 
+    def held(self, config: Config) -> Steps[Stack]:
+        """The stack for ``config``, and the caller among its users: it has to leave in the end."""
+        while True:
+            stack = yield from self.stack(config)
+            if stack.users.enter():
+                return stack
+
     def stack(self, config: Config) -> Steps[Stack]:
-        """The stack for ``config``; what it needs that may take time is left to the driver."""
+        """The stack for ``config``; what it needs that may take time is left to the driver.
+
+        To look at: its tools may be closed at any time.
+        """
         config = effective(config)
         provider = self._provider(config)
         config = {**config, "provider": provider.name}
@@ -122,8 +141,8 @@ class Stacks:
             dropped = [] if stack is built else [built]
             while len(self._stacks) > _MAX_STACKS:
                 dropped.append(self._stacks.popitem(last=False)[1])
-        for unused in dropped:
-            close_tools(unused.tools)
+        for each in dropped:
+            each.users.let_go()
         return stack
 
     def _told(self, config: Config) -> str:
@@ -132,7 +151,7 @@ class Stacks:
             data = marshal.dumps(config, _MARSHAL_WITHOUT_REFERENCES)
             text = self._texts.get(data)
             if text is None:
-                text = _PLAIN.encode(config)
+                text = _PLAIN.encode(_named(config))
                 if len(self._texts) >= _MAX_STACKS:
                     self._texts.clear()
                 self._texts[data] = text
@@ -153,10 +172,20 @@ class Stacks:
             return known
 
     def _build(self, config: Config, models: list[ModelInfo]) -> Steps[Stack]:
-        catalog = _enabling(self._ready(), config)
-        resolution = resolve(catalog, self._activator, config, models=models)
+        """A new stack; under ``on_plugin_error: "skip"`` without plugins that fail meanwhile."""
+        whole = usable = _enabling(self._ready(), config)
+        while True:
+            resolution = resolve(usable, self._activator, config, models=models)
+            warnings = _left_out(whole, resolution.catalog)
+            try:
+                return (yield from self._built(config, resolution, warnings))
+            except _Failed as failed:
+                if config.get("on_plugin_error") != "skip" or failed.plugin.role == "provider":
+                    raise failed.error from failed.error.__cause__
+                usable = set_aside(usable, failed.plugin.key, failed.error)
+
+    def _built(self, config: Config, resolution: Resolution, warnings: list[str]) -> Steps[Stack]:
         calls = calls_of(resolution)
-        warnings = _left_out(catalog, resolution.catalog)
         everyone = [plugin for plugins in resolution.plugins.values() for plugin in plugins]
         schema = _schema(everyone, warnings)
         # A copy: what the caller does to the config later is another config.
@@ -165,19 +194,21 @@ class Stacks:
         schema.check_values(config)
         registry = _registry(resolution, schema, config)
         tools: list[PreparedTool] = []
+        users = Users(partial(_close_tools, tools))
         try:
             for plugin in resolution.plugins["tool"]:
                 own = schema.for_tool(plugin.name, config)
-                tool = yield from _prepared(plugin, own, registry, warnings)
+                tool = yield from _prepared(plugin, own, registry, users, warnings)
                 if tool is not None:
                     tools.append(tool)
             _refuse_twice(tools)
             schemas = [descriptor.schema for tool in tools for descriptor in tool.descriptors]
             if schemas:
                 config["tools"] = [*(config.get("tools") or ()), *schemas]
+            models = _chained(calls, config, list(resolution.models), warnings)
+            formats = _formats(resolution, config)
             for warning in warnings:
                 log.warning("plugin_left_out", reason=warning)
-            models = _chained(calls, config, list(resolution.models))
             return Stack(
                 resolution=resolution,
                 config=config,
@@ -186,12 +217,13 @@ class Stacks:
                 model=selected_model(config, models),
                 tools=tuple(tools),
                 registry=registry,
-                schema_target_formats=tuple(_formats(calls, config, resolution.models)),
+                schema_target_formats=tuple(formats),
                 calls=calls,
+                users=users,
                 warnings=tuple(warnings),
             )
         except BaseException:
-            close_tools(tools)
+            _close_tools(tools)
             raise
 
     def _listing(self, provider: LoadedPlugin, config: Config, key: str) -> Steps[_Listing]:
@@ -205,7 +237,7 @@ class Stacks:
         seconds = self._model_seconds
         try:
             models = valid_models((yield from _listed(provider, config)))
-            digest = _TELLING.encode(models)
+            digest = _TELLING.encode(_distinct(models))
         except Exception as error:
             log.warning("models_unavailable", provider=provider.name, error=told(error))
             models, digest, seconds = [], "[]", min(seconds, _RETRY_LISTING_SECONDS)
@@ -218,11 +250,11 @@ class Stacks:
         return listing
 
     def close(self) -> None:
-        """Let every stack's tools go."""
+        """Let every stack's tools go; those in use, when whoever uses them is done."""
         with self._lock:
             stacks, self._stacks = list(self._stacks.values()), OrderedDict()
         for stack in stacks:
-            close_tools(stack.tools)
+            stack.users.let_go()
 
 
 def effective(config: Config) -> dict[str, Any]:
@@ -232,7 +264,7 @@ def effective(config: Config) -> dict[str, Any]:
     return {**below, **{k: v for k, v in config.items() if k != "request_defaults"}}
 
 
-def close_tools(tools: Iterable[PreparedTool]) -> None:
+def _close_tools(tools: Iterable[PreparedTool]) -> None:
     """Give every tool's state back to it; what goes wrong is logged."""
     for tool in tools:
         _close(tool.plugin, tool.state)
@@ -278,22 +310,51 @@ def _names(config: Config, key: str) -> frozenset[str]:
 def _told(config: Config) -> str:
     """The same text for equal configs, and for no others."""
     try:
-        return _TELLING.encode(config)
+        return _TELLING.encode(_named(config))
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"the config is not plain data: {error}",
-            hint="every key must be text, and no value may contain itself",
+            hint="every setting has a text as its key, and no value may contain itself",
         ) from error
 
 
-def _identity(value: object) -> str:
+def _identity(value: object) -> dict[str, str]:
     # A value JSON cannot express is the same only if it is the same object, which whoever keeps the
     # text has to keep alive.
-    return f"{type(value).__name__} at {id(value):x}"
+    return {_MARK: f"{type(value).__name__} at {id(value):x}"}
 
 
 _PLAIN = json.JSONEncoder(sort_keys=True)
 _TELLING = json.JSONEncoder(sort_keys=True, default=_identity)
+#: Begins keys that stand for something else, and so no key that stands for itself.
+_MARK = "\0"
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
+def _named(config: Config) -> Any:
+    for key in config:
+        if not isinstance(key, str):
+            raise TypeError(f"the key {key!r} is no text")
+    return _distinct(config)
+
+
+def _distinct(value: Any) -> Any:
+    """``value`` in a form that JSON, which writes 1 and "1" the same as keys, tells from others."""
+    if isinstance(value, dict):
+        return {
+            key if type(key) is str and key[:1] != _MARK else _marked(key): (
+                item if type(item) in _ATOMS else _distinct(item)
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        items = [item if type(item) in _ATOMS else _distinct(item) for item in value]
+        return items if isinstance(value, list) else {_MARK: items}
+    return value
+
+
+def _marked(key: object) -> str:
+    return f"{_MARK}{type(key).__name__} {key!r}"
 
 
 def _one(plugin: LoadedPlugin, hook: str) -> Implementation | None:
@@ -326,15 +387,18 @@ def _fetch_models(
     return parse.call(json.loads(body))
 
 
-def _chained(calls: Calls, config: Config, models: list[ModelInfo]) -> list[ModelInfo]:
-    """The models after extensions and features; one that fails is passed over."""
+def _chained(
+    calls: Calls, config: Config, models: list[ModelInfo], warnings: list[str]
+) -> list[ModelInfo]:
+    """The models after extensions and features; one that fails is passed over with a warning."""
     for role in _CHAINING:
         for hook in calls.implementations(role, "get_models"):
             try:
-                changed = hook.call(config, list(models))
+                # A copy, all the way down: the list is shared, and a failure must leave no trace.
+                changed = hook.call(config, thawed(models))
                 models = models if changed is None else valid_models(changed)
             except Exception as error:
-                log.warning("models_hook_failed", plugin=hook.plugin, error=told(error))
+                warnings.append(f"plugin {hook.plugin!r} could not list its models: {told(error)}")
     return models
 
 
@@ -350,7 +414,11 @@ def _schema(plugins: Iterable[LoadedPlugin], warnings: list[str]) -> ConfigSchem
 
 
 def _prepared(
-    plugin: LoadedPlugin, config: Config, registry: ToolInteropRegistry, warnings: list[str]
+    plugin: LoadedPlugin,
+    config: Config,
+    registry: ToolInteropRegistry,
+    users: Users,
+    warnings: list[str],
 ) -> Steps[PreparedTool | None]:
     """A tool with its state and schemas; None, and a warning, if it cannot be prepared."""
     init, prepare = _one(plugin, "init"), _one(plugin, "prepare")
@@ -372,7 +440,7 @@ def _prepared(
         warnings.append(f"tool plugin {plugin.name!r} could not be prepared: {told(error)}")
         return None
     usable = tuple(d for d in descriptors if _wanted(d.tool_name, config))
-    return PreparedTool(plugin, config, state, usable)
+    return PreparedTool(plugin, config, state, usable, users)
 
 
 def _wanted(tool: str, config: Config) -> bool:
@@ -413,25 +481,46 @@ def _registry(resolution: Resolution, schema: ConfigSchema, config: Config) -> T
     contributions = [config["tool_interop"]] if config.get("tool_interop") else []
     for role in _CONTRIBUTING:
         for plugin in resolution.plugins[role]:
-            hook = _one(plugin, "get_tool_interop_contribution")
-            if hook is not None:
-                seen = schema.for_tool(plugin.name, config) if role == "tool" else config
-                contributions.append(_asked(hook, seen))
+            if "get_tool_interop_contribution" not in plugin.implementations:
+                continue
+            seen = schema.for_tool(plugin.name, config) if role == "tool" else config
+            read = partial(ToolInteropContribution.of, plugin=plugin.name)
+            contributions.append(_asked(plugin, "get_tool_interop_contribution", read, seen))
     return DEFAULT_TOOL_INTEROP_REGISTRY.extended(*contributions)
 
 
-def _asked(hook: Implementation, *args: Any) -> Any:
+def _formats(resolution: Resolution, config: Config) -> Iterable[str]:
+    found: dict[str, None] = {}
+    hook = "accepted_tool_schema_formats"
+    for role in _ACCEPTING:
+        for plugin in resolution.plugins[role]:
+            read = partial(_distinct_texts, plugin.name, hook)
+            found.update(_asked(plugin, hook, read, config, list(resolution.models)) or {})
+    return found
+
+
+def _distinct_texts(plugin: str, hook: str, given: object) -> dict[str, None]:
+    return dict.fromkeys(listed(plugin, hook, given or ()))
+
+
+class _Failed(Exception):
+    """A hook of a plugin failed while a stack was built."""
+
+    def __init__(self, plugin: LoadedPlugin, error: AgentError) -> None:
+        super().__init__(error.message)
+        self.plugin = plugin
+        self.error = error
+
+
+def _asked(plugin: LoadedPlugin, name: str, read: Callable[[Any], T], *args: Any) -> T | None:
+    """What the plugin's hook returns, as ``read`` understands it; None if it has none."""
+    hook = _one(plugin, name)
+    if hook is None:
+        return None
     try:
-        return hook.call(*args)
+        return read(hook.call(*args))
     except Exception as error:
         failure = hook.failed(error)
-        raise failure from (None if failure is error else error)
-
-
-def _formats(calls: Calls, config: Config, models: Iterable[ModelInfo]) -> Iterable[str]:
-    listed = list(models)
-    found: dict[str, None] = {}
-    for role in _ACCEPTING:
-        for hook in calls.implementations(role, "accepted_tool_schema_formats"):
-            found.update(dict.fromkeys(_asked(hook, config, listed) or ()))
-    return found
+        if failure is not error:
+            failure.__cause__ = error
+        raise _Failed(plugin, failure) from None

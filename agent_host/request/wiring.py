@@ -9,13 +9,18 @@ from typing import Any, TypeGuard
 from agent_hookspecs.errors import ConfigError, ContractError, HookResultError
 from agent_hookspecs.messages import Config, Context, NativeMessage, State
 from agent_hookspecs.natives import bare_messages
+from agent_host.loading.activation import LoadedPlugin
 from agent_host.wire.deadlines import Timeouts
+from agent_host.wire.framing import Framing, framing
 from agent_host.wire.sending import WireRequest
 
-__all__ = ["default_request", "wire_request"]
+__all__ = ["default_request", "stream_framing", "wire_request"]
 
 _TIMEOUTS = tuple(field.name for field in fields(Timeouts))
 _MAX_CONNECT = 10.0
+#: The operating system counts a socket's milliseconds in 32 bits: with more than 24 days it would
+#: time out at once.
+_MAX_SECONDS = 2e6
 
 
 def default_request(
@@ -61,8 +66,27 @@ def wire_request(
         raise _wrong(plugin, hook, f"gave the url {url!r}, which is not an http address")
     if not isinstance(method, str) or not isinstance(headers, Mapping):
         raise _wrong(plugin, hook, "must give method as a string and headers as a dict")
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            # Not the value itself, which may be a key.
+            kind = type(value if isinstance(name, str) else name).__name__
+            raise _wrong(plugin, hook, f"gave the header {name!r} as {kind}, which is not text")
     timeout = spec.get("timeout", config.get("timeout"))
     return WireRequest(method, url, headers, spec.get("body"), _timeouts(timeout))
+
+
+def stream_framing(spec: Mapping[str, Any], provider: LoadedPlugin, limit: int) -> Framing:
+    """The machine for the framing that the request names, or else the provider."""
+    kind = spec.get("framing") or getattr(provider.instance, "framing", "sse")
+    try:
+        return framing(kind if isinstance(kind, str) else repr(kind), max_event_bytes=limit)
+    except ConfigError as error:
+        raise HookResultError(
+            f"plugin {provider.name!r}: there is no framing {kind!r}",
+            plugin=provider.name,
+            hook="build_request",
+            hint=f"the framing of build_request, or of the class, is {error.hint}",
+        ) from None
 
 
 def _timeouts(timeout: object) -> Timeouts:
@@ -79,12 +103,17 @@ def _timeouts(timeout: object) -> Timeouts:
     raise ConfigError(
         f"timeout is {timeout!r}",
         key="timeout",
-        hint=f"give seconds, or an object with any of {', '.join(_TIMEOUTS)}",
+        hint=f"give seconds, at most {_MAX_SECONDS:.0f}, or an object with any of "
+        f"{', '.join(_TIMEOUTS)}",
     )
 
 
 def _is_seconds(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and 0 < value <= _MAX_SECONDS
+    )
 
 
 def _wrong(plugin: str, hook: str, what: str) -> HookResultError:

@@ -7,7 +7,7 @@ may run at all is decided elsewhere.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from agent_host.tools.arguments import arguments_objection
 from agent_host.tools.results import tool_message
 
 if TYPE_CHECKING:
-    from agent_host.request.stack import PreparedTool, Stack
+    from agent_host.request.stack import PreparedTool, Stack, Users
 
 __all__ = ["PlannedCall", "perform", "plan_call", "run_calls"]
 
@@ -113,7 +113,8 @@ def perform(planned: PlannedCall, context: Context) -> Steps[CoreMessage]:
     assert hook is not None, "the registration guard refuses a tool without it"
     context = {**context, "config": planned.tool.config}
     try:
-        result = yield Call(partial(hook.call, name, planned.payload, planned.tool.state, context))
+        execute = partial(hook.call, name, planned.payload, planned.tool.state, context)
+        result = yield Call(_Holding(execute, planned.tool.users))
         if isinstance(result, (Iterator, AsyncIterator)):
             result = yield from _watched(planned, result)
         formatted = _formatted(planned, result, context)
@@ -127,7 +128,7 @@ def perform(planned: PlannedCall, context: Context) -> Steps[CoreMessage]:
 
 def _watched(planned: PlannedCall, items: Any) -> Steps[Any]:
     """The result of a tool that reports progress: what it returns, else the last it yields."""
-    source = _stepping(items) if inspect.isgenerator(items) else items
+    source = _stepping(items, planned.tool.users) if isinstance(items, Iterator) else items
     last: Any = None
     try:
         while True:
@@ -156,9 +157,25 @@ class _Returned:
     value: Any
 
 
-def _stepping(generator: Generator[Any, Any, Any]) -> Iterator[Any]:
-    """A generator's items and then what it returns, which a plain iterator would lose."""
-    yield _Returned((yield from generator))
+def _stepping(items: Any, users: Users) -> Iterator[Any]:
+    """The items and then what a generator returns, which a plain iterator would lose."""
+    with users:
+        yield _Returned((yield from items))
+
+
+@dataclass(frozen=True, slots=True)
+class _Holding:
+    """A call that uses a tool until it has ended, even if by then nobody waits for it any more.
+
+    What it calls is ``func``, as of a partial, so that a driver can see what it is.
+    """
+
+    func: Callable[[], Any]
+    users: Users
+
+    def __call__(self) -> Any:
+        with self.users:
+            return self.func()
 
 
 def _formatted(planned: PlannedCall, result: Any, context: Context) -> Any:

@@ -120,8 +120,13 @@ class Loop:
 
     def steps(self) -> Steps[None]:
         self.state = "running"
+        started = time.monotonic()
         try:
-            self.reason = yield from self._turns()
+            stack = yield from self.stacks.held(self.config)
+            try:
+                self.reason = yield from self._turns(stack, started)
+            finally:
+                stack.users.leave()
             self.state = "succeeded"
             yield self._emit({"type": "done", "reason": self.reason})
         except Exception as error:
@@ -146,9 +151,7 @@ class Loop:
                 self.observe(event)
             yield event
 
-    def _turns(self) -> Steps[str]:
-        started = time.monotonic()
-        stack = yield from self.stacks.stack(self.config)
+    def _turns(self, stack: Stack, started: float) -> Steps[str]:
         session, asked_again = self.start, False
         for turn in range(1, self.limits.turns + 1):
             session = yield from self._request(session)

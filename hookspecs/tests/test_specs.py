@@ -296,7 +296,7 @@ def folded(hook: Hook, mark: str) -> Any:
 
 
 def carried(name: str, mark: str) -> object:
-    return {"mark": mark} if name == "state" else [mark, name]
+    return {"mark": mark} if name == "state" else [{mark: name}]
 
 
 @every_hook

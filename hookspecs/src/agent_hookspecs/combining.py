@@ -29,6 +29,8 @@ _KINDS: Mapping[str, type] = {
     "partial_messages": list,
     "final_messages": list,
 }
+#: Of these, which are short, every item is looked at as well; a history may be long.
+_OF_DICTS = frozenset({"messages", "final_messages"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ def _fold(
     over = hook.combining.over
     places = [hook.args.index(name) for name in over]
     kinds = [_KINDS.get(name, object) for name in over]
+    of_dicts = [place for place, name in enumerate(over) if name in _OF_DICTS]
 
     def fold(*args: Any) -> Any:
         values = list(args)
@@ -153,6 +156,8 @@ def _fold(
                         or not all(map(isinstance, news, kinds))
                     ):
                         raise _unfoldable(implementation, over, news)
+                    for place in of_dicts:
+                        _check_items(implementation, over[place], news[place])
                     for place, value in zip(places, news, strict=True):
                         values[place] = value
             except Exception as error:
@@ -186,6 +191,12 @@ def _unfoldable(
         if not isinstance(value, kind := _KINDS.get(name, object))
     )
     return _misshapen(implementation, f"a {kind.__name__} as {name}", _shape(value))
+
+
+def _check_items(implementation: Implementation, name: str, items: Sequence[object]) -> None:
+    for item in items:
+        if not isinstance(item, Mapping):
+            raise _misshapen(implementation, f"dicts as {name}", _shape(item))
 
 
 def _misshapen(implementation: Implementation, wanted: str, given: str) -> HookResultError:

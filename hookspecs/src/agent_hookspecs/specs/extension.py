@@ -32,7 +32,7 @@ class ExtensionSpec(GatingSpec, Protocol):
 
         Fires: after the provider's models are known, when the cached list has expired.
         May change: the list.
-        On exception: the extension is left out and the request goes on.
+        On exception: the list stays as it was and a warning says so.
         """
 
     @hookspec("collect")
@@ -43,7 +43,7 @@ class ExtensionSpec(GatingSpec, Protocol):
 
         Fires: once a request, while the interop registry is built.
         May change: nothing.
-        On exception: the request ends with a HookError.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
         """
 
     @hookspec("collect")
@@ -52,7 +52,7 @@ class ExtensionSpec(GatingSpec, Protocol):
 
         Fires: once a request, while the interop registry is built.
         May change: nothing.
-        On exception: the request ends with a HookError.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
         """
 
     @hookspec("fold", over=("state",), wrappers=True)

@@ -29,7 +29,7 @@ class FeatureSpec(GatingSpec, Protocol):
 
         Fires: after provider and extensions, when the cached list has expired.
         May change: the list.
-        On exception: the feature is left out and the request goes on.
+        On exception: the list stays as it was and a warning says so.
         """
 
     @hookspec("fold", over=("state",), wrappers=True)

@@ -67,7 +67,7 @@ class ToolSpec(GatingSpec, Protocol):
     def close(self, state: State) -> None:
         """Let go of what the state holds.
 
-        Fires: once for each stack, when it or its core is closed.
+        Fires: once for each stack, when it or its core is closed and nobody uses it any more.
         May change: the state.
         On exception: it is logged.
         """
@@ -78,5 +78,5 @@ class ToolSpec(GatingSpec, Protocol):
 
         Fires: once a request, while the interop registry is built.
         May change: nothing.
-        On exception: the request ends with a HookError.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
         """

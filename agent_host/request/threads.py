@@ -1,0 +1,131 @@
+"""Runs what may block in threads, of which there are always enough.
+
+An event loop's own executor has few, on few cores very few, and names of hosts are looked up in
+them too: some slow tools there would hold up every other request. So every call gets a thread at
+once, one that has nothing to do or else a new one. It knows neither plugins nor effects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeVar
+
+__all__ = ["in_thread"]
+
+T = TypeVar("T")
+_Work = Callable[[], None]
+
+#: How long a thread waits for more to do before it ends.
+_IDLE_SECONDS: Final = 10.0
+
+
+async def in_thread(function: Callable[..., T], *args: Any) -> T:
+    """What ``function`` returns, called in a thread, in a copy of the caller's context.
+
+    If the caller is cancelled the call goes on, and nobody gets to see what comes of it.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    call = partial(copy_context().run, function, *args)
+
+    def work() -> None:
+        outcome: tuple[Any, BaseException | None]
+        try:
+            outcome = call(), None
+        except BaseException as error:
+            outcome = None, error
+        with suppress(RuntimeError):
+            # The loop may be closed by now.
+            loop.call_soon_threadsafe(_settle, ended, outcome)
+
+    _THREADS.give(work)
+    # Handed over as a value, because a future does not take a StopIteration.
+    result, error = await ended
+    if error is None:
+        return result  # type: ignore[no-any-return]
+    try:
+        raise error
+    finally:
+        # Its traceback holds this frame.
+        del error
+
+
+def _settle(future: asyncio.Future[T], outcome: T) -> None:
+    if not future.done():
+        future.set_result(outcome)
+
+
+class _Threads:
+    """Threads that serve all event loops of a process.
+
+    They are daemons, so that idle ones keep no process from ending. Those at work are waited for,
+    as Python does with executors: a tool may be in the middle of a file.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with none, as after a fork, of which the threads are no part."""
+        self._lock = threading.Lock()
+        self._all: set[threading.Thread] = set()
+        #: Where those that wait look for work; the latest is taken first, so that others may end.
+        self._idle: list[SimpleQueue[_Work | None]] = []
+        self._over = False
+
+    def give(self, work: _Work) -> None:
+        with self._lock:
+            if self._idle:
+                self._idle.pop().put(work)
+            else:
+                thread = threading.Thread(target=self._serve, args=(work,), daemon=True)
+                thread.start()
+                self._all.add(thread)
+
+    def _serve(self, work: _Work | None) -> None:
+        inbox: SimpleQueue[_Work | None] = SimpleQueue()
+        while work is not None:
+            work()
+            # What it holds is not kept alive by a thread that waits.
+            work = None
+            with self._lock:
+                if self._over:
+                    return
+                self._idle.append(inbox)
+            work = self._more(inbox)
+
+    def _more(self, inbox: SimpleQueue[_Work | None]) -> _Work | None:
+        try:
+            return inbox.get(timeout=_IDLE_SECONDS)
+        except Empty:
+            with self._lock:
+                if inbox in self._idle:
+                    self._idle.remove(inbox)
+                    self._all.discard(threading.current_thread())
+                    return None
+            # Somebody has just chosen this one.
+            return inbox.get()
+
+    def end(self) -> None:
+        """Wait until nothing is under way any more."""
+        with self._lock:
+            self._over = True
+            threads = list(self._all)
+            for inbox in self._idle:
+                inbox.put(None)
+        for thread in threads:
+            thread.join()
+
+
+_THREADS: Final = _Threads()
+atexit.register(_THREADS.end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_THREADS.forget)
