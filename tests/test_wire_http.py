@@ -1039,6 +1039,58 @@ def test_tls_body_without_length_ends_with_the_connection(
     assert not caplog.records, "it is no cause for a warning"
 
 
+@contextlib.contextmanager
+def refusing(tls: ssl.SSLContext | None) -> Iterator[str]:
+    """A server that refuses a request as soon as it has its headers, and reads no further."""
+
+    def refuse() -> None:
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            # Or the answer may still wait to be sent when the connection is reset.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls is not None:
+                sock = tls.wrap_socket(sock, server_side=True)
+            head = b""
+            while b"\r\n\r\n" not in head and (data := sock.recv(1000)):
+                head += data
+            answer = b"Content-Length: 6\r\nConnection: close\r\n\r\nno key"
+            sock.sendall(b"HTTP/1.1 401 No\r\n" + answer)
+            sock.close()
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=refuse)
+    thread.start()
+    try:
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+def test_refusal_of_a_large_upload_is_read_though_sending_it_fails(
+    wire: Wire,
+    certificate: tuple[Path, ssl.SSLContext],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    secure: bool,
+) -> None:
+    cert, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+    upload = b"x" * 3_000_000
+    with refusing(context if secure else None) as url:
+        for _ in range(10):
+            response, body = wire.fetch(post(url, upload))
+            assert (response.status, body) == (401, b"no key")
+    assert not caplog.records, "nothing is written to a connection that is lost"
+
+
 def test_close_of_a_tls_stream_wakes_a_blocked_reader(
     library: str, certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
