@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -423,12 +424,14 @@ def test_next_address_of_a_host_is_tried_when_one_refuses(
     with socket.create_server(("127.0.0.1", 0)) as unused:
         refusing = unused.getsockname()
 
-    async def resolved(*_: Any, **__: Any) -> list[Any]:
+    def resolved(*_: Any, flags: int = 0, **__: Any) -> list[Any]:
+        if flags & socket.AI_NUMERICHOST:
+            raise socket.gaierror
         found = (refusing, ("127.0.0.1", int(server.url.rpartition(":")[2])))
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in found]
 
     async def work() -> bytes:
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved)
+        monkeypatch.setattr(socket, "getaddrinfo", resolved)
         transport = AsyncTransport(library=library)
         body = await (await transport.open(get("http://two.invalid"))).read(99)
         await transport.aclose()
@@ -436,6 +439,41 @@ def test_next_address_of_a_host_is_tried_when_one_refuses(
 
     with serve(hello) as server:
         assert asyncio.run(work()) == b"hello"
+
+
+def test_names_are_looked_up_while_the_threads_of_the_loop_are_busy(library: str) -> None:
+    done = threading.Event()
+
+    async def work() -> bytes:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        slow = loop.run_in_executor(None, done.wait)
+        transport = AsyncTransport(library=library)
+        try:
+            url = server.url.replace("127.0.0.1", "localhost")
+            return await (await transport.open(get(url))).read(99)
+        finally:
+            await transport.aclose()
+            done.set()
+            await slow
+
+    with serve(hello) as server:
+        assert asyncio.run(work()) == b"hello"
+
+
+def test_a_program_ends_while_a_name_is_looked_up() -> None:
+    program = (
+        "import threading; from agent_host.wire.threads import NAMES;"
+        "begun = threading.Event();"
+        "NAMES.submit(lambda: (begun.set(), threading.Event().wait()));"
+        "begun.wait()"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=30,
+        check=True,
+    )
 
 
 def test_unknown_host_is_a_failed_connection(wire: Wire) -> None:

@@ -12,7 +12,10 @@ import contextlib
 import select
 import socket
 from collections.abc import Coroutine, Iterable
+from functools import partial
 from typing import Any, Final, TypeVar, cast
+
+from agent_host.wire.threads import NAMES
 
 __all__ = ["AsyncNetworkStream", "connected"]
 
@@ -38,7 +41,8 @@ async def _connected(errors: Any, host: str, port: int) -> AsyncNetworkStream:
         numeric = socket.AI_NUMERICHOST
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=numeric)
     except socket.gaierror:
-        addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        looked_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        addresses = await loop.run_in_executor(NAMES, looked_up)
     sock = await _quickest([_reached(loop, *address) for address in addresses])
     _, stream = await loop.create_connection(lambda: AsyncNetworkStream(errors, sock), sock=sock)
     return stream
