@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import gc
 import gzip
@@ -970,6 +971,22 @@ def test_injected_client_without_sockets_works(library: str) -> None:
         transport=module.MockTransport(lambda request: module.Response(200, content=b"canned"))
     ) as client:
         assert Transport(client).open(get("https://h/")).read(99) == b"canned"
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+def test_credentials_in_the_address_are_sent_unless_the_request_has_its_own(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, proxied: bool
+) -> None:
+    with serve(hello) as server:
+        if proxied:
+            monkeypatch.setenv("HTTP_PROXY", server.url)
+        url = server.url.replace("://", "://me:p%40ss@")
+        wire.fetch(get(url))
+        wire.fetch(post(url, {}, {"Authorization": "Bearer k"}))
+        basic = "Basic " + base64.b64encode(b"me:p@ss").decode()
+        found = [request.headers["authorization"] for request in server.requests]
+        assert found == [basic, "Bearer k"]
+        assert {request.headers["host"] for request in server.requests} == {server.host}
 
 
 def test_proxy_of_the_environment_is_used(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:

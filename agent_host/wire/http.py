@@ -16,7 +16,7 @@ from agent_host.wire.deadlines import AsyncBounds, Bounds, Canceller, Clock, cur
 from agent_host.wire.mapping import mapped
 from agent_host.wire.pooling import MOST_IDLE, AsyncPool, Pool
 from agent_host.wire.responses import AsyncResponse, Response
-from agent_host.wire.sending import WireRequest, content_of, headers_of, host_of
+from agent_host.wire.sending import WireRequest, address_of, content_of, headers_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -215,12 +215,14 @@ class Transport:
 
     def open(self, request: WireRequest, canceller: Canceller | None = None) -> Response:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        host, headers, content = host_of(request.url), headers_of(request), content_of(request.body)
-        client = self._client_for(request.url)
+        host, url, authorization = address_of(request.url)
+        headers, content = headers_of(request, authorization), content_of(request.body)
+        client = self._client_for(url)
         clock = Clock(host, request.timeouts, canceller)
         token = current_clock.set(clock)
         try:
-            raw = client.send(_built(client, request, headers, content, clock, _trace), **_STREAMED)
+            built = _built(client, request.method, url, headers, content, clock, _trace)
+            raw = client.send(built, **_STREAMED)
         except Exception as exc:
             raise mapped(exc, clock) from exc
         finally:
@@ -239,7 +241,8 @@ class Transport:
 
 def _built(
     client: Any,
-    request: WireRequest,
+    method: str,
+    url: str,
     headers: Mapping[str, str],
     content: bytes | None,
     clock: Clock,
@@ -249,7 +252,7 @@ def _built(
     if not isinstance(client, _Direct):
         extensions["trace"] = trace
     return client.build_request(
-        request.method, request.url, headers=headers, content=content, extensions=extensions
+        method, url, headers=headers, content=content, extensions=extensions
     )
 
 
@@ -300,14 +303,14 @@ class AsyncTransport:
 
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        host, headers, content = host_of(request.url), headers_of(request), content_of(request.body)
-        client = self._client_for(request.url)
+        host, url, authorization = address_of(request.url)
+        headers, content = headers_of(request, authorization), content_of(request.body)
+        client = self._client_for(url)
         clock = Clock(host, request.timeouts, canceller)
         token = current_clock.set(clock)
         try:
-            raw = await client.send(
-                _built(client, request, headers, content, clock, _atrace), **_STREAMED
-            )
+            built = _built(client, request.method, url, headers, content, clock, _atrace)
+            raw = await client.send(built, **_STREAMED)
         except Exception as exc:
             raise mapped(exc, clock) from exc
         finally:
