@@ -279,6 +279,49 @@ def test_connection_that_the_server_closed_at_rest_is_not_used_again(wire: Wire)
             assert closed.wait(5)
 
 
+def in_one_piece(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def in_chunks(body: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+
+
+@pytest.mark.parametrize("written", [in_one_piece, in_chunks])
+@pytest.mark.parametrize(
+    "surplus",
+    [b"\r\n", b"garbage", in_one_piece(b"injected")],
+    ids=["line-break", "garbage", "answer"],
+)
+def test_surplus_after_an_answer_is_not_the_answer_to_the_next_request(
+    wire: Wire, surplus: bytes, written: Callable[[bytes], bytes]
+) -> None:
+    with serve(lambda peer, _: peer.send(written(b"hello") + surplus)) as server:
+        for number in range(1, 4):
+            assert wire.fetch(get(server.url))[1] == b"hello"
+            assert server.connections == number
+
+
+def test_surplus_that_comes_at_rest_is_not_the_answer_to_the_next_request(wire: Wire) -> None:
+    read, sent = threading.Event(), threading.Event()
+
+    def play(peer: Peer, request: Request) -> None:
+        hello(peer, request)
+        assert read.wait(5)
+        peer.send(in_one_piece(b"injected"))
+        sent.set()
+
+    with serve(play) as server:
+        for number in range(1, 3):
+            read.clear()
+            sent.clear()
+            assert wire.fetch(get(server.url))[1] == b"hello"
+            assert server.connections == number
+            read.set()
+            assert sent.wait(5)
+
+
 def test_no_more_than_a_hundred_connections_are_kept_at_rest(library: str) -> None:
     with serve(hello) as server:
         transport = Transport(library=library)
@@ -1092,6 +1135,23 @@ def test_tls_body_without_length_ends_with_the_connection(
     with serve(play, tls=context) as server:
         assert wire.fetch(get(server.url))[1] == b"all of it"
     assert not caplog.records, "it is no cause for a warning"
+
+
+def test_surplus_that_a_tls_socket_holds_back_is_not_the_answer_to_the_next_request(
+    wire: Wire, certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+    # The first read ends where the answer does, and TLS has decrypted what follows already.
+    body = b"x" * (4096 - len(in_one_piece(b"x" * 4000)) + 4000)
+    assert len(in_one_piece(body)) == 4096
+
+    def play(peer: Peer, request: Request) -> None:
+        peer.send(in_one_piece(body) + in_one_piece(b"injected"))
+
+    with serve(play, tls=context) as server:
+        for _ in range(3):
+            assert wire.fetch(get(server.url))[1] == body
 
 
 @contextlib.contextmanager

@@ -146,6 +146,22 @@ class _AsyncDirect(_Direct):
         await self._pool.aclose()
 
 
+def _has_surplus(connection: Any) -> bool:
+    """Whether more has come than the answer, which would be taken for that of the next request.
+
+    The library does not tell, so this looks where it keeps what it has read. Should it ever keep it
+    elsewhere, connections are used but once, which tests notice, rather than mix up answers.
+    """
+    try:
+        http11 = connection._connection
+        parsed, _ = http11._h11_state.trailing_data
+        tls = http11._network_stream.get_extra_info("ssl_object")
+        # A blocking TLS socket can hold what polling for something to read does not see.
+        return bool(parsed or (tls is not None and tls.pending()))
+    except AttributeError:
+        return True
+
+
 def _client(library: str, asynchronous: bool, secure: bool) -> Any:
     import ssl
     from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -164,8 +180,9 @@ def _client(library: str, asynchronous: bool, secure: bool) -> Any:
                 network_backend=_AsyncNetwork(core) if asynchronous else _Network(core),
             )
             if asynchronous:
-                return _AsyncDirect(module, core, AsyncPool(connection, module.Headers))
-            return _Direct(module, core, Pool(connection, module.Headers))
+                pool = AsyncPool(connection, module.Headers, _has_surplus)
+                return _AsyncDirect(module, core, pool)
+            return _Direct(module, core, Pool(connection, module.Headers, _has_surplus))
         # Which proxy serves which host is for the library to say.
         return (module.AsyncClient if asynchronous else module.Client)(
             verify=verify,

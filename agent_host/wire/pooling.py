@@ -56,9 +56,15 @@ class _Answer:
 class _Kept:
     """The connections under way, and those at rest from the longest to the shortest."""
 
-    def __init__(self, connection: Callable[[Any], Any], headers: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        connection: Callable[[Any], Any],
+        headers: Callable[[Any], Any],
+        has_surplus: Callable[[Any], bool],
+    ) -> None:
         self._connection = connection
         self._headers = headers
+        self._has_surplus = has_surplus
         self._lock = threading.Lock()
         self._idle: dict[Any, Server] = {}
         self._busy: set[Any] = set()
@@ -102,6 +108,8 @@ class _Kept:
             self._busy.remove(connection)
             if not connection.is_idle():
                 return [] if connection.is_closed() else [connection]
+            if self._has_surplus(connection):
+                return [connection]
             self._idle[connection] = server
             if len(self._idle) <= MOST_IDLE:
                 return []
@@ -128,7 +136,10 @@ def _server(request: Any) -> Server:
 
 
 class Pool(_Kept):
-    """Sends requests over connections that ``connection`` makes; threads may share it."""
+    """Sends requests over connections that ``connection`` makes; threads may share it.
+
+    One that ``has_surplus``, because more than the answer came, is not used again.
+    """
 
     def send(self, request: Any) -> Any:
         server = _server(request)
