@@ -1032,6 +1032,21 @@ def test_credentials_in_the_address_are_sent_unless_the_request_has_its_own(
         assert {request.headers["host"] for request in server.requests} == {server.host}
 
 
+def test_query_of_a_request_through_a_proxy_is_not_logged(
+    wire: Wire, library: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = pytest.importorskip(library)
+    caplog.set_level("INFO", logger=library)
+    with serve(hello) as server:
+        monkeypatch.setenv("HTTP_PROXY", server.url)
+        wire.fetch(get("http://me:hidden@model.invalid/v1?key=hidden&sig=hidden"))
+        assert "http://model.invalid/v1 " in caplog.text
+        assert "hidden" not in caplog.text
+        with module.Client() as client:
+            client.get("http://model.invalid/v1?mine")
+        assert "http://model.invalid/v1?mine " in caplog.text, "what others ask is not our business"
+
+
 def test_proxy_of_the_environment_is_used(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve(hello) as server:
         monkeypatch.setenv("HTTP_PROXY", server.url)

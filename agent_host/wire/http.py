@@ -6,6 +6,7 @@ logs a body or a header. The library is imported when the first request is sent.
 
 from __future__ import annotations
 
+import logging
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -162,6 +163,26 @@ def _has_surplus(connection: Any) -> bool:
         return True
 
 
+class _WithoutQuery(logging.Filter):
+    """Keeps the queries of our URLs, which may hold a key, out of what the library logs.
+
+    It logs a line with the whole URL for every request. The logger is the whole process's, so the
+    line stays, and those of requests that are not ours stay as they are.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if current_clock.get() is not None and isinstance(record.args, tuple):
+            record.args = tuple(
+                arg if isinstance(arg, (str, int)) else redact(str(arg).partition("?")[0])
+                for arg in record.args
+            )
+        return True
+
+
+#: One, because a logger takes the same filter only once.
+_WITHOUT_QUERY = _WithoutQuery()
+
+
 def _client(library: str, asynchronous: bool, secure: bool) -> Any:
     import ssl
     from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -183,6 +204,7 @@ def _client(library: str, asynchronous: bool, secure: bool) -> Any:
                 pool = AsyncPool(connection, module.Headers, _has_surplus)
                 return _AsyncDirect(module, core, pool)
             return _Direct(module, core, Pool(connection, module.Headers, _has_surplus))
+        logging.getLogger(library).addFilter(_WITHOUT_QUERY)
         # Which proxy serves which host is for the library to say.
         return (module.AsyncClient if asynchronous else module.Client)(
             verify=verify,
