@@ -369,12 +369,15 @@ class AgentCore:
             raise
 
     def close(self) -> None:
-        """Let tools and connections go; the core can still be used, with new ones."""
+        """End sync requests, and let tools and connections go.
+
+        Who waits for an answer gets a StreamCutError. The core can still be used, with new ones.
+        """
         self._stacks.close()
         self._transport.close()
 
     async def aclose(self) -> None:
-        """`close`, and the connections of the running event loop."""
+        """`close`, and the requests and connections of the running event loop."""
         await self._async_transport.aclose()
         self.close()
 

@@ -360,6 +360,73 @@ def test_closing_the_transport_ends_what_is_under_way(wire: Wire) -> None:
     assert gone == [True]
 
 
+@pytest.mark.parametrize("begun", [True, False], ids=["body", "headers"])
+def test_closing_the_transport_wakes_a_blocked_reader(library: str, begun: bool) -> None:
+    arrived, gone = threading.Event(), threading.Event()
+    outcome: list[Exception] = []
+
+    def play(peer: Peer, request: Request) -> None:
+        if begun:
+            # Its end is that of the connection, for which this one must not be taken.
+            peer.send(b"HTTP/1.1 200 OK\r\n\r\nfirst")
+        else:
+            arrived.set()
+        if peer.gone(20):
+            gone.set()
+
+    def reading() -> None:
+        try:
+            for _ in transport.open(get(server.url, Timeouts(idle=30))).chunks():
+                arrived.set()
+        except StreamCutError as exc:
+            outcome.append(exc)
+
+    with serve(play) as server:
+        transport = Transport(library=library)
+        thread = threading.Thread(target=reading)
+        thread.start()
+        assert arrived.wait(5)
+        transport.close()
+        assert gone.wait(5)
+        thread.join(5)
+        (error,) = outcome
+        assert isinstance(error, TransportError)
+        assert "our side" in error.message
+        assert not error.retryable
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["body", "headers"])
+def test_closing_the_transport_ends_the_tasks_that_wait(library: str, begun: bool) -> None:
+    arrived = threading.Event()
+
+    def play(peer: Peer, request: Request) -> None:
+        if begun:
+            peer.send(b"HTTP/1.1 200 OK\r\n\r\nfirst")
+        arrived.set()
+        peer.stall()
+
+    async def work() -> None:
+        transport = AsyncTransport(library=library)
+
+        async def reading() -> None:
+            async for _ in (await transport.open(get(server.url, Timeouts(idle=30)))).chunks():
+                read.set()
+
+        read = asyncio.Event()
+        task = asyncio.create_task(reading())
+        assert await asyncio.to_thread(arrived.wait, 5)
+        if begun:
+            await read.wait()
+        await transport.aclose()
+        with pytest.raises(StreamCutError, match="our side") as caught:
+            await asyncio.wait_for(task, 5)
+        assert not caught.value.retryable
+        assert await asyncio.to_thread(server.client_gone.wait, 5)
+
+    with serve(play) as server:
+        asyncio.run(work())
+
+
 def test_no_cookie_is_carried_to_the_next_request(wire: Wire) -> None:
     def play(peer: Peer, request: Request) -> None:
         peer.answer(b"", headers="Set-Cookie: who=me\r\n")
@@ -982,7 +1049,7 @@ def test_transport_may_be_used_from_one_event_loop_after_another(library: str) -
     with serve(hello) as server:
         transport = AsyncTransport(library=library)
         assert [asyncio.run(work(transport)) for _ in range(3)] == [b"hello"] * 3
-        assert len(transport._clients) == 1, "clients of loops that ended are let go"
+        assert len(transport._loops) == 1, "clients of loops that ended are let go"
         # Loops that ended before `aclose` leave their idle connections to the collector.
         del transport
         gc.collect()

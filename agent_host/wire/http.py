@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 __all__ = ["AsyncTransport", "Transport"]
+
+R = TypeVar("R", Response, AsyncResponse)
 
 _MAX_URLS = 64
 _IDLE_SECONDS = 30.0
@@ -225,6 +228,49 @@ def _client(library: str, asynchronous: bool, secure: bool) -> Any:
         ) from exc
 
 
+class _UnderWay(Generic[R]):
+    """Our clients, plain and secure, and the requests that are under way; all end together."""
+
+    def __init__(self) -> None:
+        self.clients: dict[bool, Any] = {}
+        self._lock = threading.Lock()
+        self._waiting: set[Canceller] = set()
+        # Weak, because nobody has to close an answer that was read to its end.
+        self._answers: WeakSet[R] = WeakSet()
+        self._over = False
+
+    def sends(self, canceller: Canceller) -> None:
+        with self._lock:
+            self._waiting.add(canceller)
+            over = self._over
+        if over:
+            canceller.cancel()
+
+    def sent(self, canceller: Canceller) -> None:
+        canceller.waits_on(None)
+        with self._lock:
+            self._waiting.discard(canceller)
+
+    def reads(self, answer: R) -> bool:
+        """Whether ``answer`` may be read; if not, it has to be closed."""
+        with self._lock:
+            self._answers.add(answer)
+            return not self._over
+
+    def end(self) -> list[R]:
+        """End the waits for answers; gives the answers that have to be closed."""
+        with self._lock:
+            self._over = True
+            waiting, answers = list(self._waiting), list(self._answers)
+        for canceller in waiting:
+            canceller.cancel()
+        return answers
+
+
+def _is_secure(url: str) -> bool:
+    return url[:5].lower() != "http:"
+
+
 class Transport:
     """Sends requests through one pool of connections; threads may share it.
 
@@ -236,16 +282,18 @@ class Transport:
         self._injected = client
         self._library = library
         self._lock = threading.Lock()
-        self._clients: dict[bool, Any] = {}
+        self._under_way: _UnderWay[Response] = _UnderWay()
 
-    def _client_for(self, url: str) -> Any:
-        if self._injected is not None:
-            return self._injected
-        secure = url[:5].lower() != "http:"
+    def _client_for(self, url: str) -> tuple[Any, _UnderWay[Response]]:
         with self._lock:
-            if secure not in self._clients:
-                self._clients[secure] = _client(self._library, False, secure)
-            return self._clients[secure]
+            under_way = self._under_way
+            if self._injected is not None:
+                return self._injected, under_way
+            secure = _is_secure(url)
+            client = under_way.clients.get(secure)
+            if client is None:
+                client = under_way.clients[secure] = _client(self._library, False, secure)
+            return client, under_way
 
     def warm_up(self) -> None:
         """Import the library now, so that a first request need not."""
@@ -256,8 +304,10 @@ class Transport:
         """Send and wait for the response's headers; any status is an answer, not an error."""
         host, url, authorization = address_of(request.url)
         headers, content = headers_of(request, authorization), content_of(request.body)
-        client = self._client_for(url)
+        client, under_way = self._client_for(url)
+        canceller = canceller or Canceller()
         clock = Clock(host, request.timeouts, canceller)
+        under_way.sends(canceller)
         token = current_clock.set(clock)
         try:
             built = _built(client, request.method, url, headers, content, clock, _trace)
@@ -266,15 +316,22 @@ class Transport:
             raise mapped(exc, clock) from exc
         finally:
             current_clock.reset(token)
-            if canceller is not None:
-                canceller.waits_on(None)
-        return Response(raw, clock)
+            under_way.sent(canceller)
+        response = Response(raw, clock)
+        if not under_way.reads(response):
+            response.close()
+        return response
 
     def close(self) -> None:
-        """Close our own clients; the transport may be used again, with new ones."""
+        """End what is under way and close our own clients.
+
+        The transport may be used again, with new ones.
+        """
         with self._lock:
-            clients, self._clients = self._clients, {}
-        for client in clients.values():
+            under_way, self._under_way = self._under_way, _UnderWay()
+        for response in under_way.end():
+            response.close()
+        for client in under_way.clients.values():
             client.close()
 
 
@@ -321,31 +378,38 @@ class AsyncTransport:
         self._injected = client
         self._library = library
         self._lock = threading.Lock()
-        self._clients: dict[asyncio.AbstractEventLoop, dict[bool, Any]] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, _UnderWay[AsyncResponse]] = {}
 
-    def _client_for(self, url: str) -> Any:
+    def _here(self) -> _UnderWay[AsyncResponse]:
+        """What is under way in the running loop."""
         import asyncio
 
-        if self._injected is not None:
-            return self._injected
-        secure = url[:5].lower() != "http:"
         loop = asyncio.get_running_loop()
         with self._lock:
-            if loop not in self._clients:
+            known = self._loops.get(loop)
+            if known is None:
                 # A pooled connection belongs to the loop it was made in and is useless to another.
-                self._clients = {k: v for k, v in self._clients.items() if not k.is_closed()}
-                self._clients[loop] = {}
-            clients = self._clients[loop]
-            if secure not in clients:
-                clients[secure] = _client(self._library, True, secure)
-            return clients[secure]
+                self._loops = {k: v for k, v in self._loops.items() if not k.is_closed()}
+                known = self._loops[loop] = _UnderWay()
+            return known
+
+    def _client_for(self, url: str) -> tuple[Any, _UnderWay[AsyncResponse]]:
+        under_way = self._here()
+        if self._injected is not None:
+            return self._injected, under_way
+        secure = _is_secure(url)
+        if secure not in under_way.clients:
+            under_way.clients[secure] = _client(self._library, True, secure)
+        return under_way.clients[secure], under_way
 
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         """Send and wait for the response's headers; any status is an answer, not an error."""
         host, url, authorization = address_of(request.url)
         headers, content = headers_of(request, authorization), content_of(request.body)
-        client = self._client_for(url)
+        client, under_way = self._client_for(url)
+        canceller = canceller or Canceller()
         clock = Clock(host, request.timeouts, canceller)
+        under_way.sends(canceller)
         token = current_clock.set(clock)
         try:
             built = _built(client, request.method, url, headers, content, clock, _atrace)
@@ -354,15 +418,20 @@ class AsyncTransport:
             raise mapped(exc, clock) from exc
         finally:
             current_clock.reset(token)
-            if canceller is not None:
-                canceller.waits_on(None)
-        return AsyncResponse(raw, clock)
+            under_way.sent(canceller)
+        response = AsyncResponse(raw, clock)
+        if not under_way.reads(response):
+            await response.aclose()
+        return response
 
     async def aclose(self) -> None:
-        """Close our own clients of the running loop."""
+        """End what is under way in the running loop and close our own clients there."""
         import asyncio
 
         with self._lock:
-            clients = self._clients.pop(asyncio.get_running_loop(), {})
-        for client in clients.values():
-            await client.aclose()
+            under_way = self._loops.pop(asyncio.get_running_loop(), None)
+        if under_way is not None:
+            for response in under_way.end():
+                await response.aclose()
+            for client in under_way.clients.values():
+                await client.aclose()

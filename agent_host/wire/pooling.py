@@ -123,12 +123,13 @@ class _Kept:
             self._busy.discard(connection)
         return not connection.is_closed()
 
-    def _all(self) -> list[Any]:
+    def _all(self) -> tuple[list[Any], list[Any]]:
+        """Forget all connections; gives those under way and those at rest."""
         with self._lock:
-            everyone = [*self._busy, *self._idle]
+            busy, idle = [*self._busy], [*self._idle]
             self._busy.clear()
             self._idle.clear()
-        return everyone
+        return busy, idle
 
 
 def _server(request: Any) -> Server:
@@ -157,7 +158,12 @@ class Pool(_Kept):
         return self._answer(raw, connection, server)
 
     def close(self) -> None:
-        for connection in self._all():
+        """Close the connections at rest.
+
+        Those under way are closed by the threads that use them, once they find the pool closed: a
+        file descriptor must not go, and come to be another's, while somebody reads from it.
+        """
+        for connection in self._all()[1]:
             connection.close()
 
 
@@ -180,5 +186,6 @@ class AsyncPool(_Kept):
         return self._answer(raw, connection, server)
 
     async def aclose(self) -> None:
-        for connection in self._all():
+        busy, idle = self._all()
+        for connection in (*busy, *idle):
             await connection.aclose()
