@@ -35,6 +35,7 @@ from agent_hookspecs.errors import (
     StreamCutError,
     TransportError,
 )
+from agent_host.core import AgentCore
 from agent_host.wire.deadlines import Timeouts
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import framing
@@ -42,6 +43,7 @@ from agent_host.wire.http import AsyncTransport, Transport
 from agent_host.wire.responses import AsyncResponse, Response
 from agent_host.wire.sending import WireRequest
 from loopback import Peer, Request, serve
+from openai_like import OpenAiLike
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -1286,6 +1288,64 @@ def test_refusal_of_a_large_upload_is_read_though_sending_it_fails(
             response, body = wire.fetch(post(url, upload))
             assert (response.status, body) == (401, b"no key")
     assert not caplog.records, "nothing is written to a connection that is lost"
+
+
+def certificates_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The threads in which certificates are read from now on."""
+    threads: list[int] = []
+    load = ssl.SSLContext.load_verify_locations
+
+    def spied(*args: Any, **named: Any) -> None:
+        threads.append(threading.get_ident())
+        load(*args, **named)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", spied)
+    return threads
+
+
+def test_certificates_are_not_read_in_the_thread_of_an_event_loop(
+    library: str, certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+
+    async def work() -> None:
+        transport = AsyncTransport(library=library)
+        opened = [transport.open(get(server.url)) for _ in range(3)]
+        assert [await each.read(99) for each in await asyncio.gather(*opened)] == [b"hello"] * 3
+        await transport.aclose()
+
+    with serve(hello, tls=context) as server:
+        threads = certificates_read(monkeypatch)
+        asyncio.run(work())
+    assert len(threads) == 1, "once for all who wait"
+    assert threads != [threading.get_ident()]
+
+
+def test_warming_up_reads_the_certificates_for_both_ways_of_asking(
+    library: str, certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+
+    async def work(core: AgentCore) -> None:
+        await core.awarm_up({"base_url": "http://127.0.0.1"})
+        assert not threads, "plain HTTP does without"
+        await core.awarm_up({"base_url": server.url})
+        assert len(threads) == 1
+        assert threads != [threading.get_ident()]
+        response = await core.async_transport.open(get(server.url))
+        assert await response.read(99) == b"hello"
+        core.warm_up({"base_url": server.url})
+        assert core.transport.open(get(server.url)).read(99) == b"hello"
+        await core.aclose()
+
+    with serve(hello, tls=context) as server:
+        threads = certificates_read(monkeypatch)
+        core = AgentCore(http=library)
+        core.register_provider(OpenAiLike)
+        asyncio.run(work(core))
+    assert len(threads) == 1
 
 
 def test_close_of_a_tls_stream_wakes_a_blocked_reader(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
@@ -22,9 +23,10 @@ from agent_host.wire.sending import WireRequest, address_of, content_of, headers
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    import ssl
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["AsyncTransport", "Transport"]
+__all__ = ["AsyncTransport", "Certificates", "Transport"]
 
 R = TypeVar("R", Response, AsyncResponse)
 
@@ -57,6 +59,43 @@ def _load(library: str) -> tuple[Any, Any]:
     raise ConfigError(
         f"there is no HTTP library {library!r}", key="http", hint='"httpx" or "httpx2"'
     )
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, ValueError, OSError) as exc:
+        raise ConfigError(
+            f"the HTTP client cannot be made: {redact(str(exc))}",
+            hint="look at the proxy and SSL_CERT_* variables of the environment",
+        ) from exc
+
+
+class Certificates:
+    """Whom a library trusts when it speaks TLS; to read that takes tens of milliseconds.
+
+    It is read once, when first needed, for whoever shares this object.
+    """
+
+    def __init__(self, library: str) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._context: ssl.SSLContext | None = None
+
+    def context(self) -> ssl.SSLContext:
+        module, _ = _load(self._library)
+        with self._lock:
+            if self._context is None:
+                with _explained():
+                    self._context = module.create_ssl_context()
+            return self._context
+
+    def warm_up(self, url: str) -> None:
+        """Import the library now, and be ready for TLS if it is for ``url``."""
+        _load(self._library)
+        if url[:6].lower() == "https:":
+            self.context()
 
 
 class _Network:
@@ -186,20 +225,20 @@ class _WithoutQuery(logging.Filter):
 _WITHOUT_QUERY = _WithoutQuery()
 
 
-def _client(library: str, asynchronous: bool, secure: bool) -> Any:
+def _client(library: str, asynchronous: bool, certificates: ssl.SSLContext | None) -> Any:
     import ssl
     from http.cookiejar import CookieJar, DefaultCookiePolicy
     from urllib.request import getproxies
 
     module, core = _load(library)
-    # Reading the CA bundle takes tens of milliseconds, so plain HTTP does without: its context
-    # trusts nobody, and should TLS ever be tried with it, the handshake fails.
-    verify = True if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
+    # Plain HTTP does without certificates, which take long to read: its context trusts nobody, and
+    # should TLS ever be tried with it, the handshake fails.
+    context = certificates or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with _explained():
         if not getproxies():
             connection = partial(
                 core.AsyncHTTPConnection if asynchronous else core.HTTPConnection,
-                ssl_context=module.create_ssl_context(verify=verify),
+                ssl_context=context,
                 keepalive_expiry=_IDLE_SECONDS,
                 network_backend=_AsyncNetwork(core) if asynchronous else _Network(core),
             )
@@ -210,7 +249,7 @@ def _client(library: str, asynchronous: bool, secure: bool) -> Any:
         logging.getLogger(library).addFilter(_WITHOUT_QUERY)
         # Which proxy serves which host is for the library to say.
         return (module.AsyncClient if asynchronous else module.Client)(
-            verify=verify,
+            verify=context,
             limits=module.Limits(
                 max_connections=None,
                 max_keepalive_connections=MOST_IDLE,
@@ -221,11 +260,6 @@ def _client(library: str, asynchronous: bool, secure: bool) -> Any:
             # One client serves all providers and accounts; nothing may be carried between them.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
-    except (ImportError, ValueError, OSError) as exc:
-        raise ConfigError(
-            f"the HTTP client cannot be made: {redact(str(exc))}",
-            hint="look at the proxy and SSL_CERT_* variables of the environment",
-        ) from exc
 
 
 class _UnderWay(Generic[R]):
@@ -283,6 +317,7 @@ class Transport:
         self._library = library
         self._lock = threading.Lock()
         self._under_way: _UnderWay[Response] = _UnderWay()
+        self.certificates = Certificates(library)
 
     def _client_for(self, url: str) -> tuple[Any, _UnderWay[Response]]:
         with self._lock:
@@ -292,13 +327,14 @@ class Transport:
             secure = _is_secure(url)
             client = under_way.clients.get(secure)
             if client is None:
-                client = under_way.clients[secure] = _client(self._library, False, secure)
+                context = self.certificates.context() if secure else None
+                client = under_way.clients[secure] = _client(self._library, False, context)
             return client, under_way
 
-    def warm_up(self) -> None:
-        """Import the library now, so that a first request need not."""
+    def warm_up(self, url: str) -> None:
+        """Get ready for requests to ``url`` now, so that a first one need not."""
         if self._injected is None:
-            _load(self._library)
+            self.certificates.warm_up(url)
 
     def open(self, request: WireRequest, canceller: Canceller | None = None) -> Response:
         """Send and wait for the response's headers; any status is an answer, not an error."""
@@ -371,12 +407,18 @@ class AsyncTransport:
     """The twin of `Transport` for asyncio.
 
     Each event loop gets clients of its own; `aclose` closes those of the loop it is called in, so
-    call it before the loop ends.
+    call it before the loop ends. ``certificates`` may be shared with another transport.
     """
 
-    def __init__(self, client: Any = None, library: str = "httpx") -> None:
+    def __init__(
+        self,
+        client: Any = None,
+        library: str = "httpx",
+        certificates: Certificates | None = None,
+    ) -> None:
         self._injected = client
         self._library = library
+        self._certificates = certificates or Certificates(library)
         self._lock = threading.Lock()
         self._loops: dict[asyncio.AbstractEventLoop, _UnderWay[AsyncResponse]] = {}
 
@@ -393,20 +435,45 @@ class AsyncTransport:
                 known = self._loops[loop] = _UnderWay()
             return known
 
-    def _client_for(self, url: str) -> tuple[Any, _UnderWay[AsyncResponse]]:
+    async def _client_for(self, url: str) -> tuple[Any, _UnderWay[AsyncResponse]]:
         under_way = self._here()
         if self._injected is not None:
             return self._injected, under_way
         secure = _is_secure(url)
         if secure not in under_way.clients:
-            under_way.clients[secure] = _client(self._library, True, secure)
+            if secure:
+                await self.warm_up(url)
+                # Meanwhile others may have had the same need, or have closed everything.
+                under_way = self._here()
+            if secure not in under_way.clients:
+                context = self._certificates.context() if secure else None
+                under_way.clients[secure] = _client(self._library, True, context)
         return under_way.clients[secure], under_way
+
+    async def warm_up(self, url: str) -> None:
+        """The async form of `Transport.warm_up`, during which the event loop goes on."""
+        if self._injected is None:
+            import asyncio
+
+            from agent_host.wire.threads import CERTIFICATES
+
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(CERTIFICATES, self._warm_up, url)
+
+    def _warm_up(self, url: str) -> None:
+        import importlib
+
+        self._certificates.warm_up(url)
+        importlib.import_module("agent_host.wire.network")
+        with suppress(ImportError):
+            # The library would, in the loop, the first time it takes a lock.
+            importlib.import_module("anyio._backends._asyncio")
 
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         """Send and wait for the response's headers; any status is an answer, not an error."""
         host, url, authorization = address_of(request.url)
         headers, content = headers_of(request, authorization), content_of(request.body)
-        client, under_way = self._client_for(url)
+        client, under_way = await self._client_for(url)
         canceller = canceller or Canceller()
         clock = Clock(host, request.timeouts, canceller)
         under_way.sends(canceller)

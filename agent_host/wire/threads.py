@@ -1,4 +1,4 @@
-"""Threads of our own for what would hold up an event loop: looking up names.
+"""Threads of our own for what would hold up an event loop: looking up names, reading certificates.
 
 Those that a loop brings are for everybody, so slow tools may have taken all of them, and the
 interpreter does not end before they do.
@@ -13,7 +13,7 @@ from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
-__all__ = ["NAMES", "Daemons"]
+__all__ = ["CERTIFICATES", "NAMES", "Daemons"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,3 +55,5 @@ class Daemons(Executor):
 
 
 NAMES: Final = Daemons(8)
+#: Apart, so that nobody's certificates wait for names that cannot be found.
+CERTIFICATES: Final = Daemons(1)
