@@ -65,7 +65,8 @@ class AgentCore:
         self._stacks = Stacks(model_seconds=model_seconds)
         library = http or os.environ.get("AGENT_HOST_HTTP") or "httpx"
         self._transport = Transport(http_client, library)
-        self._async_transport = AsyncTransport(async_http_client, library)
+        certificates = self._transport.certificates
+        self._async_transport = AsyncTransport(async_http_client, library, certificates)
         self._lock = threading.Lock()
         if catalog is not None:
             self._stacks.use(catalog)
@@ -353,14 +354,14 @@ class AgentCore:
 
     def warm_up(self, config: Config) -> None:
         """Load plugins, models, tools and what requests need now, so that a first one need not."""
-        self._stack(config)
-        self._transport.warm_up()
+        stack = self._stack(config)
+        self._transport.warm_up(_address(stack))
         framing.warm_up()
 
     async def awarm_up(self, config: Config) -> None:
         """The async form of `warm_up`."""
-        await self._acomplete(self._stacks.stack(config))
-        self._transport.warm_up()
+        stack = await self._acomplete(self._stacks.stack(config))
+        await self._async_transport.warm_up(_address(stack))
         framing.warm_up()
 
     def _stack(self, config: Config) -> Stack:
@@ -383,15 +384,16 @@ class AgentCore:
             raise
 
     def close(self) -> None:
-        """Let tools and connections go; the core can still be used, with new ones.
+        """End sync requests, and let tools and connections go.
 
-        A tool that is in use is closed when whoever uses it is done.
+        Who waits for an answer gets a StreamCutError. A tool that is in use is closed when whoever
+        uses it is done. The core can still be used, with new ones.
         """
         self._stacks.close()
         self._transport.close()
 
     async def aclose(self) -> None:
-        """`close`, and the connections of the running event loop."""
+        """`close`, and the requests and connections of the running event loop."""
         await self._async_transport.aclose()
         self.close()
 
@@ -406,3 +408,7 @@ class AgentCore:
 
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
+
+
+def _address(stack: Stack) -> str:
+    return str(stack.config.get("base_url") or "")

@@ -86,6 +86,11 @@ def test_a_remembered_value_is_masked_in_every_form(secret: str, around: str) ->
         assert json.dumps(secret)[1:-1] not in shown
 
 
+def test_a_password_in_a_url_is_masked() -> None:
+    shown = redact("POST https://me:p%40ss@host:8000/v1 at 10:20, not http://host:80/a:b@c")
+    assert shown == "POST https://me:[redacted]@host:8000/v1 at 10:20, not http://host:80/a:b@c"
+
+
 def test_a_secret_at_the_edge_of_a_cut_does_not_survive_in_part(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -203,6 +203,17 @@ def test_another_origin_gets_natives_of_its_own(elsewhere: dict[str, Any]) -> No
     assert converted == [1, 3, 5]
 
 
+def test_credentials_in_the_address_are_not_kept_and_do_not_tell_origins_apart() -> None:
+    sent: list[Natives] = []
+    converted: list[int] = []
+    core = core_with(sealing(sent, converted))
+    session, _ = ask(core, said("one"), {"base_url": "https://me:hidden@a.test/v1?a@b"})
+    assert session.metadata["native_origin"] == ["sealing", "https://a.test/v1?a@b"]
+    assert "hidden" not in json.dumps(session.to_dict())
+    ask(core, session.appended(user("two")), {"base_url": "https://a.test/v1?a@b"})
+    assert sent[-1] == [user("one"), assistant(2), user("two")]
+
+
 def test_extensions_may_reorder_drop_and_add_natives() -> None:
     sent: list[Natives] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import gc
 import gzip
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,7 @@ from agent_hookspecs.errors import (
     StreamCutError,
     TransportError,
 )
+from agent_host.core import AgentCore
 from agent_host.wire.deadlines import Timeouts
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import framing
@@ -40,6 +43,7 @@ from agent_host.wire.http import AsyncTransport, Transport
 from agent_host.wire.responses import AsyncResponse, Response
 from agent_host.wire.sending import WireRequest
 from loopback import Peer, Request, serve
+from openai_like import OpenAiLike
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -277,6 +281,49 @@ def test_connection_that_the_server_closed_at_rest_is_not_used_again(wire: Wire)
             assert closed.wait(5)
 
 
+def in_one_piece(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def in_chunks(body: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+
+
+@pytest.mark.parametrize("written", [in_one_piece, in_chunks])
+@pytest.mark.parametrize(
+    "surplus",
+    [b"\r\n", b"garbage", in_one_piece(b"injected")],
+    ids=["line-break", "garbage", "answer"],
+)
+def test_surplus_after_an_answer_is_not_the_answer_to_the_next_request(
+    wire: Wire, surplus: bytes, written: Callable[[bytes], bytes]
+) -> None:
+    with serve(lambda peer, _: peer.send(written(b"hello") + surplus)) as server:
+        for number in range(1, 4):
+            assert wire.fetch(get(server.url))[1] == b"hello"
+            assert server.connections == number
+
+
+def test_surplus_that_comes_at_rest_is_not_the_answer_to_the_next_request(wire: Wire) -> None:
+    read, sent = threading.Event(), threading.Event()
+
+    def play(peer: Peer, request: Request) -> None:
+        hello(peer, request)
+        assert read.wait(5)
+        peer.send(in_one_piece(b"injected"))
+        sent.set()
+
+    with serve(play) as server:
+        for number in range(1, 3):
+            read.clear()
+            sent.clear()
+            assert wire.fetch(get(server.url))[1] == b"hello"
+            assert server.connections == number
+            read.set()
+            assert sent.wait(5)
+
+
 def test_no_more_than_a_hundred_connections_are_kept_at_rest(library: str) -> None:
     with serve(hello) as server:
         transport = Transport(library=library)
@@ -313,6 +360,73 @@ def test_closing_the_transport_ends_what_is_under_way(wire: Wire) -> None:
 
             wire.run(work())
     assert gone == [True]
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["body", "headers"])
+def test_closing_the_transport_wakes_a_blocked_reader(library: str, begun: bool) -> None:
+    arrived, gone = threading.Event(), threading.Event()
+    outcome: list[Exception] = []
+
+    def play(peer: Peer, request: Request) -> None:
+        if begun:
+            # Its end is that of the connection, for which this one must not be taken.
+            peer.send(b"HTTP/1.1 200 OK\r\n\r\nfirst")
+        else:
+            arrived.set()
+        if peer.gone(20):
+            gone.set()
+
+    def reading() -> None:
+        try:
+            for _ in transport.open(get(server.url, Timeouts(idle=30))).chunks():
+                arrived.set()
+        except StreamCutError as exc:
+            outcome.append(exc)
+
+    with serve(play) as server:
+        transport = Transport(library=library)
+        thread = threading.Thread(target=reading)
+        thread.start()
+        assert arrived.wait(5)
+        transport.close()
+        assert gone.wait(5)
+        thread.join(5)
+        (error,) = outcome
+        assert isinstance(error, TransportError)
+        assert "our side" in error.message
+        assert not error.retryable
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["body", "headers"])
+def test_closing_the_transport_ends_the_tasks_that_wait(library: str, begun: bool) -> None:
+    arrived = threading.Event()
+
+    def play(peer: Peer, request: Request) -> None:
+        if begun:
+            peer.send(b"HTTP/1.1 200 OK\r\n\r\nfirst")
+        arrived.set()
+        peer.stall()
+
+    async def work() -> None:
+        transport = AsyncTransport(library=library)
+
+        async def reading() -> None:
+            async for _ in (await transport.open(get(server.url, Timeouts(idle=30)))).chunks():
+                read.set()
+
+        read = asyncio.Event()
+        task = asyncio.create_task(reading())
+        assert await asyncio.to_thread(arrived.wait, 5)
+        if begun:
+            await read.wait()
+        await transport.aclose()
+        with pytest.raises(StreamCutError, match="our side") as caught:
+            await asyncio.wait_for(task, 5)
+        assert not caught.value.retryable
+        assert await asyncio.to_thread(server.client_gone.wait, 5)
+
+    with serve(play) as server:
+        asyncio.run(work())
 
 
 def test_no_cookie_is_carried_to_the_next_request(wire: Wire) -> None:
@@ -423,12 +537,14 @@ def test_next_address_of_a_host_is_tried_when_one_refuses(
     with socket.create_server(("127.0.0.1", 0)) as unused:
         refusing = unused.getsockname()
 
-    async def resolved(*_: Any, **__: Any) -> list[Any]:
+    def resolved(*_: Any, flags: int = 0, **__: Any) -> list[Any]:
+        if flags & socket.AI_NUMERICHOST:
+            raise socket.gaierror
         found = (refusing, ("127.0.0.1", int(server.url.rpartition(":")[2])))
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in found]
 
     async def work() -> bytes:
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved)
+        monkeypatch.setattr(socket, "getaddrinfo", resolved)
         transport = AsyncTransport(library=library)
         body = await (await transport.open(get("http://two.invalid"))).read(99)
         await transport.aclose()
@@ -436,6 +552,41 @@ def test_next_address_of_a_host_is_tried_when_one_refuses(
 
     with serve(hello) as server:
         assert asyncio.run(work()) == b"hello"
+
+
+def test_names_are_looked_up_while_the_threads_of_the_loop_are_busy(library: str) -> None:
+    done = threading.Event()
+
+    async def work() -> bytes:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        slow = loop.run_in_executor(None, done.wait)
+        transport = AsyncTransport(library=library)
+        try:
+            url = server.url.replace("127.0.0.1", "localhost")
+            return await (await transport.open(get(url))).read(99)
+        finally:
+            await transport.aclose()
+            done.set()
+            await slow
+
+    with serve(hello) as server:
+        assert asyncio.run(work()) == b"hello"
+
+
+def test_a_program_ends_while_a_name_is_looked_up() -> None:
+    program = (
+        "import threading; from agent_host.wire.threads import NAMES;"
+        "begun = threading.Event();"
+        "NAMES.submit(lambda: (begun.set(), threading.Event().wait()));"
+        "begun.wait()"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=30,
+        check=True,
+    )
 
 
 def test_unknown_host_is_a_failed_connection(wire: Wire) -> None:
@@ -900,7 +1051,7 @@ def test_transport_may_be_used_from_one_event_loop_after_another(library: str) -
     with serve(hello) as server:
         transport = AsyncTransport(library=library)
         assert [asyncio.run(work(transport)) for _ in range(3)] == [b"hello"] * 3
-        assert len(transport._clients) == 1, "clients of loops that ended are let go"
+        assert len(transport._loops) == 1, "clients of loops that ended are let go"
         # Loops that ended before `aclose` leave their idle connections to the collector.
         del transport
         gc.collect()
@@ -932,6 +1083,37 @@ def test_injected_client_without_sockets_works(library: str) -> None:
         transport=module.MockTransport(lambda request: module.Response(200, content=b"canned"))
     ) as client:
         assert Transport(client).open(get("https://h/")).read(99) == b"canned"
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+def test_credentials_in_the_address_are_sent_unless_the_request_has_its_own(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, proxied: bool
+) -> None:
+    with serve(hello) as server:
+        if proxied:
+            monkeypatch.setenv("HTTP_PROXY", server.url)
+        url = server.url.replace("://", "://me:p%40ss@")
+        wire.fetch(get(url))
+        wire.fetch(post(url, {}, {"Authorization": "Bearer k"}))
+        basic = "Basic " + base64.b64encode(b"me:p@ss").decode()
+        found = [request.headers["authorization"] for request in server.requests]
+        assert found == [basic, "Bearer k"]
+        assert {request.headers["host"] for request in server.requests} == {server.host}
+
+
+def test_query_of_a_request_through_a_proxy_is_not_logged(
+    wire: Wire, library: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = pytest.importorskip(library)
+    caplog.set_level("INFO", logger=library)
+    with serve(hello) as server:
+        monkeypatch.setenv("HTTP_PROXY", server.url)
+        wire.fetch(get("http://me:hidden@model.invalid/v1?key=hidden&sig=hidden"))
+        assert "http://model.invalid/v1 " in caplog.text
+        assert "hidden" not in caplog.text
+        with module.Client() as client:
+            client.get("http://model.invalid/v1?mine")
+        assert "http://model.invalid/v1?mine " in caplog.text, "what others ask is not our business"
 
 
 def test_proxy_of_the_environment_is_used(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1037,6 +1219,133 @@ def test_tls_body_without_length_ends_with_the_connection(
     with serve(play, tls=context) as server:
         assert wire.fetch(get(server.url))[1] == b"all of it"
     assert not caplog.records, "it is no cause for a warning"
+
+
+def test_surplus_that_a_tls_socket_holds_back_is_not_the_answer_to_the_next_request(
+    wire: Wire, certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+    # The first read ends where the answer does, and TLS has decrypted what follows already.
+    body = b"x" * (4096 - len(in_one_piece(b"x" * 4000)) + 4000)
+    assert len(in_one_piece(body)) == 4096
+
+    def play(peer: Peer, request: Request) -> None:
+        peer.send(in_one_piece(body) + in_one_piece(b"injected"))
+
+    with serve(play, tls=context) as server:
+        for _ in range(3):
+            assert wire.fetch(get(server.url))[1] == body
+
+
+@contextlib.contextmanager
+def refusing(tls: ssl.SSLContext | None) -> Iterator[str]:
+    """A server that refuses a request as soon as it has its headers, and reads no further."""
+
+    def refuse() -> None:
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            # Or the answer may still wait to be sent when the connection is reset.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls is not None:
+                sock = tls.wrap_socket(sock, server_side=True)
+            head = b""
+            while b"\r\n\r\n" not in head and (data := sock.recv(1000)):
+                head += data
+            answer = b"Content-Length: 6\r\nConnection: close\r\n\r\nno key"
+            sock.sendall(b"HTTP/1.1 401 No\r\n" + answer)
+            sock.close()
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=refuse)
+    thread.start()
+    try:
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+def test_refusal_of_a_large_upload_is_read_though_sending_it_fails(
+    wire: Wire,
+    certificate: tuple[Path, ssl.SSLContext],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    secure: bool,
+) -> None:
+    cert, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+    upload = b"x" * 3_000_000
+    with refusing(context if secure else None) as url:
+        for _ in range(10):
+            response, body = wire.fetch(post(url, upload))
+            assert (response.status, body) == (401, b"no key")
+    assert not caplog.records, "nothing is written to a connection that is lost"
+
+
+def certificates_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The threads in which certificates are read from now on."""
+    threads: list[int] = []
+    load = ssl.SSLContext.load_verify_locations
+
+    def spied(*args: Any, **named: Any) -> None:
+        threads.append(threading.get_ident())
+        load(*args, **named)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", spied)
+    return threads
+
+
+def test_certificates_are_not_read_in_the_thread_of_an_event_loop(
+    library: str, certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+
+    async def work() -> None:
+        transport = AsyncTransport(library=library)
+        opened = [transport.open(get(server.url)) for _ in range(3)]
+        assert [await each.read(99) for each in await asyncio.gather(*opened)] == [b"hello"] * 3
+        await transport.aclose()
+
+    with serve(hello, tls=context) as server:
+        threads = certificates_read(monkeypatch)
+        asyncio.run(work())
+    assert len(threads) == 1, "once for all who wait"
+    assert threads != [threading.get_ident()]
+
+
+def test_warming_up_reads_the_certificates_for_both_ways_of_asking(
+    library: str, certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, context = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+
+    async def work(core: AgentCore) -> None:
+        await core.awarm_up({"base_url": "http://127.0.0.1"})
+        assert not threads, "plain HTTP does without"
+        await core.awarm_up({"base_url": server.url})
+        assert len(threads) == 1
+        assert threads != [threading.get_ident()]
+        response = await core.async_transport.open(get(server.url))
+        assert await response.read(99) == b"hello"
+        core.warm_up({"base_url": server.url})
+        assert core.transport.open(get(server.url)).read(99) == b"hello"
+        await core.aclose()
+
+    with serve(hello, tls=context) as server:
+        threads = certificates_read(monkeypatch)
+        core = AgentCore(http=library)
+        core.register_provider(OpenAiLike)
+        asyncio.run(work(core))
+    assert len(threads) == 1
 
 
 def test_close_of_a_tls_stream_wakes_a_blocked_reader(

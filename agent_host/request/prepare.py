@@ -13,6 +13,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.request.stack import Calls, Stack, answered, listed
 from agent_host.sessions.native import Origin, Retained, retained
 from agent_host.sessions.session import Session
+from agent_host.wire.sending import without_userinfo
 
 __all__ = ["Prepared", "default_to_native", "initial_state", "native_history", "prepare"]
 
@@ -129,7 +130,8 @@ def _config(stack: Stack, state: State) -> Config:
 
 def native_history(stack: Stack, calls: Calls, session: Session, state: State) -> Prepared:
     """The retained natives that still hold, and the rest of the session converted."""
-    address = str(_config(stack, state).get("base_url") or "")
+    # A session is kept and handed on, and who asks does not matter for who has answered.
+    address = without_userinfo(str(_config(stack, state).get("base_url") or ""))
     origin = Origin(stack.provider.name, address, str(state.get("native_format") or ""))
     before = retained(session, origin)
     # Not list(): of a subclass that is twice as slow.

@@ -6,9 +6,12 @@ logs a body or a header. The library is imported when the first request is sent.
 
 from __future__ import annotations
 
+import logging
 import threading
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact
@@ -16,13 +19,16 @@ from agent_host.wire.deadlines import AsyncBounds, Bounds, Canceller, Clock, cur
 from agent_host.wire.mapping import mapped
 from agent_host.wire.pooling import MOST_IDLE, AsyncPool, Pool
 from agent_host.wire.responses import AsyncResponse, Response
-from agent_host.wire.sending import WireRequest, content_of, headers_of, host_of
+from agent_host.wire.sending import WireRequest, address_of, content_of, headers_of
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    import ssl
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["AsyncTransport", "Transport"]
+__all__ = ["AsyncTransport", "Certificates", "Transport"]
+
+R = TypeVar("R", Response, AsyncResponse)
 
 _MAX_URLS = 64
 _IDLE_SECONDS = 30.0
@@ -53,6 +59,43 @@ def _load(library: str) -> tuple[Any, Any]:
     raise ConfigError(
         f"there is no HTTP library {library!r}", key="http", hint='"httpx" or "httpx2"'
     )
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, ValueError, OSError) as exc:
+        raise ConfigError(
+            f"the HTTP client cannot be made: {redact(str(exc))}",
+            hint="look at the proxy and SSL_CERT_* variables of the environment",
+        ) from exc
+
+
+class Certificates:
+    """Whom a library trusts when it speaks TLS; to read that takes tens of milliseconds.
+
+    It is read once, when first needed, for whoever shares this object.
+    """
+
+    def __init__(self, library: str) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._context: ssl.SSLContext | None = None
+
+    def context(self) -> ssl.SSLContext:
+        module, _ = _load(self._library)
+        with self._lock:
+            if self._context is None:
+                with _explained():
+                    self._context = module.create_ssl_context()
+            return self._context
+
+    def warm_up(self, url: str) -> None:
+        """Import the library now, and be ready for TLS if it is for ``url``."""
+        _load(self._library)
+        if url[:6].lower() == "https:":
+            self.context()
 
 
 class _Network:
@@ -146,29 +189,67 @@ class _AsyncDirect(_Direct):
         await self._pool.aclose()
 
 
-def _client(library: str, asynchronous: bool, secure: bool) -> Any:
+def _has_surplus(connection: Any) -> bool:
+    """Whether more has come than the answer, which would be taken for that of the next request.
+
+    The library does not tell, so this looks where it keeps what it has read. Should it ever keep it
+    elsewhere, connections are used but once, which tests notice, rather than mix up answers.
+    """
+    try:
+        http11 = connection._connection
+        parsed, _ = http11._h11_state.trailing_data
+        tls = http11._network_stream.get_extra_info("ssl_object")
+        # A blocking TLS socket can hold what polling for something to read does not see.
+        return bool(parsed or (tls is not None and tls.pending()))
+    except AttributeError:
+        return True
+
+
+class _WithoutQuery(logging.Filter):
+    """Keeps the queries of our URLs, which may hold a key, out of what the library logs.
+
+    It logs a line with the whole URL for every request. The logger is the whole process's, so the
+    line stays, and those of requests that are not ours stay as they are.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if current_clock.get() is not None and isinstance(record.args, tuple):
+            record.args = tuple(
+                arg if isinstance(arg, (str, int)) else redact(str(arg).partition("?")[0])
+                for arg in record.args
+            )
+        return True
+
+
+#: One, because a logger takes the same filter only once.
+_WITHOUT_QUERY = _WithoutQuery()
+
+
+def _client(library: str, asynchronous: bool, certificates: ssl.SSLContext | None) -> Any:
     import ssl
     from http.cookiejar import CookieJar, DefaultCookiePolicy
     from urllib.request import getproxies
 
     module, core = _load(library)
-    # Reading the CA bundle takes tens of milliseconds, so plain HTTP does without: its context
-    # trusts nobody, and should TLS ever be tried with it, the handshake fails.
-    verify = True if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
+    # Plain HTTP does without certificates, which take long to read: its context trusts nobody, and
+    # should TLS ever be tried with it, the handshake fails.
+    context = certificates or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with _explained():
         if not getproxies():
             connection = partial(
                 core.AsyncHTTPConnection if asynchronous else core.HTTPConnection,
-                ssl_context=module.create_ssl_context(verify=verify),
+                ssl_context=context,
                 keepalive_expiry=_IDLE_SECONDS,
                 network_backend=_AsyncNetwork(core) if asynchronous else _Network(core),
             )
             if asynchronous:
-                return _AsyncDirect(module, core, AsyncPool(connection, module.Headers))
-            return _Direct(module, core, Pool(connection, module.Headers))
+                pool = AsyncPool(connection, module.Headers, _has_surplus)
+                return _AsyncDirect(module, core, pool)
+            return _Direct(module, core, Pool(connection, module.Headers, _has_surplus))
+        logging.getLogger(library).addFilter(_WITHOUT_QUERY)
         # Which proxy serves which host is for the library to say.
         return (module.AsyncClient if asynchronous else module.Client)(
-            verify=verify,
+            verify=context,
             limits=module.Limits(
                 max_connections=None,
                 max_keepalive_connections=MOST_IDLE,
@@ -179,11 +260,49 @@ def _client(library: str, asynchronous: bool, secure: bool) -> Any:
             # One client serves all providers and accounts; nothing may be carried between them.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
-    except (ImportError, ValueError, OSError) as exc:
-        raise ConfigError(
-            f"the HTTP client cannot be made: {redact(str(exc))}",
-            hint="look at the proxy and SSL_CERT_* variables of the environment",
-        ) from exc
+
+
+class _UnderWay(Generic[R]):
+    """Our clients, plain and secure, and the requests that are under way; all end together."""
+
+    def __init__(self) -> None:
+        self.clients: dict[bool, Any] = {}
+        self._lock = threading.Lock()
+        self._waiting: set[Canceller] = set()
+        # Weak, because nobody has to close an answer that was read to its end.
+        self._answers: WeakSet[R] = WeakSet()
+        self._over = False
+
+    def sends(self, canceller: Canceller) -> None:
+        with self._lock:
+            self._waiting.add(canceller)
+            over = self._over
+        if over:
+            canceller.cancel()
+
+    def sent(self, canceller: Canceller) -> None:
+        canceller.waits_on(None)
+        with self._lock:
+            self._waiting.discard(canceller)
+
+    def reads(self, answer: R) -> bool:
+        """Whether ``answer`` may be read; if not, it has to be closed."""
+        with self._lock:
+            self._answers.add(answer)
+            return not self._over
+
+    def end(self) -> list[R]:
+        """End the waits for answers; gives the answers that have to be closed."""
+        with self._lock:
+            self._over = True
+            waiting, answers = list(self._waiting), list(self._answers)
+        for canceller in waiting:
+            canceller.cancel()
+        return answers
+
+
+def _is_secure(url: str) -> bool:
+    return url[:5].lower() != "http:"
 
 
 class Transport:
@@ -197,49 +316,65 @@ class Transport:
         self._injected = client
         self._library = library
         self._lock = threading.Lock()
-        self._clients: dict[bool, Any] = {}
+        self._under_way: _UnderWay[Response] = _UnderWay()
+        self.certificates = Certificates(library)
 
-    def _client_for(self, url: str) -> Any:
-        if self._injected is not None:
-            return self._injected
-        secure = url[:5].lower() != "http:"
+    def _client_for(self, url: str) -> tuple[Any, _UnderWay[Response]]:
         with self._lock:
-            if secure not in self._clients:
-                self._clients[secure] = _client(self._library, False, secure)
-            return self._clients[secure]
+            under_way = self._under_way
+            if self._injected is not None:
+                return self._injected, under_way
+            secure = _is_secure(url)
+            client = under_way.clients.get(secure)
+            if client is None:
+                context = self.certificates.context() if secure else None
+                client = under_way.clients[secure] = _client(self._library, False, context)
+            return client, under_way
 
-    def warm_up(self) -> None:
-        """Import the library now, so that a first request need not."""
+    def warm_up(self, url: str) -> None:
+        """Get ready for requests to ``url`` now, so that a first one need not."""
         if self._injected is None:
-            _load(self._library)
+            self.certificates.warm_up(url)
 
     def open(self, request: WireRequest, canceller: Canceller | None = None) -> Response:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        host, headers, content = host_of(request.url), headers_of(request), content_of(request.body)
-        client = self._client_for(request.url)
+        host, url, authorization = address_of(request.url)
+        headers, content = headers_of(request, authorization), content_of(request.body)
+        client, under_way = self._client_for(url)
+        canceller = canceller or Canceller()
         clock = Clock(host, request.timeouts, canceller)
+        under_way.sends(canceller)
         token = current_clock.set(clock)
         try:
-            raw = client.send(_built(client, request, headers, content, clock, _trace), **_STREAMED)
+            built = _built(client, request.method, url, headers, content, clock, _trace)
+            raw = client.send(built, **_STREAMED)
         except Exception as exc:
             raise mapped(exc, clock) from exc
         finally:
             current_clock.reset(token)
-            if canceller is not None:
-                canceller.waits_on(None)
-        return Response(raw, clock)
+            under_way.sent(canceller)
+        response = Response(raw, clock)
+        if not under_way.reads(response):
+            response.close()
+        return response
 
     def close(self) -> None:
-        """Close our own clients; the transport may be used again, with new ones."""
+        """End what is under way and close our own clients.
+
+        The transport may be used again, with new ones.
+        """
         with self._lock:
-            clients, self._clients = self._clients, {}
-        for client in clients.values():
+            under_way, self._under_way = self._under_way, _UnderWay()
+        for response in under_way.end():
+            response.close()
+        for client in under_way.clients.values():
             client.close()
 
 
 def _built(
     client: Any,
-    request: WireRequest,
+    method: str,
+    url: str,
     headers: Mapping[str, str],
     content: bytes | None,
     clock: Clock,
@@ -249,7 +384,7 @@ def _built(
     if not isinstance(client, _Direct):
         extensions["trace"] = trace
     return client.build_request(
-        request.method, request.url, headers=headers, content=content, extensions=extensions
+        method, url, headers=headers, content=content, extensions=extensions
     )
 
 
@@ -272,55 +407,98 @@ class AsyncTransport:
     """The twin of `Transport` for asyncio.
 
     Each event loop gets clients of its own; `aclose` closes those of the loop it is called in, so
-    call it before the loop ends.
+    call it before the loop ends. ``certificates`` may be shared with another transport.
     """
 
-    def __init__(self, client: Any = None, library: str = "httpx") -> None:
+    def __init__(
+        self,
+        client: Any = None,
+        library: str = "httpx",
+        certificates: Certificates | None = None,
+    ) -> None:
         self._injected = client
         self._library = library
+        self._certificates = certificates or Certificates(library)
         self._lock = threading.Lock()
-        self._clients: dict[asyncio.AbstractEventLoop, dict[bool, Any]] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, _UnderWay[AsyncResponse]] = {}
 
-    def _client_for(self, url: str) -> Any:
+    def _here(self) -> _UnderWay[AsyncResponse]:
+        """What is under way in the running loop."""
         import asyncio
 
-        if self._injected is not None:
-            return self._injected
-        secure = url[:5].lower() != "http:"
         loop = asyncio.get_running_loop()
         with self._lock:
-            if loop not in self._clients:
+            known = self._loops.get(loop)
+            if known is None:
                 # A pooled connection belongs to the loop it was made in and is useless to another.
-                self._clients = {k: v for k, v in self._clients.items() if not k.is_closed()}
-                self._clients[loop] = {}
-            clients = self._clients[loop]
-            if secure not in clients:
-                clients[secure] = _client(self._library, True, secure)
-            return clients[secure]
+                self._loops = {k: v for k, v in self._loops.items() if not k.is_closed()}
+                known = self._loops[loop] = _UnderWay()
+            return known
+
+    async def _client_for(self, url: str) -> tuple[Any, _UnderWay[AsyncResponse]]:
+        under_way = self._here()
+        if self._injected is not None:
+            return self._injected, under_way
+        secure = _is_secure(url)
+        if secure not in under_way.clients:
+            if secure:
+                await self.warm_up(url)
+                # Meanwhile others may have had the same need, or have closed everything.
+                under_way = self._here()
+            if secure not in under_way.clients:
+                context = self._certificates.context() if secure else None
+                under_way.clients[secure] = _client(self._library, True, context)
+        return under_way.clients[secure], under_way
+
+    async def warm_up(self, url: str) -> None:
+        """The async form of `Transport.warm_up`, during which the event loop goes on."""
+        if self._injected is None:
+            import asyncio
+
+            from agent_host.wire.threads import CERTIFICATES
+
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(CERTIFICATES, self._warm_up, url)
+
+    def _warm_up(self, url: str) -> None:
+        import importlib
+
+        self._certificates.warm_up(url)
+        importlib.import_module("agent_host.wire.network")
+        with suppress(ImportError):
+            # The library would, in the loop, the first time it takes a lock.
+            importlib.import_module("anyio._backends._asyncio")
 
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        host, headers, content = host_of(request.url), headers_of(request), content_of(request.body)
-        client = self._client_for(request.url)
+        host, url, authorization = address_of(request.url)
+        headers, content = headers_of(request, authorization), content_of(request.body)
+        client, under_way = await self._client_for(url)
+        canceller = canceller or Canceller()
         clock = Clock(host, request.timeouts, canceller)
+        under_way.sends(canceller)
         token = current_clock.set(clock)
         try:
-            raw = await client.send(
-                _built(client, request, headers, content, clock, _atrace), **_STREAMED
-            )
+            built = _built(client, request.method, url, headers, content, clock, _atrace)
+            raw = await client.send(built, **_STREAMED)
         except Exception as exc:
             raise mapped(exc, clock) from exc
         finally:
             current_clock.reset(token)
-            if canceller is not None:
-                canceller.waits_on(None)
-        return AsyncResponse(raw, clock)
+            under_way.sent(canceller)
+        response = AsyncResponse(raw, clock)
+        if not under_way.reads(response):
+            await response.aclose()
+        return response
 
     async def aclose(self) -> None:
-        """Close our own clients of the running loop."""
+        """End what is under way in the running loop and close our own clients there."""
         import asyncio
 
         with self._lock:
-            clients = self._clients.pop(asyncio.get_running_loop(), {})
-        for client in clients.values():
-            await client.aclose()
+            under_way = self._loops.pop(asyncio.get_running_loop(), None)
+        if under_way is not None:
+            for response in under_way.end():
+                await response.aclose()
+            for client in under_way.clients.values():
+                await client.aclose()

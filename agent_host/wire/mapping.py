@@ -22,6 +22,8 @@ def mapped(exc: Exception, clock: Clock) -> TransportError:
     names = {kind.__name__ for kind in type(exc).__mro__}
     if isinstance(exc, TransportError):
         return exc
+    if clock.canceller is not None and clock.canceller.cancelled:
+        return closed_early(clock)
     if "TimeoutException" in names or isinstance(exc, TimeoutError):
         # A timer may fire a hair early.
         if clock.total is not None and monotonic() >= clock.total - 0.002:

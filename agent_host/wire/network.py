@@ -8,10 +8,14 @@ by which it tells what to do. Nothing here knows HTTP or the deadlines of a requ
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import select
 import socket
 from collections.abc import Coroutine, Iterable
+from functools import partial
 from typing import Any, Final, TypeVar, cast
+
+from agent_host.wire.threads import NAMES
 
 __all__ = ["AsyncNetworkStream", "connected"]
 
@@ -37,9 +41,10 @@ async def _connected(errors: Any, host: str, port: int) -> AsyncNetworkStream:
         numeric = socket.AI_NUMERICHOST
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=numeric)
     except socket.gaierror:
-        addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        looked_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        addresses = await loop.run_in_executor(NAMES, looked_up)
     sock = await _quickest([_reached(loop, *address) for address in addresses])
-    _, stream = await loop.create_connection(lambda: AsyncNetworkStream(errors), sock=sock)
+    _, stream = await loop.create_connection(lambda: AsyncNetworkStream(errors, sock), sock=sock)
     return stream
 
 
@@ -90,8 +95,9 @@ async def _reached(
 class AsyncNetworkStream(asyncio.Protocol):
     """One connection. One task may read while another writes."""
 
-    def __init__(self, errors: Any, *, encrypted: bool = False) -> None:
+    def __init__(self, errors: Any, sock: socket.socket, *, encrypted: bool = False) -> None:
         self._errors = errors
+        self._socket = sock
         self._encrypted = encrypted
         self._unread: list[bytes] = []
         self._size = 0
@@ -105,7 +111,7 @@ class AsyncNetworkStream(asyncio.Protocol):
     # What the event loop tells.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = self._beneath = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._unread.append(data)
@@ -123,6 +129,12 @@ class AsyncNetworkStream(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended = self._closed = True
         self._lost = exc
+        if exc is not None and not self._encrypted:
+            rescued, ended = _left_in(self._socket)
+            self._unread += rescued
+            if rescued and ended:
+                # So it was a send that failed. That says nothing of what there is to read.
+                self._lost = None
         _wake(self._reader)
         _wake(self._writer)
 
@@ -160,19 +172,23 @@ class AsyncNetworkStream(asyncio.Protocol):
         """Send, and wait while much is unsent."""
         if not buffer:
             return
-        if not self._closed:
+        if not self._is_over():
             self._transport.write(buffer)
-            if not self._may_write:
+            if not self._may_write and not self._is_over():
                 waiting = self._writer = asyncio.get_running_loop().create_future()
                 await _woken(waiting, timeout, self._errors.WriteTimeout)
-        if self._closed:
+        if self._is_over():
             raise self._errors.WriteError(str(self._lost or "the connection is closed"))
+
+    def _is_over(self) -> bool:
+        """Whether there is no use in writing; the loop tells of a failed send only later."""
+        return self._closed or self._beneath.is_closing()
 
     async def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> AsyncNetworkStream:
         """The same connection, encrypted."""
-        inner = AsyncNetworkStream(self._errors, encrypted=True)
+        inner = AsyncNetworkStream(self._errors, self._socket, encrypted=True)
         try:
             if self._unread:
                 # It is no part of a handshake, but the loop would wait for more.
@@ -185,6 +201,8 @@ class AsyncNetworkStream(asyncio.Protocol):
             self._transport.abort()
             raise
         inner.connection_made(transport)
+        inner._beneath = self._transport
+        _let_rescue(self._transport.get_protocol(), self._socket)
         return inner
 
     async def aclose(self) -> None:
@@ -201,6 +219,40 @@ class AsyncNetworkStream(asyncio.Protocol):
         if info == "is_readable":
             return self._ended or bool(self._unread) or _readable(self._transport)
         return self._transport.get_extra_info(info)
+
+
+def _left_in(sock: socket.socket) -> tuple[list[bytes], bool]:
+    """What had come when a send failed, and whether it is all that will come.
+
+    The loop drops it together with the socket, but it may well be the answer that says why the
+    server would not read on.
+    """
+    came: list[bytes] = []
+    try:
+        while data := sock.recv(_MOST_UNREAD):
+            came.append(data)
+    except OSError:
+        return came, False
+    return came, True
+
+
+def _let_rescue(tls: Any, sock: socket.socket) -> None:
+    """Let the loop's TLS layer, too, have what had come when a send failed."""
+
+    def connection_lost(exc: Exception | None) -> None:
+        # First of all, or the two would keep each other alive.
+        del tls.connection_lost
+        for data in _left_in(sock)[0] if exc is not None else ():
+            if isinstance(tls, asyncio.BufferedProtocol):
+                memoryview(tls.get_buffer(len(data)))[: len(data)] = data
+                tls.buffer_updated(len(data))
+            else:
+                tls.data_received(data)
+        tls.connection_lost(exc)
+
+    # One that refuses, as that of another kind of loop may, does without.
+    with contextlib.suppress(AttributeError):
+        tls.connection_lost = connection_lost
 
 
 async def _transport(starting: Coroutine[Any, Any, asyncio.Transport | None]) -> asyncio.Transport:

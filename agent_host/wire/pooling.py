@@ -56,9 +56,15 @@ class _Answer:
 class _Kept:
     """The connections under way, and those at rest from the longest to the shortest."""
 
-    def __init__(self, connection: Callable[[Any], Any], headers: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        connection: Callable[[Any], Any],
+        headers: Callable[[Any], Any],
+        has_surplus: Callable[[Any], bool],
+    ) -> None:
         self._connection = connection
         self._headers = headers
+        self._has_surplus = has_surplus
         self._lock = threading.Lock()
         self._idle: dict[Any, Server] = {}
         self._busy: set[Any] = set()
@@ -102,6 +108,8 @@ class _Kept:
             self._busy.remove(connection)
             if not connection.is_idle():
                 return [] if connection.is_closed() else [connection]
+            if self._has_surplus(connection):
+                return [connection]
             self._idle[connection] = server
             if len(self._idle) <= MOST_IDLE:
                 return []
@@ -115,12 +123,13 @@ class _Kept:
             self._busy.discard(connection)
         return not connection.is_closed()
 
-    def _all(self) -> list[Any]:
+    def _all(self) -> tuple[list[Any], list[Any]]:
+        """Forget all connections; gives those under way and those at rest."""
         with self._lock:
-            everyone = [*self._busy, *self._idle]
+            busy, idle = [*self._busy], [*self._idle]
             self._busy.clear()
             self._idle.clear()
-        return everyone
+        return busy, idle
 
 
 def _server(request: Any) -> Server:
@@ -128,7 +137,10 @@ def _server(request: Any) -> Server:
 
 
 class Pool(_Kept):
-    """Sends requests over connections that ``connection`` makes; threads may share it."""
+    """Sends requests over connections that ``connection`` makes; threads may share it.
+
+    One that ``has_surplus``, because more than the answer came, is not used again.
+    """
 
     def send(self, request: Any) -> Any:
         server = _server(request)
@@ -146,7 +158,12 @@ class Pool(_Kept):
         return self._answer(raw, connection, server)
 
     def close(self) -> None:
-        for connection in self._all():
+        """Close the connections at rest.
+
+        Those under way are closed by the threads that use them, once they find the pool closed: a
+        file descriptor must not go, and come to be another's, while somebody reads from it.
+        """
+        for connection in self._all()[1]:
             connection.close()
 
 
@@ -169,5 +186,6 @@ class AsyncPool(_Kept):
         return self._answer(raw, connection, server)
 
     async def aclose(self) -> None:
-        for connection in self._all():
+        busy, idle = self._all()
+        for connection in (*busy, *idle):
             await connection.aclose()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from binascii import b2a_base64
 from collections.abc import Mapping
 from dataclasses import field
 from functools import lru_cache
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from agent_hookspecs.errors import ConnectionFailedError, InvalidRequestError
 from agent_hookspecs.values import dataclass
@@ -15,10 +16,11 @@ from agent_hookspecs.writing import as_json
 from agent_host._version import __version__
 from agent_host.wire.deadlines import Timeouts
 
-__all__ = ["WireRequest", "content_of", "headers_of", "host_of"]
+__all__ = ["Address", "WireRequest", "address_of", "content_of", "headers_of", "without_userinfo"]
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
+_USERINFO: Final = re.compile(r"^([^:/?#]+://)([^/?#]*)@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,19 @@ class WireRequest:
     timeouts: Timeouts = field(default_factory=Timeouts)
 
 
+class Address(NamedTuple):
+    """Where a request goes: ``url`` is without the credentials, which are in ``authorization``.
+
+    ``host``, with its port, is for messages; the rest may hold secrets.
+    """
+
+    host: str
+    url: str
+    authorization: str | None
+
+
 @lru_cache(64)
-def host_of(url: str) -> str:
-    """Host and port for messages; the rest of a URL may hold secrets."""
+def address_of(url: str) -> Address:
     try:
         parts = urlsplit(url)
         name, port = parts.hostname, parts.port
@@ -46,10 +58,27 @@ def host_of(url: str) -> str:
             retryable=False,
             hint="a base URL begins with http:// or https:// and names a host",
         )
-    return f"{name}:{port}" if port else name
+    host = f"{name}:{port}" if port else name
+    return Address(host, without_userinfo(url), _basic(url))
 
 
-def headers_of(request: WireRequest) -> dict[str, str]:
+def without_userinfo(url: str) -> str:
+    """``url`` without a user's name and password."""
+    return _USERINFO.sub(r"\1", url)
+
+
+def _basic(url: str) -> str | None:
+    """The credentials in a URL as a server wants them."""
+    found = _USERINFO.match(url)
+    if found is None:
+        return None
+    user, _, password = found[2].partition(":")
+    pair = unquote_to_bytes(user) + b":" + unquote_to_bytes(password)
+    return f"Basic {b2a_base64(pair, newline=False).decode('ascii')}"
+
+
+def headers_of(request: WireRequest, authorization: str | None = None) -> dict[str, str]:
+    """The headers to send; ``authorization`` is for a request that has none of its own."""
     headers = {
         "accept": "*/*",
         "user-agent": f"agent-host/{__version__}",
@@ -58,6 +87,8 @@ def headers_of(request: WireRequest) -> dict[str, str]:
     }
     if isinstance(request.body, (dict, list)):
         headers["content-type"] = "application/json"
+    if authorization is not None:
+        headers["authorization"] = authorization
     for name, value in request.headers.items():
         known = _lower(name)
         if known is None or not _HEADER_VALUE.fullmatch(value):

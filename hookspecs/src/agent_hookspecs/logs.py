@@ -50,6 +50,7 @@ _LOOKS_SECRET = (
     ),
     re.compile(r"()\b(?:sk|gsk|pk|rk|hf|key)[-_][\w*.-]{6,}"),
     re.compile(r"()\bAIza[\w-]{20,}"),
+    re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
 )
 
 _secrets: OrderedDict[str, tuple[str, ...]] = OrderedDict()
