@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent_hookspecs import ProviderPlugin, ToolPlugin
-from agent_host.request.threads import in_thread
+from agent_host.threads import in_thread
 from talking import core_with, said, talker
 
 #: More than an event loop's own executor has threads on any machine.
@@ -148,7 +148,7 @@ def test_threads_that_are_idle_are_used_again() -> None:
 
 
 def test_a_thread_that_is_idle_for_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_host.request.threads._IDLE_SECONDS", 0.001)
+    monkeypatch.setattr("agent_host.threads._IDLE_SECONDS", 0.001)
     thread = asyncio.run(in_thread(threading.current_thread))
     thread.join(PATIENCE)
     assert not thread.is_alive()
@@ -227,7 +227,7 @@ def test_a_process_ends_when_the_calls_under_way_have_ended() -> None:
     """Even one that nobody waits for any more may be in the middle of a file."""
     script = """
 import asyncio, threading
-from agent_host.request.threads import in_thread
+from agent_host.threads import in_thread
 
 begun = threading.Event()
 
@@ -251,7 +251,7 @@ print("over")
 def test_a_process_that_was_forked_has_threads_of_its_own() -> None:
     script = """
 import asyncio, os, sys, warnings
-from agent_host.request.threads import in_thread
+from agent_host.threads import in_thread
 
 warnings.simplefilter("ignore")
 asyncio.run(in_thread(int))

@@ -575,12 +575,29 @@ def test_names_are_looked_up_while_the_threads_of_the_loop_are_busy(library: str
 
 
 def test_a_program_ends_while_a_name_is_looked_up() -> None:
-    program = (
-        "import threading; from agent_host.wire.threads import NAMES;"
-        "begun = threading.Event();"
-        "NAMES.submit(lambda: (begun.set(), threading.Event().wait()));"
-        "begun.wait()"
-    )
+    program = """
+import asyncio, socket, threading
+from agent_host.wire.network import connected
+
+begun = threading.Event()
+numeric = socket.getaddrinfo
+
+def never(*args, flags=0, **more):
+    if flags:
+        return numeric(*args, flags=flags, **more)
+    begun.set()
+    threading.Event().wait()
+
+socket.getaddrinfo = never
+
+async def main():
+    task = asyncio.create_task(connected(None, "host.invalid", 80))
+    while not begun.is_set():
+        await asyncio.sleep(0)
+    task.cancel()
+
+asyncio.run(main())
+"""
     subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -1403,3 +1420,26 @@ def test_importing_the_module_does_not_import_an_http_library() -> None:
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_library_is_imported_without_its_command_line(library: str) -> None:
+    program = f"""
+import sys
+from agent_host.wire.http import Transport
+Transport(library={library!r}).warm_up("")
+print(sorted({{"click", "rich", "pygments", "{library}._main"}} & set(sys.modules)))
+import {library}
+sys.argv = [{library!r}, "--help"]
+{library}.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("[]\n")
+    if find_spec("click") and find_spec("rich") and find_spec("pygments"):
+        assert "--follow-redirects" in done.stdout

@@ -39,7 +39,7 @@ from agent_host.request.effects import (
     Steps,
     item_of,
 )
-from agent_host.request.threads import in_thread
+from agent_host.threads import in_thread
 from agent_host.wire.deadlines import Canceller
 
 if TYPE_CHECKING:

@@ -7,9 +7,12 @@ logs a body or a header. The library is imported when the first request is sent.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
 
@@ -40,16 +43,17 @@ _WITH_BODY = ("POST", "PUT", "PATCH")
 def _load(library: str) -> tuple[Any, Any]:
     """The library, and the one beneath it that has the connections."""
     try:
-        if library == "httpx":
-            import httpcore
-            import httpx
+        with _without_command_line(library):
+            if library == "httpx":
+                import httpcore
+                import httpx
 
-            return httpx, httpcore
-        if library == "httpx2":
-            import httpcore2
-            import httpx2
+                return httpx, httpcore
+            if library == "httpx2":
+                import httpcore2
+                import httpx2
 
-            return httpx2, httpcore2
+                return httpx2, httpcore2
     except ImportError as exc:
         raise ConfigError(
             f"the HTTP library {library} is not installed",
@@ -59,6 +63,24 @@ def _load(library: str) -> tuple[Any, Any]:
     raise ConfigError(
         f"there is no HTTP library {library!r}", key="http", hint='"httpx" or "httpx2"'
     )
+
+
+@contextmanager
+def _without_command_line(library: str) -> Iterator[None]:
+    """Import the library without its command line, for which it imports click, rich and pygments.
+
+    Where those are installed they take longer than all the rest of it. Whoever calls ``main`` of
+    the library still gets it.
+    """
+    name = f"{library}._main"
+    stand_in: Any = ModuleType(name)
+    stand_in.main = lambda *args, **more: import_module(name).main(*args, **more)
+    found = sys.modules.setdefault(name, stand_in)
+    try:
+        yield
+    finally:
+        if found is stand_in:
+            sys.modules.pop(name, None)
 
 
 @contextmanager
@@ -453,21 +475,17 @@ class AsyncTransport:
     async def warm_up(self, url: str) -> None:
         """The async form of `Transport.warm_up`, during which the event loop goes on."""
         if self._injected is None:
-            import asyncio
+            # Here, because sync requests can do without asyncio.
+            from agent_host.threads import in_thread
 
-            from agent_host.wire.threads import CERTIFICATES
-
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(CERTIFICATES, self._warm_up, url)
+            await in_thread(self._warm_up, url, needed=False)
 
     def _warm_up(self, url: str) -> None:
-        import importlib
-
         self._certificates.warm_up(url)
-        importlib.import_module("agent_host.wire.network")
+        import_module("agent_host.wire.network")
         with suppress(ImportError):
             # The library would, in the loop, the first time it takes a lock.
-            importlib.import_module("anyio._backends._asyncio")
+            import_module("anyio._backends._asyncio")
 
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         """Send and wait for the response's headers; any status is an answer, not an error."""

@@ -15,7 +15,7 @@ from collections.abc import Coroutine, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from agent_host.wire.threads import NAMES
+from agent_host.threads import in_thread
 
 __all__ = ["AsyncNetworkStream", "connected"]
 
@@ -42,7 +42,8 @@ async def _connected(errors: Any, host: str, port: int) -> AsyncNetworkStream:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=numeric)
     except socket.gaierror:
         looked_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        addresses = await loop.run_in_executor(NAMES, looked_up)
+        # Nobody else waits for a name server, which may be silent for minutes.
+        addresses = await in_thread(looked_up, needed=False)
     sock = await _quickest([_reached(loop, *address) for address in addresses])
     _, stream = await loop.create_connection(lambda: AsyncNetworkStream(errors, sock), sock=sock)
     return stream

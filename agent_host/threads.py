@@ -21,16 +21,16 @@ from typing import Any, Final, TypeVar
 __all__ = ["in_thread"]
 
 T = TypeVar("T")
-_Work = Callable[[], None]
 
 #: How long a thread waits for more to do before it ends.
 _IDLE_SECONDS: Final = 10.0
 
 
-async def in_thread(function: Callable[..., T], *args: Any) -> T:
+async def in_thread(function: Callable[..., T], *args: Any, needed: bool = True) -> T:
     """What ``function`` returns, called in a thread, in a copy of the caller's context.
 
-    If the caller is cancelled the call goes on, and nobody gets to see what comes of it.
+    If the caller is cancelled the call goes on, and nobody gets to see what comes of it. The
+    interpreter does not end before it, unless it is not ``needed`` by anyone else.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
@@ -46,7 +46,7 @@ async def in_thread(function: Callable[..., T], *args: Any) -> T:
             # The loop may be closed by now.
             loop.call_soon_threadsafe(_settle, ended, outcome)
 
-    _THREADS.give(work)
+    _THREADS.give(work, needed)
     # Handed over as a value, because a future does not take a StopIteration.
     result, error = await ended
     if error is None:
@@ -63,10 +63,14 @@ def _settle(future: asyncio.Future[T], outcome: T) -> None:
         future.set_result(outcome)
 
 
+#: What to do, and whether somebody needs it done.
+_Work = tuple[Callable[[], None], bool]
+
+
 class _Threads:
     """Threads that serve all event loops of a process.
 
-    They are daemons, so that idle ones keep no process from ending. Those at work are waited for,
+    They are daemons, so that idle ones keep no process from ending. What is needed is waited for,
     as Python does with executors: a tool may be in the middle of a file.
     """
 
@@ -75,54 +79,50 @@ class _Threads:
 
     def forget(self) -> None:
         """Begin with none, as after a fork, of which the threads are no part."""
-        self._lock = threading.Lock()
-        self._all: set[threading.Thread] = set()
+        self._changed = threading.Condition()
         #: Where those that wait look for work; the latest is taken first, so that others may end.
-        self._idle: list[SimpleQueue[_Work | None]] = []
-        self._over = False
+        self._idle: list[SimpleQueue[_Work]] = []
+        self._needed = 0
 
-    def give(self, work: _Work) -> None:
-        with self._lock:
+    def give(self, work: Callable[[], None], needed: bool) -> None:
+        with self._changed:
             if self._idle:
-                self._idle.pop().put(work)
+                self._idle.pop().put((work, needed))
             else:
-                thread = threading.Thread(target=self._serve, args=(work,), daemon=True)
-                thread.start()
-                self._all.add(thread)
+                threading.Thread(target=self._serve, args=(work, needed), daemon=True).start()
+            self._needed += needed
 
-    def _serve(self, work: _Work | None) -> None:
-        inbox: SimpleQueue[_Work | None] = SimpleQueue()
-        while work is not None:
+    def _serve(self, work: Callable[[], None], needed: bool) -> None:
+        inbox: SimpleQueue[_Work] = SimpleQueue()
+        while True:
             work()
             # What it holds is not kept alive by a thread that waits.
-            work = None
-            with self._lock:
-                if self._over:
-                    return
+            del work
+            with self._changed:
                 self._idle.append(inbox)
-            work = self._more(inbox)
+                self._needed -= needed
+                self._changed.notify_all()
+            more = self._more(inbox)
+            if more is None:
+                return
+            work, needed = more
+            del more
 
-    def _more(self, inbox: SimpleQueue[_Work | None]) -> _Work | None:
+    def _more(self, inbox: SimpleQueue[_Work]) -> _Work | None:
         try:
             return inbox.get(timeout=_IDLE_SECONDS)
         except Empty:
-            with self._lock:
+            with self._changed:
                 if inbox in self._idle:
                     self._idle.remove(inbox)
-                    self._all.discard(threading.current_thread())
                     return None
             # Somebody has just chosen this one.
             return inbox.get()
 
     def end(self) -> None:
-        """Wait until nothing is under way any more."""
-        with self._lock:
-            self._over = True
-            threads = list(self._all)
-            for inbox in self._idle:
-                inbox.put(None)
-        for thread in threads:
-            thread.join()
+        """Wait until nothing is under way that is needed."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._needed)
 
 
 _THREADS: Final = _Threads()
