@@ -119,9 +119,9 @@ def _request(core: AgentCore, session: Session, config: dict[str, Any]) -> sendi
     """What a turn of the session sends."""
     sent: list[sending.WireRequest] = []
 
-    def headers_of(request: sending.WireRequest) -> dict[str, str]:
+    def headers_of(request: sending.WireRequest, *more: Any) -> dict[str, str]:
         sent.append(request)
-        return sending.headers_of(request)
+        return sending.headers_of(request, *more)
 
     with patch.object(http, "headers_of", headers_of):
         core.send_request(session, config)
