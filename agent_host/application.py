@@ -14,24 +14,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.combining import told
 from agent_hookspecs.errors import UnknownPluginError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ActionResult, CoreMessage
 from agent_hookspecs.values import dataclass
+from agent_host.agent.loop import Limits, Loop, settled
+from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.core import AgentCore
-from agent_host.loading.loader import load_catalog
+from agent_host.drivers.blocking import Stream, complete
+from agent_host.plugins.combining import told
+from agent_host.plugins.load import load_catalog
 from agent_host.private import config_home
-from agent_host.request.drive import Stream, complete
-from agent_host.tools.loop import Limits, Loop, settled
-from agent_host.tools.policy import Approve, Decision, Memory, Policy
 
 if TYPE_CHECKING:
-    from agent_host.loading.activation import LoadedPlugin
-    from agent_host.loading.catalog import Catalog, PluginRecord
-    from agent_host.request.adrive import AsyncStream
+    from agent_host.drivers.asynchronous import AsyncStream
+    from agent_host.plugins.activate import LoadedPlugin
+    from agent_host.plugins.catalog import Catalog, PluginRecord
     from agent_host.sessions.session import Session
 
 __all__ = ["AgentApplication", "Answer"]
@@ -113,7 +113,7 @@ class AgentApplication:
 
     async def arun(self, prompt: str, **options: Any) -> Answer:
         """The async form of `run`."""
-        from agent_host.request.adrive import acomplete
+        from agent_host.drivers.asynchronous import acomplete
 
         loop = self._loop(prompt, asynchronous=True, **options)
         await acomplete(loop.steps(), self.core.async_transport)
@@ -121,7 +121,7 @@ class AgentApplication:
 
     def astream(self, prompt: str, **options: Any) -> AsyncStream:
         """The async form of `stream`; not itself a coroutine."""
-        from agent_host.request.adrive import AsyncStream
+        from agent_host.drivers.asynchronous import AsyncStream
 
         loop = self._loop(prompt, asynchronous=True, **options)
         return AsyncStream(loop, self.core.async_transport, on_close=loop.cancel)

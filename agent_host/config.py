@@ -21,9 +21,9 @@ from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact, remember_secrets
 from agent_hookspecs.schema import find_problem
 from agent_hookspecs.values import dataclass
-from agent_host.loading.catalog import LoaderSettings
+from agent_host.plugins.catalog import LoaderSettings
+from agent_host.plugins.settings import likely_secrets
 from agent_host.private import config_home
-from agent_host.request.settings import likely_secrets
 from agent_host.trust import is_trusted
 
 __all__ = [

@@ -16,27 +16,27 @@ from agent_hookspecs.errors import AgentError
 from agent_hookspecs.logs import redact_error
 from agent_hookspecs.messages import ActionResult, Config, CoreMessage, ModelInfo
 from agent_hookspecs.roles import PluginRole
-from agent_host.loading.catalog import Catalog
-from agent_host.loading.registered import registered
-from agent_host.request.actions import actions_of, execute_action, lifecycle
-from agent_host.request.context import request_context, tool_context
-from agent_host.request.drive import Stream, complete
-from agent_host.request.effects import Steps
-from agent_host.request.elements import ui_elements
-from agent_host.request.prepare import initial_state
-from agent_host.request.run import Run
-from agent_host.request.stack import Stack
-from agent_host.request.stacks import Stacks
+from agent_host.agent.calls import run_calls
+from agent_host.drivers.blocking import Stream, complete
+from agent_host.drivers.effects import Steps
+from agent_host.plugins.catalog import Catalog
+from agent_host.plugins.register import registered
+from agent_host.plugins.stack import Stack
+from agent_host.plugins.stacks import Stacks
 from agent_host.sessions.frozen import thawed
 from agent_host.sessions.session import Session
-from agent_host.tools.execution import run_calls
+from agent_host.turn.actions import actions_of, execute_action, lifecycle
+from agent_host.turn.context import request_context, tool_context
+from agent_host.turn.elements import ui_elements
+from agent_host.turn.prepare import initial_state
+from agent_host.turn.turn import Run
 from agent_host.wire import framing
-from agent_host.wire.http import AsyncTransport, Transport
+from agent_host.wire.client import AsyncTransport, Transport
 
 if TYPE_CHECKING:
     from agent_hookspecs.tool_interop import ToolDescriptor
-    from agent_host.loading.resolution import Resolution
-    from agent_host.request.adrive import AsyncStream
+    from agent_host.drivers.asynchronous import AsyncStream
+    from agent_host.plugins.resolve import Resolution
 
 __all__ = ["AgentCore"]
 
@@ -145,7 +145,7 @@ class AgentCore:
         self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
     ) -> tuple[Session, list[CoreMessage]]:
         """The async form of `send_request`."""
-        from agent_host.request.adrive import acomplete
+        from agent_host.drivers.asynchronous import acomplete
 
         run = self._run(session, config, context, stream=False, asynchronous=True)
         await acomplete(run.steps(), self._async_transport)
@@ -155,7 +155,7 @@ class AgentCore:
         self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
     ) -> AsyncStream:
         """The async form of `send_request_stream`; not itself a coroutine."""
-        from agent_host.request.adrive import AsyncStream
+        from agent_host.drivers.asynchronous import AsyncStream
 
         run = self._run(session, config, context, stream=True, asynchronous=True)
         return AsyncStream(run, self._async_transport)
@@ -375,7 +375,7 @@ class AgentCore:
             raise
 
     async def _acomplete(self, steps: Steps[T]) -> T:
-        from agent_host.request.adrive import acomplete
+        from agent_host.drivers.asynchronous import acomplete
 
         try:
             return await acomplete(steps, self._async_transport)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from agent_hookspecs.mixins import (
+from agent_hookspecs.authoring.mixins import (
     AccumulatorExtensionMixin,
     AccumulatorStreamingMixin,
     accumulate_reasoning,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from agent_host.wire.client import AsyncTransport, Transport
 from agent_host.wire.deadlines import Timeouts
 from agent_host.wire.framing import framing, warm_up
-from agent_host.wire.http import AsyncTransport, Transport
 from agent_host.wire.sending import WireRequest
 from benchmarks.measure import Samples, Table, interleaved, progress, show
 

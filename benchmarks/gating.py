@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from agent_host.loading.gating import Candidate, gate
-from agent_host.loading.ordering import Sortable, order
+from agent_host.plugins.gate import Candidate, gate
+from agent_host.plugins.order import Sortable, order
 from benchmarks.measure import Table, Task, growth, interleaved, progress, show
 
 SIZES = (10, 100, 500, 1_000, 2_000)

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import httpx
 
 from agent_host import AgentCore, Session
-from agent_host.loading.loader import load_catalog
+from agent_host.plugins.load import load_catalog
 from agent_host.wire import http, sending
 from benchmarks.cases import WIRES, Case
 from benchmarks.drivers.ours import config_of

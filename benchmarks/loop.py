@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from agent_hookspecs import AccumulatorStreamingMixin, ProviderPlugin, accumulate_tool_calls, tool
+from agent_hookspecs import ProviderPlugin
+from agent_hookspecs.authoring import AccumulatorStreamingMixin, accumulate_tool_calls, tool
 from agent_host import AgentApplication
 from benchmarks.measure import Samples, Table, progress, show
 

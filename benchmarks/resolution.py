@@ -20,7 +20,7 @@ ROUNDS = 9
 _RESOLVING = f"""\
 import sys, time
 from agent_host import AgentCore
-from agent_host.loading.loader import load_catalog
+from agent_host.plugins.load import load_catalog
 
 plugins = int(sys.argv[1])
 core = AgentCore(catalog=load_catalog())

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from agent_hookspecs import errors, events
+from agent_hookspecs.authoring.knobs import KNOBS
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, DESCRIPTOR_SCHEMA
-from agent_hookspecs.knobs import KNOBS
 from agent_hookspecs.specs import SPECS, hooks_of
 
 __all__ = ["PAGES", "render_descriptor", "render_events", "render_hooks"]

@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from agent_hookspecs import (
-    AccumulatorExtensionMixin,
-    AccumulatorStreamingMixin,
     CoreMessage,
     NativeMessage,
     ProviderExtensionPlugin,
     ProviderPlugin,
     State,
+)
+from agent_hookspecs.authoring import (
+    AccumulatorExtensionMixin,
+    AccumulatorStreamingMixin,
     accumulate_reasoning,
     accumulate_tool_calls,
 )

@@ -11,12 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from agent_hookspecs import (
-    AccumulatorStreamingMixin,
-    Event,
-    ProviderPlugin,
-    accumulate_tool_calls,
-)
+from agent_hookspecs import Event, ProviderPlugin
+from agent_hookspecs.authoring import AccumulatorStreamingMixin, accumulate_tool_calls
 from agent_host import AgentApplication, Session
 
 __all__ = [

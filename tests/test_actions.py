@@ -12,7 +12,7 @@ from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ServerError
 from agent_hookspecs.errors import ConfigError, HookError, HookResultError, UnknownPluginError
 from agent_hookspecs.roles import Plugin
 from agent_host import Session
-from agent_host.request.actions import TRIGGERS
+from agent_host.turn.actions import TRIGGERS
 from talking import WAYS, Way, ask, core_with, said, talker
 
 Natives = list[dict[str, Any]]

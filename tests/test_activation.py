@@ -19,9 +19,9 @@ from agent_hookspecs import (
     ToolPlugin,
 )
 from agent_hookspecs.errors import ContractError, LoadError, PluginError
-from agent_host.loading.activation import Activator, entry_from_class
-from agent_host.loading.catalog import PluginRecord, build_catalog
-from agent_host.loading.sources import bundles_of_sources
+from agent_host.plugins.activate import Activator, entry_from_class
+from agent_host.plugins.catalog import PluginRecord, build_catalog
+from agent_host.plugins.sources import bundles_of_sources
 from making import EXTENSION, FEATURE, PROVIDER, full, write_package
 
 

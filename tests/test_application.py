@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import ConfigError, FeaturePlugin, ProviderPlugin, ToolPlugin, tool
+from agent_hookspecs import ConfigError, FeaturePlugin, ProviderPlugin, ToolPlugin
+from agent_hookspecs.authoring import tool
 from agent_host import AgentApplication
 from making import full, run_python, write_package
 from scripted import (

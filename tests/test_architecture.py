@@ -120,7 +120,7 @@ def test_the_host_imports_no_plugin() -> None:
 def test_the_http_client_is_imported_in_exactly_one_module() -> None:
     libraries = {"httpx", "httpx2", "httpcore", "httpcore2"}
     users = [module_name(f) for f in sources(HOST) if tops(f) & libraries]
-    assert users == ["agent_host.wire.http"]
+    assert users == ["agent_host.wire.client"]
 
 
 def dependencies(file: Path, package: str) -> set[str]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from agent_hookspecs import ToolPlugin
 from agent_hookspecs.tool_interop import SchemaView
-from agent_host.tools.arguments import arguments_objection
+from agent_host.agent.arguments import arguments_objection
 from scripted import (
     WAYS,
     Way,

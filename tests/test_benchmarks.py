@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
 
 from agent_host import AgentCore  # noqa: E402
-from agent_host.loading.loader import load_catalog  # noqa: E402
+from agent_host.plugins.load import load_catalog  # noqa: E402
 from benchmarks.cases import WIRES, Case  # noqa: E402
 from benchmarks.drivers.ours import SaveDocument, config_of  # noqa: E402
 from benchmarks.drivers.raw_socket import _dechunked  # noqa: E402

@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 from agent_hookspecs.descriptor import Descriptor, Entry, parse_descriptor
 from agent_hookspecs.errors import LoadError, UnknownPluginError
 from agent_hookspecs.roles import PluginRole
-from agent_host.loading.bundle import Bundle
-from agent_host.loading.catalog import (
+from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.catalog import (
     Catalog,
     LoaderSettings,
     PluginRecord,

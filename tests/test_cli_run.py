@@ -36,7 +36,7 @@ class Plugin(ProviderPlugin):
 """
 
 TOOLS = """
-from agent_hookspecs import tool, tools
+from agent_hookspecs.authoring import tool, tools
 
 
 @tool(effect="write")

@@ -145,7 +145,7 @@ def test_odd_arguments_never_give_a_traceback(arguments: list[str]) -> None:
 
 def test_a_fault_of_our_own_is_reported_as_one_and_debuggable() -> None:
     code = """
-import agent_host.loading.loader as loader
+import agent_host.plugins.load as loader
 def failing(*args, **more):
     raise ArithmeticError("ours")
 loader.load_catalog = failing

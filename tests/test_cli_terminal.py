@@ -24,7 +24,7 @@ termios = pytest.importorskip("termios")
 fcntl = pytest.importorskip("fcntl")
 
 TOOLS = """
-from agent_hookspecs import tool, tools
+from agent_hookspecs.authoring import tool, tools
 
 
 @tool(effect="write")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agent_host.loading.catalog import LoaderSettings, build_catalog
-from agent_host.loading.diagnosis import examine
-from agent_host.loading.sources import bundles_of_sources
+from agent_host.plugins.catalog import LoaderSettings, build_catalog
+from agent_host.plugins.inspect.doctor import examine
+from agent_host.plugins.sources import bundles_of_sources
 from making import POISON, full, write_package
 
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from agent_host.loading.bundle import Bundle, bundle_from_list, bundle_to_list
-from agent_host.loading.discovery import discover, metadata_folders, top_level_spec
+from agent_host.plugins.bundle import Bundle, bundle_from_list, bundle_to_list
+from agent_host.plugins.discover import discover, metadata_folders, top_level_spec
 from making import POISON, entry_points, full, install, run_python, write_metadata, write_package
 
 DISCOVER = """
 import json
-from agent_host.loading.bundle import bundle_to_list
-from agent_host.loading.discovery import discover
+from agent_host.plugins.bundle import bundle_to_list
+from agent_host.plugins.discover import discover
 
 found = [bundle for bundle in discover() if bundle.distribution.startswith("dist-")]
 assert not [name for name in sys.modules if name.startswith(("pkg_", "acme"))]
@@ -132,8 +132,8 @@ def test_the_plugin_of_an_archive_can_be_loaded(tmp_path: Path) -> None:
     install(tmp_path / "tree", "one", "feature")
     archive = zipped(tmp_path / "tree", tmp_path / "plugins.zip")
     code = """
-from agent_host.loading.activation import Activator
-from agent_host.loading.loader import load_catalog
+from agent_host.plugins.activate import Activator
+from agent_host.plugins.load import load_catalog
 (record,) = load_catalog().named("feature:one")
 print(Activator().load(record).key)
 """

@@ -230,7 +230,7 @@ def test_every_bundled_provider_is_in_the_overview() -> None:
 
 
 def test_every_key_of_a_context_is_explained() -> None:
-    from agent_host.request.context import RESERVED
+    from agent_host.turn.context import RESERVED
 
     headings = ("Of a request", "Of an action", "Of a tool")
     rows = [row for heading in headings for row in _rows("contexts.md", heading)]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from agent_hookspecs import tool, tools
+from agent_hookspecs.authoring import tool, tools
 from agent_hookspecs.messages import Context
 from agent_host.core import AgentCore
 from agent_host_echo.provider import EchoProvider
@@ -106,7 +106,7 @@ def test_a_descriptor_may_name_a_decorated_function(tmp_path: Path) -> None:
     package = tmp_path / "pkg_adding"
     package.mkdir()
     (package / "__init__.py").write_text(
-        "from agent_hookspecs.function_tools import tool\n"
+        "from agent_hookspecs.authoring.function_tools import tool\n"
         '@tool(effect="read")\n'
         "def add(a: int, b: int) -> int:\n    return a + b\n",
         encoding="utf-8",
@@ -115,8 +115,8 @@ def test_a_descriptor_may_name_a_decorated_function(tmp_path: Path) -> None:
 import json, sys
 from agent_hookspecs.descriptor import parse_descriptor
 from agent_host.core import AgentCore
-from agent_host.loading.bundle import Bundle
-from agent_host.loading.catalog import build_catalog
+from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.catalog import build_catalog
 from agent_host_echo.provider import EchoProvider
 
 entry = {"entry": "pkg_adding:add", "role": "tool", "name": "add", "tools": {"add": "read"}}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_hookspecs.errors import GatingError
-from agent_host.loading.gating import Candidate, Gating, gate, with_twins
+from agent_host.plugins.gate import Candidate, Gating, gate, with_twins
 from counting import lines_run
 
 TAGS = ["a", "b", "c", "d", "supports_reasoning", "supports_thinking"]

@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import (
-    FeaturePlugin,
-    ProviderExtensionPlugin,
-    ProviderPlugin,
-    ToolPlugin,
-)
+from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, ToolPlugin
 from agent_hookspecs.roles import PLUGIN_ROLES, Plugin
 from agent_hookspecs.specs import hooks_of
 from agent_host import AgentCore

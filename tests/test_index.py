@@ -15,9 +15,9 @@ import importlib_metadata
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_host.loading.bundle import Bundle
-from agent_host.loading.discovery import discover
-from agent_host.loading.index import cache_folder, indexed
+from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.discover import discover
+from agent_host.plugins.index import cache_folder, indexed
 from making import POISON, entry_points, install, run_host, settle, write_metadata, write_package
 
 assert importlib_metadata.__name__, "imported now, since tests replace sys.path"
@@ -351,8 +351,8 @@ def test_a_cache_that_cannot_be_written_is_no_error(home: Home) -> None:
 WORK = """
 import os, random
 from pathlib import Path
-from agent_host.loading.discovery import discover
-from agent_host.loading.index import indexed
+from agent_host.plugins.discover import discover
+from agent_host.plugins.index import indexed
 import importlib_metadata
 
 tree, cache, number = sys.argv[1:]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import agent_host.sessions.session as sessions
-from agent_hookspecs import tool
-from agent_host.tools.loop import Limits
+from agent_hookspecs.authoring import tool
+from agent_host.agent.loop import Limits
 from scripted import (
     WAYS,
     Way,

@@ -15,8 +15,8 @@ from agent_hookspecs import (
     StreamCutError,
     ToolPlugin,
     get_warn_from_context,
-    tool,
 )
+from agent_hookspecs.authoring import tool
 from agent_host import AgentApplication, Session
 from scripted import (
     WAYS,

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, rendered
+from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin
+from agent_hookspecs.authoring import rendered
 from agent_hookspecs.errors import HookError
 from agent_host import AgentCore, Session
-from agent_host.sessions.native import NativeHistory
+from agent_host.sessions.natives import NativeHistory
 from loopback import Peer, Request, serve
 from talking import WAYS, Way, ask, core_with, said, talker
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_hookspecs.errors import OrderingError
-from agent_host.loading.ordering import Sortable, order
+from agent_host.plugins.order import Sortable, order
 from counting import lines_run
 
 NAMES = ["a", "b", "c", "d", "e", "f"]

@@ -12,8 +12,9 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_hookspecs import Effect, ToolPlugin, tool
-from agent_host.tools.policy import Approval, Memory, Policy, ToolUse, digest_of
+from agent_hookspecs import Effect, ToolPlugin
+from agent_hookspecs.authoring import tool
+from agent_host.agent.policy import Approval, Memory, Policy, ToolUse, digest_of
 from scripted import WAYS, Way, app_with, call, calling, events_of, of_kind, saying, scripted
 
 ways = pytest.mark.parametrize("way", WAYS)

@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 from agent_hookspecs import (
-    AccumulatorExtensionMixin,
-    AccumulatorStreamingMixin,
     FeaturePlugin,
     ProviderExtensionPlugin,
     ProviderPlugin,
     ToolPlugin,
-    accumulate_reasoning,
     get_logger,
+)
+from agent_hookspecs.authoring import (
+    AccumulatorExtensionMixin,
+    AccumulatorStreamingMixin,
+    accumulate_reasoning,
     merge_tool_calls,
 )
 from agent_hookspecs.tool_interop import (

@@ -16,11 +16,11 @@ from agent_hookspecs.errors import (
     OrderingError,
     UnknownPluginError,
 )
-from agent_host.loading.activation import Activator
-from agent_host.loading.bundle import Bundle
-from agent_host.loading.catalog import LoaderSettings, build_catalog
-from agent_host.loading.resolution import Resolution, resolve
-from agent_host.loading.sources import bundles_of_sources
+from agent_host.plugins.activate import Activator
+from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.catalog import LoaderSettings, build_catalog
+from agent_host.plugins.resolve import Resolution, resolve
+from agent_host.plugins.sources import bundles_of_sources
 from making import EXTENSION, POISON, PROVIDER, full, write_package
 
 

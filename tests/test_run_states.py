@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agent_hookspecs.errors import ProviderError
+from agent_host.agent.loop import Loop
+from agent_host.agent.policy import Policy
 from agent_host.core import AgentCore
-from agent_host.request.drive import Stream
-from agent_host.tools.loop import Loop
-from agent_host.tools.policy import Policy
+from agent_host.drivers.blocking import Stream
 from agent_host_echo.provider import EchoProvider
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, ToolPlugin
 from agent_hookspecs.errors import ConfigError
-from agent_host.request.settings import merge_schemas
+from agent_host.plugins.settings import merge_schemas
 from loopback import Peer, Request, serve
 from talking import WAYS, Way, ask, core_with, said, talker
 

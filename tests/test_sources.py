@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agent_hookspecs.errors import SourceError
-from agent_host.loading.bundle import Bundle
-from agent_host.loading.sources import GitSource, bundles_of_sources, parse_git
+from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.sources import GitSource, bundles_of_sources, parse_git
 from making import POISON, full, run_host, write_package
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -20,7 +20,7 @@ from hypothesis import given, settings, strategies as st
 
 from agent_hookspecs import parse_descriptor
 from agent_hookspecs.errors import AgentError
-from agent_host.scaffolding.template import Template
+from agent_host.plugins.template import Template
 from making import run_host
 
 cookiecutter: Any = pytest.importorskip("cookiecutter.main").cookiecutter
@@ -360,7 +360,7 @@ def test_plain_cookiecutter_makes_the_same(tmp_path: Path, monkeypatch: pytest.M
 def test_the_rules_need_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = Template().rules
     assert {"echo", "echo_reasoning"} <= rules.taken_names()
-    monkeypatch.setitem(sys.modules, "agent_host.loading.loader", None)
+    monkeypatch.setitem(sys.modules, "agent_host.plugins.load", None)
     assert rules.taken_names() == set()
 
 

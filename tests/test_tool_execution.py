@@ -9,12 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import (
-    AccumulatorStreamingMixin,
-    ProviderPlugin,
-    ToolPlugin,
-    accumulate_tool_calls,
-)
+from agent_hookspecs import ProviderPlugin, ToolPlugin
+from agent_hookspecs.authoring import AccumulatorStreamingMixin, accumulate_tool_calls
 from agent_host import AgentCore
 from talking import WAYS, Way, ask, core_with, said, talker
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_hookspecs import ToolPlugin, attachment, expand_attachments
+from agent_hookspecs import ToolPlugin
+from agent_hookspecs.authoring import attachment, expand_attachments
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
-from agent_host.tools.results import TRUNCATED, tool_message, truncated
+from agent_host.agent.results import TRUNCATED, tool_message, truncated
 from scripted import WAYS, Way, app_with, call, calling, events_of, of_kind, saying, scripted
 
 PIXEL = f"data:image/png;base64,{base64.b64encode(b'pixel').decode()}"

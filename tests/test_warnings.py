@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import (
-    FeaturePlugin,
-    ProviderExtensionPlugin,
-    get_warn_from_context,
-    requested_knobs,
-    take_knob,
-)
+from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, get_warn_from_context
+from agent_hookspecs.authoring import requested_knobs, take_knob
 from agent_host import AgentCore
 from both_ways import finish, sse, texts
 from loopback import Peer, Request, serve

@@ -36,10 +36,10 @@ from agent_hookspecs.errors import (
     TransportError,
 )
 from agent_host.core import AgentCore
+from agent_host.wire.client import AsyncTransport, Transport
 from agent_host.wire.deadlines import Timeouts
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import framing
-from agent_host.wire.http import AsyncTransport, Transport
 from agent_host.wire.responses import AsyncResponse, Response
 from agent_host.wire.sending import WireRequest
 from loopback import Peer, Request, serve
@@ -1408,7 +1408,7 @@ def test_tls_handshake_that_stalls_is_timed_out(wire: Wire) -> None:
 
 def test_importing_the_module_does_not_import_an_http_library() -> None:
     program = (
-        "import sys, agent_host.wire.http;"
+        "import sys, agent_host.wire.client;"
         "heavy = {'httpx', 'httpx2', 'httpcore', 'anyio', 'ssl', 'asyncio', 'pydantic_core'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -1426,7 +1426,7 @@ def test_importing_the_module_does_not_import_an_http_library() -> None:
 def test_the_library_is_imported_without_its_command_line(library: str) -> None:
     program = f"""
 import sys
-from agent_host.wire.http import Transport
+from agent_host.wire.client import Transport
 Transport(library={library!r}).warm_up("")
 print(sorted({{"click", "rich", "pygments", "{library}._main"}} & set(sys.modules)))
 import {library}

@@ -61,7 +61,7 @@ class _Root(LazyGroup):
 
 def _plugin_commands() -> dict[str, str]:
     """The commands that descriptors announce, and whose they are; built-in ones are not theirs."""
-    from agent_host.loading.loader import load_catalog
+    from agent_host.plugins.load import load_catalog
 
     return {
         command: record.name
@@ -73,8 +73,8 @@ def _plugin_commands() -> dict[str, str]:
 
 
 def _plugin_command(name: str) -> click.Command | None:
-    from agent_host.loading.activation import Activator
-    from agent_host.loading.loader import load_catalog
+    from agent_host.plugins.activate import Activator
+    from agent_host.plugins.load import load_catalog
 
     for record in load_catalog():
         if record.usable and record.entry is not None and name in record.entry.commands:

@@ -29,7 +29,7 @@ _CALL = '/call take_note {"text": "plugins are fun"}'
 @click.option("--json", "as_json", is_flag=True, help="Print what happened as JSON.")
 def demo(yes: bool, as_json: bool) -> None:
     """Tour discovery, gating, a stream, and a tool call with approval; offline."""
-    from agent_hookspecs import tool
+    from agent_hookspecs.authoring import tool
     from agent_host.application import AgentApplication
 
     quiet_logs()

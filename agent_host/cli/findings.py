@@ -10,7 +10,7 @@ import click
 from agent_host.cli.render import print_text, printable, styled
 
 if TYPE_CHECKING:
-    from agent_host.loading.diagnosis import Finding
+    from agent_host.plugins.inspect.doctor import Finding
 
 __all__ = ["as_dict", "counted", "print_findings"]
 

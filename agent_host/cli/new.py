@@ -15,7 +15,7 @@ import click
 
 from agent_hookspecs.errors import AgentError
 from agent_host.cli.render import print_error, print_json, printable, styled
-from agent_host.scaffolding.template import Question, Template
+from agent_host.plugins.template import Question, Template
 
 __all__ = ["new"]
 

@@ -22,13 +22,13 @@ from agent_host.cli.render import (
     state_mark,
     styled,
 )
-from agent_host.loading.catalog import Catalog, LoaderSettings, PluginRecord
-from agent_host.loading.loader import load_catalog
+from agent_host.plugins.catalog import Catalog, LoaderSettings, PluginRecord
+from agent_host.plugins.load import load_catalog
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from agent_host.loading.resolution import Resolution
+    from agent_host.plugins.resolve import Resolution
 
 __all__ = ["plugins"]
 
@@ -291,8 +291,8 @@ def explain(
 
     Imports the provider and what takes part, and says so; sends nothing anywhere.
     """
-    from agent_host.loading.activation import Activator
-    from agent_host.loading.resolution import resolve
+    from agent_host.plugins.activate import Activator
+    from agent_host.plugins.resolve import resolve
 
     config: dict[str, Any] = dict(extra)
     config |= {k: v for k, v in (("provider", provider), ("model", model)) if v is not None}
@@ -396,7 +396,7 @@ def doctor(settings: LoaderSettings, as_json: bool, strict: bool) -> int:
     Exits with 1 if there is a problem; with --strict a warning is enough.
     """
     from agent_host.cli.findings import as_dict, counted, print_findings
-    from agent_host.loading.diagnosis import examine
+    from agent_host.plugins.inspect.doctor import examine
 
     catalog = load_catalog(settings)
     with redirect_stdout(sys.stderr):

@@ -15,7 +15,7 @@ from agent_host.cli.options import settings as request_settings
 from agent_host.cli.screen import Screen, ask, quiet_logs
 
 if TYPE_CHECKING:
-    from agent_host.tools.policy import Approve
+    from agent_host.agent.policy import Approve
 
 __all__ = ["run"]
 

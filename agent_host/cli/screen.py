@@ -20,7 +20,7 @@ from agent_host.cli.render import printable, styled
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import Event
-    from agent_host.tools.policy import Approval
+    from agent_host.agent.policy import Approval
 
 __all__ = ["Screen", "ask", "quiet_logs"]
 

@@ -9,7 +9,7 @@ import click
 
 from agent_host.cli.findings import as_dict, counted, print_findings
 from agent_host.cli.render import print_json, styled
-from agent_host.validation.checks import AREAS, validate as checked
+from agent_host.plugins.inspect.validate import AREAS, validate as checked
 
 __all__ = ["validate"]
 

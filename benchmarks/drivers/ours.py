@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_hookspecs import ToolPlugin
 from agent_host import AgentCore
-from agent_host.loading.loader import load_catalog
+from agent_host.plugins.load import load_catalog
 from benchmarks.cases import PROMPT, TOOL, WIRES, Case
 
 __all__ = ["Driver", "SaveDocument", "config_of"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import attachment, expand_attachments
+from agent_hookspecs.authoring import attachment, expand_attachments
 
 PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from agent_hookspecs import (
+from agent_hookspecs.authoring import (
     EFFORTS,
     KNOBS,
     knob_elements,

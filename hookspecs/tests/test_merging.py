@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_hookspecs.merging import (
+from agent_hookspecs.authoring.merging import (
     MAX_TOOL_INDEX,
     ReasoningDetails,
     ToolCalls,
@@ -27,7 +27,7 @@ from agent_hookspecs.merging import (
     tool_call_deltas,
     tool_call_ids,
 )
-from agent_hookspecs.partial import Partial
+from agent_hookspecs.authoring.partial import Partial
 
 
 def delta(

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs.errors import ContractError
-from agent_hookspecs.mixins import (
+from agent_hookspecs.authoring.mixins import (
     AccumulatorExtensionMixin,
     AccumulatorStreamingMixin,
     accumulate_reasoning,
     accumulate_tool_calls,
 )
-from agent_hookspecs.partial import Partial
+from agent_hookspecs.authoring.partial import Partial
+from agent_hookspecs.errors import ContractError
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_hookspecs import facts_about, load_facts, selected_model
+from agent_hookspecs.authoring import facts_about, load_facts, selected_model
 
 ROWS = (
     {"match": "acme-2-mini*", "size": "small"},

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from agent_hookspecs import (
+from agent_hookspecs.authoring import (
     bare_messages,
     common_length,
     render,

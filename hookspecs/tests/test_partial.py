@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from agent_hookspecs.partial import Partial, plain
+from agent_hookspecs.authoring.partial import Partial, plain
 
 EXPECTED = {"role": "assistant", "content": "Hello", "extra": [1]}
 

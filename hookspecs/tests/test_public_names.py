@@ -7,22 +7,72 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import agent_hookspecs
+import agent_hookspecs.authoring
 
-PUBLIC = [
-    "API_VERSION",
+AUTHORING = [
     "AccumulatorExtensionMixin",
     "AccumulatorStreamingMixin",
+    "CallFragment",
+    "EFFORTS",
+    "FunctionTool",
+    "KNOBS",
+    "MAX_ATTACHMENT_BYTES",
+    "MAX_TOOL_INDEX",
+    "Partial",
+    "ReasoningDetails",
+    "Rendering",
+    "RetainedNatives",
+    "ToolCalls",
+    "accumulate_reasoning",
+    "accumulate_tool_calls",
+    "arguments_problem",
+    "attachment",
+    "bare_messages",
+    "choice_delta",
+    "common_length",
+    "content_fragment",
+    "expand_attachments",
+    "facts_about",
+    "finish_reasoning_details",
+    "finish_tool_calls",
+    "first_choice",
+    "knob_elements",
+    "knob_schema",
+    "load_facts",
+    "merge_delta_content",
+    "merge_reasoning_details",
+    "merge_text",
+    "merge_tool_calls",
+    "nearest_effort",
+    "plain",
+    "reasoning_fragment",
+    "refers_to_files",
+    "render",
+    "rendered",
+    "requested_knobs",
+    "retained_count",
+    "selected_model",
+    "take_knob",
+    "taken_call_ids",
+    "tool",
+    "tool_call_deltas",
+    "tool_call_ids",
+    "tools",
+    "unique_call_id",
+]
+PUBLIC = [
+    "API_VERSION",
     "Action",
     "ActionResult",
     "AgentError",
     "ApprovalRequiredEvent",
     "AuthenticationError",
     "BindingError",
-    "CallFragment",
     "CollisionError",
     "Config",
     "ConfigError",
@@ -37,7 +87,6 @@ PUBLIC = [
     "Descriptor",
     "DescriptorError",
     "DoneEvent",
-    "EFFORTS",
     "Effect",
     "Entry",
     "ErrorEvent",
@@ -47,17 +96,13 @@ PUBLIC = [
     "FeatureSpec",
     "FinalEvent",
     "Framing",
-    "FunctionTool",
     "GatingError",
     "HookError",
     "HookResultError",
     "HostSpec",
     "IncompatibleError",
     "InvalidRequestError",
-    "KNOBS",
     "LoadError",
-    "MAX_ATTACHMENT_BYTES",
-    "MAX_TOOL_INDEX",
     "MalformedCallError",
     "MessageMetadata",
     "ModelInfo",
@@ -67,7 +112,6 @@ PUBLIC = [
     "NativeMessage",
     "OrderingError",
     "OverloadedError",
-    "Partial",
     "PartialEvent",
     "PluginError",
     "ProtocolError",
@@ -76,14 +120,11 @@ PUBLIC = [
     "ProviderPlugin",
     "ProviderSpec",
     "RateLimitError",
-    "ReasoningDetails",
     "ReasoningEvent",
-    "Rendering",
     "RequestSpec",
     "RequestStartedEvent",
     "RequestTimeoutError",
     "ResolutionError",
-    "RetainedNatives",
     "Role",
     "ServerError",
     "Session",
@@ -95,7 +136,6 @@ PUBLIC = [
     "ToolCallDeltaEvent",
     "ToolCallEvent",
     "ToolCallStartedEvent",
-    "ToolCalls",
     "ToolDeniedError",
     "ToolError",
     "ToolPlugin",
@@ -113,60 +153,32 @@ PUBLIC = [
     "WarningEvent",
     "WrittenList",
     "__version__",
-    "accumulate_reasoning",
-    "accumulate_tool_calls",
-    "arguments_problem",
-    "attachment",
-    "bare_messages",
-    "choice_delta",
-    "common_length",
-    "content_fragment",
-    "expand_attachments",
-    "facts_about",
-    "finish_reasoning_details",
-    "finish_tool_calls",
-    "first_choice",
     "get_logger",
     "get_warn_from_context",
     "hookimpl",
     "hookspec",
-    "knob_elements",
-    "knob_schema",
-    "load_facts",
-    "merge_delta_content",
-    "merge_reasoning_details",
-    "merge_text",
-    "merge_tool_calls",
-    "nearest_effort",
     "parse_descriptor",
-    "plain",
-    "reasoning_fragment",
     "redact",
-    "refers_to_files",
     "remember_secrets",
-    "render",
-    "rendered",
-    "requested_knobs",
-    "retained_count",
-    "selected_model",
-    "take_knob",
-    "taken_call_ids",
-    "tool",
-    "tool_call_deltas",
-    "tool_call_ids",
-    "tools",
-    "unique_call_id",
 ]
 
 
 def test_the_public_names_are_these() -> None:
     assert agent_hookspecs.__all__ == PUBLIC
+    assert agent_hookspecs.authoring.__all__ == AUTHORING
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_a_public_name_is_what_its_module_defines(name: str) -> None:
-    module = import_module(f"agent_hookspecs.{agent_hookspecs._DEFINED_IN[name]}")
-    assert getattr(agent_hookspecs, name) is getattr(module, name)
+ROOMS = [
+    (room, name)
+    for room, names in ((agent_hookspecs, PUBLIC), (agent_hookspecs.authoring, AUTHORING))
+    for name in names
+]
+
+
+@pytest.mark.parametrize(("room", "name"), ROOMS, ids=str)
+def test_a_public_name_is_what_its_module_defines(room: ModuleType, name: str) -> None:
+    module = import_module(f"{room.__name__}.{room._DEFINED_IN[name]}")
+    assert getattr(room, name) is getattr(module, name)
 
 
 def test_dir_shows_the_public_names() -> None:
@@ -178,8 +190,10 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = agent_hookspecs.nothing
 
 
-def test_type_checkers_see_the_names_that_are_loaded_lazily() -> None:
-    tree = ast.parse(Path(agent_hookspecs.__file__).read_text("utf-8"))
+@pytest.mark.parametrize("room", [agent_hookspecs, agent_hookspecs.authoring], ids=str)
+def test_type_checkers_see_the_names_that_are_loaded_lazily(room: ModuleType) -> None:
+    assert room.__file__ is not None
+    tree = ast.parse(Path(room.__file__).read_text("utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     assert ast.unparse(block.test) == "TYPE_CHECKING"
     seen: dict[str, str] = {}
@@ -189,9 +203,7 @@ def test_type_checkers_see_the_names_that_are_loaded_lazily() -> None:
         for alias in node.names:
             starred = import_module(node.module).__all__ if alias.name == "*" else [alias.name]
             seen |= dict.fromkeys(starred, node.module)
-    assert seen == {
-        name: f"agent_hookspecs.{module}" for name, module in agent_hookspecs._DEFINED_IN.items()
-    }
+    assert seen == {name: f"{room.__name__}.{module}" for name, module in room._DEFINED_IN.items()}
 
 
 def test_importing_the_package_loads_none_of_its_modules() -> None:

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs.combining import combine
 from agent_hookspecs.errors import BindingError, ContractError, HookError, HookResultError
 from agent_hookspecs.markers import combining_of, hookimpl
-from agent_hookspecs.registry import HookRegistry, implementations_of
 from agent_hookspecs.roles import (
     FeaturePlugin,
     Plugin,
@@ -20,6 +18,8 @@ from agent_hookspecs.roles import (
     ToolPlugin,
 )
 from agent_hookspecs.specs import SPECS, Hook, SpecRole, hooks_of
+from agent_host.plugins.combining import combine
+from agent_host.plugins.registry import HookRegistry, implementations_of
 
 GATING = {
     "required_tags": "",

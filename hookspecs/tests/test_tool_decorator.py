@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 import pytest
 from hypothesis import given, strategies as st
 
+from agent_hookspecs.authoring.function_tools import FunctionTool, tool, tools
 from agent_hookspecs.errors import ContractError, ToolArgumentsError, UnknownToolError
-from agent_hookspecs.function_tools import FunctionTool, tool, tools
 from agent_hookspecs.messages import Context, State
-from agent_hookspecs.registry import implementations_of, require_contract
 from agent_hookspecs.roles import ToolPlugin
+from agent_host.plugins.registry import implementations_of, require_contract
 
 pydantic = pytest.importorskip("pydantic")
 BaseModel, Field = pydantic.BaseModel, pydantic.Field
@@ -687,7 +687,7 @@ def python(source: str, *folders: Path) -> str:
 
 DECORATING = """
 import sys
-from agent_hookspecs.function_tools import tool
+from agent_hookspecs.authoring.function_tools import tool
 
 @tool
 def add(a: int, b: int = 1) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_hookspecs.merging import arguments_problem
+from agent_hookspecs.authoring.merging import arguments_problem
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     parse_tool_arguments,

@@ -151,7 +151,7 @@ def _email(value: str) -> str:
 def taken_names() -> set[str]:
     """What plugins, bundles and tools are called that the host of this environment finds."""
     try:
-        from agent_host.loading.loader import load_catalog
+        from agent_host.plugins.load import load_catalog
     except ImportError:
         return set()
     found: set[str] = set()

@@ -16,8 +16,8 @@ import pytest
 pytest.importorskip("agent_host_testing")
 
 from agent_host import AgentCore
-from agent_host.loading.catalog import Catalog
-from agent_host.loading.loader import load_catalog
+from agent_host.plugins.catalog import Catalog
+from agent_host.plugins.load import load_catalog
 from agent_host_testing.corpus import (
     Recording,
     Replayed,

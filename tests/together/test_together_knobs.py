@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from stops import STOPS, Stop
 
-from agent_hookspecs.knobs import KNOBS
+from agent_hookspecs.authoring.knobs import KNOBS
 from agent_host.core import AgentCore
-from agent_host.loading.catalog import Catalog, build_catalog
-from agent_host.loading.discovery import discover
+from agent_host.plugins.catalog import Catalog, build_catalog
+from agent_host.plugins.discover import discover
 from agent_host_testing import say
 from agent_host_testing.suites.hosting import Host, recording_tools
 

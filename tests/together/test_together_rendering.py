@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_hookspecs import attachment
-from agent_host.sessions.native import NativeHistory, Retained
+from agent_hookspecs.authoring import attachment
+from agent_host.sessions.natives import NativeHistory, Retained
 from agent_host_anthropic.provider import AnthropicProvider
 from agent_host_google.provider import GoogleProvider
 from agent_host_ollama.provider import OllamaProvider

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from stops import STOPS, Stop, stop
 
-from agent_host.loading.catalog import build_catalog
-from agent_host.loading.discovery import discover
+from agent_host.plugins.catalog import build_catalog
+from agent_host.plugins.discover import discover
 
 #: The dialect in which a server that stands alone shows thoughts, where the format has several.
 REASONING = {"openrouter": "reasoning_details", "custom": "reasoning_content"}

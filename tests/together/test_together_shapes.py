@@ -10,8 +10,8 @@ import pytest
 from stops import STOPS, Stop
 
 from agent_host import AgentCore
-from agent_host.loading.catalog import Catalog, build_catalog
-from agent_host.loading.discovery import discover
+from agent_host.plugins.catalog import Catalog, build_catalog
+from agent_host.plugins.discover import discover
 from agent_host_testing import SHAPES, Shape, check_shape
 
 #: The shapes that are a provider's to bear; the rest are framing and ends, which the host bears.

@@ -1,7 +1,8 @@
 """The contract between Agent Host and its plugins.
 
-A plugin imports this package and nothing of the host. Names are loaded when first used, so that a
-host which only lists plugins does not pay for the rest.
+A plugin imports this package and nothing of the host. What the contract is stands here, what helps
+to write plugins in `agent_hookspecs.authoring`. Names are loaded when first used, so that a host
+which only lists plugins does not pay for the rest.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
         API_VERSION as API_VERSION,
         __version__ as __version__,
     )
-    from agent_hookspecs.attachments import *
     from agent_hookspecs.descriptor import (
         DESCRIPTOR_NAME as DESCRIPTOR_NAME,
         DESCRIPTOR_SCHEMA as DESCRIPTOR_SCHEMA,
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     )
     from agent_hookspecs.errors import *
     from agent_hookspecs.events import *
-    from agent_hookspecs.function_tools import *
-    from agent_hookspecs.knobs import *
     from agent_hookspecs.logs import (
         get_logger as get_logger,
         get_warn_from_context as get_warn_from_context,
@@ -36,12 +34,7 @@ if TYPE_CHECKING:
         hookimpl as hookimpl,
         hookspec as hookspec,
     )
-    from agent_hookspecs.merging import *
     from agent_hookspecs.messages import *
-    from agent_hookspecs.mixins import *
-    from agent_hookspecs.model_facts import *
-    from agent_hookspecs.natives import *
-    from agent_hookspecs.partial import *
     from agent_hookspecs.roles import (
         FeaturePlugin as FeaturePlugin,
         ProviderExtensionPlugin as ProviderExtensionPlugin,
@@ -63,12 +56,6 @@ _MODULES = {
     "_version": (
         "API_VERSION",
         "__version__",
-    ),
-    "attachments": (
-        "MAX_ATTACHMENT_BYTES",
-        "attachment",
-        "expand_attachments",
-        "refers_to_files",
     ),
     "descriptor": (
         "DESCRIPTOR_NAME",
@@ -115,41 +102,11 @@ _MODULES = {
         "UnknownPluginError",
         "UnknownToolError",
     ),
-    "knobs": (
-        "EFFORTS",
-        "KNOBS",
-        "knob_elements",
-        "knob_schema",
-        "nearest_effort",
-        "requested_knobs",
-        "take_knob",
-    ),
-    "model_facts": (
-        "facts_about",
-        "load_facts",
-        "selected_model",
-    ),
-    "natives": (
-        "Rendering",
-        "RetainedNatives",
-        "bare_messages",
-        "common_length",
-        "render",
-        "rendered",
-        "retained_count",
-        "taken_call_ids",
-        "unique_call_id",
-    ),
     "logs": (
         "get_logger",
         "get_warn_from_context",
         "redact",
         "remember_secrets",
-    ),
-    "function_tools": (
-        "FunctionTool",
-        "tool",
-        "tools",
     ),
     "events": (
         "ApprovalRequiredEvent",
@@ -174,25 +131,6 @@ _MODULES = {
         "hookimpl",
         "hookspec",
     ),
-    "merging": (
-        "CallFragment",
-        "MAX_TOOL_INDEX",
-        "ReasoningDetails",
-        "ToolCalls",
-        "arguments_problem",
-        "choice_delta",
-        "content_fragment",
-        "finish_reasoning_details",
-        "finish_tool_calls",
-        "first_choice",
-        "merge_delta_content",
-        "merge_reasoning_details",
-        "merge_text",
-        "merge_tool_calls",
-        "reasoning_fragment",
-        "tool_call_deltas",
-        "tool_call_ids",
-    ),
     "messages": (
         "Action",
         "ActionResult",
@@ -211,16 +149,6 @@ _MODULES = {
         "State",
         "ToolResult",
         "Usage",
-    ),
-    "mixins": (
-        "AccumulatorExtensionMixin",
-        "AccumulatorStreamingMixin",
-        "accumulate_reasoning",
-        "accumulate_tool_calls",
-    ),
-    "partial": (
-        "Partial",
-        "plain",
     ),
     "roles": (
         "FeaturePlugin",

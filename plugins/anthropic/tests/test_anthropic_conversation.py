@@ -11,7 +11,7 @@ from typing import Any
 from anthropic_built import TOOL, Built, assistant, result, said, system, user
 from hypothesis import given, strategies as st
 
-from agent_hookspecs import attachment, rendered
+from agent_hookspecs.authoring import attachment, rendered
 from agent_host_anthropic.outgoing import Conversation
 
 

@@ -22,10 +22,10 @@ from agent_hookspecs import (
     ServerError,
     StreamCutError,
 )
-from agent_hookspecs.combining import combine
-from agent_hookspecs.registry import HookRegistry, implementations_of, require_contract
 from agent_hookspecs.roles import Plugin
 from agent_hookspecs.specs import hooks_of
+from agent_host.plugins.combining import combine
+from agent_host.plugins.registry import HookRegistry, implementations_of, require_contract
 from agent_host_echo.extension import EchoReasoning
 from agent_host_echo.feature import EchoTranscript
 from agent_host_echo.model import DEFAULT_MODEL, HELP

@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import (
-    CoreMessage,
-    NativeMessage,
-    ProviderExtensionPlugin,
-    RateLimitError,
-    attachment,
-)
+from agent_hookspecs import CoreMessage, NativeMessage, ProviderExtensionPlugin, RateLimitError
+from agent_hookspecs.authoring import attachment
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, ToolInteropTarget
 from agent_host_google.functions import CONTRIBUTION, GOOGLE_FUNCTION
 from agent_host_google.provider import GoogleProvider

@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_hookspecs import (
-    AccumulatorStreamingMixin,
     ContextLengthError,
     InvalidRequestError,
     ModelNotFoundError,
     NativeMessage,
     OverloadedError,
-    Partial,
     ProtocolError,
     ServerError,
+)
+from agent_hookspecs.authoring import (
+    AccumulatorStreamingMixin,
+    Partial,
     accumulate_tool_calls,
     first_choice,
 )

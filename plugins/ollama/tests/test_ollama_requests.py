@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import CoreMessage, ModelNotFoundError, NativeMessage, attachment
+from agent_hookspecs import CoreMessage, ModelNotFoundError, NativeMessage
+from agent_hookspecs.authoring import attachment
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, ToolInteropTarget
 from agent_host_ollama.functions import CONTRIBUTION, OLLAMA_FUNCTION
 from agent_host_ollama.provider import OllamaProvider

@@ -338,7 +338,7 @@ def test_no_delta_however_odd_breaks_the_reader(odd: list[dict[str, Any]], whole
 
 
 def test_the_cost_of_a_chunk_does_not_grow_with_the_stream(monkeypatch: Any) -> None:
-    from agent_hookspecs.partial import Partial
+    from agent_hookspecs.authoring.partial import Partial
 
     joined: list[str] = []
     join = Partial._join

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from openai_compatible_bench import END, call_chunk, function_call, message, read, sent
 
-from agent_hookspecs.attachments import attachment
+from agent_hookspecs.authoring.attachments import attachment
 from agent_host_openai_compatible.chat import ChatCompletionsProvider
 from agent_host_openai_compatible.outgoing import outgoing_messages
 

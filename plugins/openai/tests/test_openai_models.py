@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from openai_wire import config, events_of, message, streamed, user, warnings_in, wire
 
-from agent_hookspecs.knobs import EFFORTS
-from agent_hookspecs.model_facts import load_facts
+from agent_hookspecs.authoring.facts import load_facts
+from agent_hookspecs.authoring.knobs import EFFORTS
 from agent_host_openai.models import efforts_of, tags_of
 from agent_host_openai.provider import OpenAIProvider
 

@@ -12,8 +12,8 @@ import pytest
 
 from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry, parse_descriptor
 from agent_hookspecs.descriptor import split_entry
-from agent_hookspecs.registry import implementations_of
 from agent_hookspecs.roles import Plugin
+from agent_host.plugins.registry import implementations_of
 
 DESCRIPTOR = parse_descriptor(
     json.loads(files("agent_host_openai").joinpath(DESCRIPTOR_NAME).read_text(encoding="utf-8"))

@@ -23,9 +23,7 @@ from openai_wire import (
     wire,
 )
 
-from agent_hookspecs import (
-    ProviderError,
-)
+from agent_hookspecs import ProviderError
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
 from agent_host_openai.provider import OpenAIProvider
 

@@ -20,7 +20,7 @@ from openai_wire import (
     wire,
 )
 
-from agent_hookspecs.attachments import attachment
+from agent_hookspecs.authoring.attachments import attachment
 from agent_host import Session
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="

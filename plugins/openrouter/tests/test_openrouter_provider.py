@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from openai_compatible_bench import END, Scripted, chunk, converse, core, delta, read, sent, serve
 
+from agent_hookspecs.authoring.knobs import EFFORTS
 from agent_hookspecs.errors import ContentBlockedError, InvalidRequestError
-from agent_hookspecs.knobs import EFFORTS
 from agent_host_openrouter.listing import listed_efforts
 from agent_host_openrouter.provider import OpenRouterProvider
 from agent_host_openrouter.reasoning import OpenRouterReasoning

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from agent_hookspecs import (
-    AccumulatorStreamingMixin,
     Config,
     ConfigError,
     Context,
@@ -20,10 +19,11 @@ from agent_hookspecs import (
     ToolPlugin,
     parse_descriptor,
 )
+from agent_hookspecs.authoring import AccumulatorStreamingMixin
 from agent_host.core import AgentCore
-from agent_host.loading.bundle import Bundle
-from agent_host.loading.catalog import LoaderSettings, build_catalog
-from agent_host.loading.gating import Candidate, gate
+from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.catalog import LoaderSettings, build_catalog
+from agent_host.plugins.gate import Candidate, gate
 from agent_host.sessions.session import Session
 from agent_host_repairs.signature import PLACEHOLDER
 from agent_host_repairs.switch import REPAIRS, RepairSwitch

@@ -10,7 +10,7 @@ import json
 import sys
 from typing import Any, Literal, NoReturn
 
-from agent_hookspecs.merging import arguments_problem
+from agent_hookspecs.authoring.merging import arguments_problem
 
 __all__ = ["MAX_ARGUMENT_BYTES", "compact_json", "parse_tool_arguments", "sanitized_arguments"]
 

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from agent_hookspecs import CoreMessage, MultipartContent, NativeMessage, Partial, plain
+from agent_hookspecs import CoreMessage, MultipartContent, NativeMessage
+from agent_hookspecs.authoring import Partial, plain
 from agent_hookspecs.tool_interop import compact_json, parse_tool_arguments
 from agent_host_anthropic.media import part_of_block
 from agent_host_anthropic.tool_format import REGISTRY, wire_id

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
-from agent_hookspecs import NativeMessage, WrittenList, expand_attachments
+from agent_hookspecs import NativeMessage, WrittenList
+from agent_hookspecs.authoring import expand_attachments
 from agent_host_anthropic.caching import count_markers
 from agent_host_anthropic.media import text_block, with_sources
 from agent_host_anthropic.tool_format import REGISTRY

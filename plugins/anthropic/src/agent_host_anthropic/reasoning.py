@@ -15,15 +15,11 @@ from agent_hookspecs import (
     CoreMessage,
     ModelInfo,
     NativeMessage,
-    Partial,
     ProviderExtensionPlugin,
     State,
     get_warn_from_context,
-    knob_elements,
-    knob_schema,
-    nearest_effort,
-    take_knob,
 )
+from agent_hookspecs.authoring import Partial, knob_elements, knob_schema, nearest_effort, take_knob
 from agent_host_anthropic._version import __version__
 from agent_host_anthropic.facts import ModelFacts, efforts_of, model_facts
 from agent_host_anthropic.outgoing import called_before_thinking

@@ -10,15 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent_hookspecs import (
-    Config,
-    Context,
-    NativeMessage,
-    RequestSpec,
-    State,
-    rendered,
-    take_knob,
-)
+from agent_hookspecs import Config, Context, NativeMessage, RequestSpec, State
+from agent_hookspecs.authoring import rendered, take_knob
 from agent_host_anthropic.caching import place_markers
 from agent_host_anthropic.facts import ModelFacts, model_facts
 from agent_host_anthropic.outgoing import Conversation

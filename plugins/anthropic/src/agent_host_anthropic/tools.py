@@ -15,10 +15,8 @@ from agent_hookspecs import (
     ProviderExtensionPlugin,
     State,
     get_warn_from_context,
-    knob_elements,
-    knob_schema,
-    take_knob,
 )
+from agent_hookspecs.authoring import knob_elements, knob_schema, take_knob
 from agent_hookspecs.tool_interop import (
     ToolInteropTarget,
     WireNames,

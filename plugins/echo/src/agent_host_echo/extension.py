@@ -9,14 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from agent_hookspecs import (
-    AccumulatorExtensionMixin,
-    CoreMessage,
-    NativeMessage,
-    ProviderExtensionPlugin,
-    State,
-    accumulate_reasoning,
-)
+from agent_hookspecs import CoreMessage, NativeMessage, ProviderExtensionPlugin, State
+from agent_hookspecs.authoring import AccumulatorExtensionMixin, accumulate_reasoning
 from agent_host_echo._version import __version__
 
 __all__ = ["EchoReasoning"]

@@ -19,10 +19,8 @@ from agent_hookspecs import (
     RateLimitError,
     ServerError,
     StreamCutError,
-    content_fragment,
-    tool_call_deltas,
-    tool_call_ids,
 )
+from agent_hookspecs.authoring import content_fragment, tool_call_deltas, tool_call_ids
 from agent_hookspecs.values import dataclass
 from agent_host_echo.prompt import Call, Fail, Text, Think, parse
 

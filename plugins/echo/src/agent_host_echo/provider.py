@@ -11,7 +11,6 @@ from copy import deepcopy
 from typing import Any, cast
 
 from agent_hookspecs import (
-    AccumulatorStreamingMixin,
     Config,
     Context,
     CoreMessage,
@@ -20,6 +19,9 @@ from agent_hookspecs import (
     NativeMessage,
     ProviderPlugin,
     State,
+)
+from agent_hookspecs.authoring import (
+    AccumulatorStreamingMixin,
     accumulate_reasoning,
     accumulate_tool_calls,
     first_choice,

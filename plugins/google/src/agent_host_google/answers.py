@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage, plain, unique_call_id
+from agent_hookspecs import CoreMessage, NativeMessage
+from agent_hookspecs.authoring import plain, unique_call_id
 from agent_hookspecs.tool_interop import JsonObject, WireNames, content_part
 from agent_host_google.calls import (
     CALL_IDS,

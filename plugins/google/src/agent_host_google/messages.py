@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage, unique_call_id
+from agent_hookspecs import CoreMessage, NativeMessage
+from agent_hookspecs.authoring import unique_call_id
 from agent_hookspecs.tool_interop import (
     JsonObject,
     Warn,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from agent_hookspecs import Config, ModelInfo, facts_about, load_facts, selected_model
+from agent_hookspecs import Config, ModelInfo
+from agent_hookspecs.authoring import facts_about, load_facts, selected_model
 
 __all__ = ["WIRE_TAG", "facts_of", "listed_models", "tags_of"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import MultipartContent, NativeMessage, WrittenList, expand_attachments
+from agent_hookspecs import MultipartContent, NativeMessage, WrittenList
+from agent_hookspecs.authoring import expand_attachments
 from agent_hookspecs.tool_interop import JsonObject, Warn
 from agent_host_google.media import is_reference, native_part
 

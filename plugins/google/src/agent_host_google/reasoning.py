@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from agent_hookspecs import (
-    EFFORTS,
     Config,
     Context,
     NativeMessage,
-    Partial,
     ProviderExtensionPlugin,
     State,
     get_warn_from_context,
+)
+from agent_hookspecs.authoring import (
+    EFFORTS,
+    Partial,
     knob_elements,
     knob_schema,
     nearest_effort,

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from agent_hookspecs import Config, Context, NativeMessage, State, rendered, take_knob
+from agent_hookspecs import Config, Context, NativeMessage, State
+from agent_hookspecs.authoring import rendered, take_knob
 from agent_hookspecs.tool_interop import JsonObject, Warn
 from agent_host_google.outgoing import Conversation
 

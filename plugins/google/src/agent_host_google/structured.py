@@ -7,14 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import (
-    NativeMessage,
-    ProviderExtensionPlugin,
-    State,
-    knob_elements,
-    knob_schema,
-    take_knob,
-)
+from agent_hookspecs import NativeMessage, ProviderExtensionPlugin, State
+from agent_hookspecs.authoring import knob_elements, knob_schema, take_knob
 from agent_host_google._version import __version__
 from agent_host_google.models import WIRE_TAG, facts_of
 from agent_host_google.requests import generation_config

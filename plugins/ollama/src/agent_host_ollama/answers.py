@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage, Usage, unique_call_id
+from agent_hookspecs import CoreMessage, NativeMessage, Usage
+from agent_hookspecs.authoring import unique_call_id
 from agent_hookspecs.tool_interop import JsonObject, WireNames, content_part
 from agent_host_ollama.calls import CALL_IDS, callable_calls, core_call
 from agent_host_ollama.errors import raise_stream_error

@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from agent_hookspecs import Config, ModelInfo, facts_about, load_facts
+from agent_hookspecs import Config, ModelInfo
+from agent_hookspecs.authoring import facts_about, load_facts
 
 __all__ = ["WIRE_TAG", "capabilities_of", "levels_of", "models_in", "tags_of"]
 

@@ -16,12 +16,14 @@ from agent_hookspecs import (
     CoreMessage,
     ModelInfo,
     NativeMessage,
-    Partial,
     ProtocolError,
     ProviderPlugin,
     RequestSpec,
     State,
     get_warn_from_context,
+)
+from agent_hookspecs.authoring import (
+    Partial,
     knob_elements,
     knob_schema,
     requested_knobs,

@@ -9,18 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from agent_hookspecs import (
-    EFFORTS,
     Config,
     Context,
     NativeMessage,
     ProviderExtensionPlugin,
     State,
     get_warn_from_context,
-    knob_elements,
-    knob_schema,
-    nearest_effort,
-    take_knob,
 )
+from agent_hookspecs.authoring import EFFORTS, knob_elements, knob_schema, nearest_effort, take_knob
 from agent_host_ollama._version import __version__
 from agent_host_ollama.answers import show
 from agent_host_ollama.models import WIRE_TAG, levels_of

@@ -9,17 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_hookspecs import (
-    Config,
-    Context,
-    MultipartContent,
-    NativeMessage,
-    State,
-    WrittenList,
-    expand_attachments,
-    rendered,
-    take_knob,
-)
+from agent_hookspecs import Config, Context, MultipartContent, NativeMessage, State, WrittenList
+from agent_hookspecs.authoring import expand_attachments, rendered, take_knob
 from agent_hookspecs.tool_interop import JsonObject, Warn
 from agent_host_ollama.images import image_data
 

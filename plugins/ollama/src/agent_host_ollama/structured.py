@@ -8,14 +8,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from agent_hookspecs import (
-    NativeMessage,
-    ProviderExtensionPlugin,
-    State,
-    knob_elements,
-    knob_schema,
-    take_knob,
-)
+from agent_hookspecs import NativeMessage, ProviderExtensionPlugin, State
+from agent_hookspecs.authoring import knob_elements, knob_schema, take_knob
 from agent_host_ollama._version import __version__
 from agent_host_ollama.models import WIRE_TAG
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from agent_hookspecs import NativeMessage, Partial, State, first_choice
-from agent_hookspecs.errors import ProtocolError, ServerError
-from agent_hookspecs.merging import (
+from agent_hookspecs import NativeMessage, State
+from agent_hookspecs.authoring import Partial, first_choice
+from agent_hookspecs.authoring.merging import (
     ToolCalls,
     finish_reasoning_details,
     finish_tool_calls,
@@ -21,7 +21,8 @@ from agent_hookspecs.merging import (
     reasoning_fragment,
     tool_call_deltas,
 )
-from agent_hookspecs.partial import plain
+from agent_hookspecs.authoring.partial import plain
+from agent_hookspecs.errors import ProtocolError, ServerError
 from agent_host_openai_compatible.errors import error_in, reported_error
 from agent_host_openai_compatible.usage import normalised_usage
 

@@ -18,11 +18,11 @@ from agent_hookspecs import (
     ProviderPlugin,
     State,
 )
+from agent_hookspecs.authoring.knobs import knob_elements, knob_schema, requested_knobs
+from agent_hookspecs.authoring.natives import taken_call_ids
 from agent_hookspecs.errors import AgentError, ProviderError
-from agent_hookspecs.knobs import knob_elements, knob_schema, requested_knobs
 from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.messages import RequestSpec
-from agent_hookspecs.natives import taken_call_ids
 from agent_hookspecs.tool_interop import (
     OPENAI_CHAT_FUNCTION,
     WireNames,

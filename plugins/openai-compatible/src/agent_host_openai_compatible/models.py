@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from agent_hookspecs import Config, ModelInfo
-from agent_hookspecs.model_facts import facts_about, load_facts, selected_model
+from agent_hookspecs.authoring.facts import facts_about, load_facts, selected_model
 from agent_host_openai_compatible.servers import Server, quirks_in_force
 
 __all__ = ["CAPABILITIES", "listed_models", "model_facts", "model_tags", "told_capabilities"]

@@ -11,14 +11,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import (
-    Context,
-    NativeMessage,
-    WrittenList,
-    expand_attachments,
-    refers_to_files,
-    rendered,
-)
+from agent_hookspecs import Context, NativeMessage, WrittenList
+from agent_hookspecs.authoring import expand_attachments, refers_to_files, rendered
 
 __all__ = ["outgoing_messages"]
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from agent_hookspecs import (
-    Context,
-    CoreMessage,
-    NativeMessage,
-    ProviderExtensionPlugin,
-    State,
-    reasoning_fragment,
+from agent_hookspecs import Context, CoreMessage, NativeMessage, ProviderExtensionPlugin, State
+from agent_hookspecs.authoring import reasoning_fragment
+from agent_hookspecs.authoring.knobs import (
+    EFFORTS,
+    knob_elements,
+    knob_schema,
+    nearest_effort,
+    take_knob,
 )
-from agent_hookspecs.knobs import EFFORTS, knob_elements, knob_schema, nearest_effort, take_knob
 from agent_hookspecs.logs import get_warn_from_context
 from agent_host_openai_compatible._version import __version__
 from agent_host_openai_compatible.answers import told_in

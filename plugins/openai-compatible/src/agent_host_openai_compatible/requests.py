@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_hookspecs import Config, Context, NativeMessage, State
-from agent_hookspecs.knobs import take_knob
+from agent_hookspecs.authoring.knobs import take_knob
 from agent_hookspecs.messages import RequestSpec
 from agent_host_openai_compatible.outgoing import outgoing_messages
 from agent_host_openai_compatible.servers import Server, endpoint

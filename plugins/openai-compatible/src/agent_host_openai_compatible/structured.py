@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from agent_hookspecs import NativeMessage, ProviderExtensionPlugin, State
-from agent_hookspecs.knobs import knob_elements, knob_schema, take_knob
+from agent_hookspecs.authoring.knobs import knob_elements, knob_schema, take_knob
 from agent_host_openai_compatible._version import __version__
 
 __all__ = ["ChatStructuredOutput", "response_format"]

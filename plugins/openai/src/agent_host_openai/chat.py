@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_hookspecs import Config, Context, CoreMessage, NativeMessage, State
-from agent_hookspecs.knobs import take_knob
+from agent_hookspecs.authoring.knobs import take_knob
 from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.messages import RequestSpec
 from agent_hookspecs.tool_interop import OPENAI_CHAT_CUSTOM, OPENAI_CHAT_FUNCTION

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_hookspecs import Config, ModelInfo
-from agent_hookspecs.model_facts import facts_about, load_facts
+from agent_hookspecs.authoring.facts import facts_about, load_facts
 
 __all__ = [
     "can",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_hookspecs.knobs import EFFORTS
+from agent_hookspecs.authoring.knobs import EFFORTS
 
 __all__ = ["described", "listed_efforts"]
 

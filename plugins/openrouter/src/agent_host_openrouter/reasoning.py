@@ -17,8 +17,8 @@ from agent_hookspecs import (
     ProviderExtensionPlugin,
     State,
 )
-from agent_hookspecs.knobs import EFFORTS, knob_elements, knob_schema
-from agent_hookspecs.model_facts import selected_model
+from agent_hookspecs.authoring.facts import selected_model
+from agent_hookspecs.authoring.knobs import EFFORTS, knob_elements, knob_schema
 from agent_host_openai_compatible.reasoning import rounded_effort
 from agent_host_openrouter._version import __version__
 

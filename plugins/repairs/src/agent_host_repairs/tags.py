@@ -11,14 +11,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, NoReturn
 
-from agent_hookspecs import (
-    Context,
-    FeaturePlugin,
-    NativeMessage,
-    State,
-    finish_tool_calls,
-    tool_call_ids,
-)
+from agent_hookspecs import Context, FeaturePlugin, NativeMessage, State
+from agent_hookspecs.authoring import finish_tool_calls, tool_call_ids
 from agent_hookspecs.tool_interop import (
     ToolInteropRegistry,
     ToolInteropTarget,

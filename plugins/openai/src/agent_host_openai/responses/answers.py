@@ -10,13 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from agent_hookspecs import (
-    CoreMessage,
-    NativeMessage,
-    State,
-    taken_call_ids,
-    unique_call_id,
-)
+from agent_hookspecs import CoreMessage, NativeMessage, State
+from agent_hookspecs.authoring import taken_call_ids, unique_call_id
 from agent_hookspecs.errors import ProtocolError, StreamCutError
 from agent_hookspecs.messages import Role
 from agent_hookspecs.tool_interop import ToolInteropRegistry, WireNames

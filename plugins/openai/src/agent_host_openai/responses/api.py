@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_hookspecs import Config, Context, CoreMessage, NativeMessage, State
-from agent_hookspecs.knobs import requested_knobs
+from agent_hookspecs.authoring.knobs import requested_knobs
 from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.messages import RequestSpec
 from agent_hookspecs.tool_interop import (

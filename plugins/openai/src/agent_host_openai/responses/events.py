@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any
 
-from agent_hookspecs import NativeMessage, Partial, State
+from agent_hookspecs import NativeMessage, State
+from agent_hookspecs.authoring import Partial
 from agent_host_openai.responses.answers import call_of, text_of
 from agent_host_openai.responses.errors import failed_response
 from agent_host_openai.responses.usage import usage_of

@@ -11,7 +11,8 @@ import mimetypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent_hookspecs import MultipartContent, expand_attachments
+from agent_hookspecs import MultipartContent
+from agent_hookspecs.authoring import expand_attachments
 from agent_hookspecs.tool_interop import OpenAIResponsesFunctionFormat, ResultView, content_part
 
 __all__ = ["Note", "expanded", "input_parts", "sendable_parts"]

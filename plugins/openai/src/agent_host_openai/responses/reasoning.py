@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_hookspecs import Context, NativeMessage, ProviderExtensionPlugin, State
-from agent_hookspecs.knobs import EFFORTS, knob_elements, knob_schema
+from agent_hookspecs.authoring.knobs import EFFORTS, knob_elements, knob_schema
 from agent_host_openai._version import __version__
 from agent_host_openai.models import efforts_of
 from agent_host_openai.responses import WIRE

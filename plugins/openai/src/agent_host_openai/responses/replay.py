@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_hookspecs import NativeMessage, WrittenList, refers_to_files
+from agent_hookspecs import NativeMessage, WrittenList
+from agent_hookspecs.authoring import refers_to_files
 from agent_host_openai.responses.messages import is_turn, safe_id
 from agent_host_openai.responses.parts import expanded
 

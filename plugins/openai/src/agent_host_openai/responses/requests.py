@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import Config, Context, NativeMessage, State, rendered
-from agent_hookspecs.knobs import take_knob
+from agent_hookspecs import Config, Context, NativeMessage, State
+from agent_hookspecs.authoring import rendered
+from agent_hookspecs.authoring.knobs import take_knob
 from agent_hookspecs.logs import get_warn_from_context
 from agent_host_openai.models import can, facts_of, refused_knobs
 from agent_host_openai.responses.replay import InputItems

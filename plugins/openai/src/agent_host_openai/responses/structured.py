@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_hookspecs import NativeMessage, ProviderExtensionPlugin, State
-from agent_hookspecs.knobs import knob_elements, knob_schema, take_knob
+from agent_hookspecs.authoring.knobs import knob_elements, knob_schema, take_knob
 from agent_host_openai._version import __version__
 from agent_host_openai.responses import WIRE
 from agent_host_openai_compatible.structured import response_format

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_hookspecs import Context, NativeMessage, ProviderExtensionPlugin, State
-from agent_hookspecs.knobs import knob_elements, knob_schema, take_knob
+from agent_hookspecs.authoring.knobs import knob_elements, knob_schema, take_knob
 from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.tool_interop import (
     OPENAI_RESPONSES_FUNCTION,

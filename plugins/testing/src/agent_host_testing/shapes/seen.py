@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.tool_interop import CallView
 from agent_host import AgentCore, Session
-from agent_host.request.drive import complete
+from agent_host.drivers.blocking import complete
 
 __all__ = ["Ask", "Asking", "RunCalls", "Seen", "asked", "calls_in", "conducted", "conducted_async"]
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from agent_host.request.context import request_context
-from agent_host.request.drive import complete
-from agent_host.request.prepare import initial_state, prepare
-from agent_host.request.reading import Reading, decoded_item
-from agent_host.request.stack import Stack
+from agent_host.drivers.blocking import complete
+from agent_host.plugins.stack import Stack
+from agent_host.turn.context import request_context
+from agent_host.turn.prepare import initial_state, prepare
+from agent_host.turn.read import Reading, decoded_item
 from agent_host.wire.framing import framing
 from agent_host_testing.faults import Drip, Split
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, say

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, ClassVar
 
-from agent_hookspecs.partial import plain
+from agent_hookspecs.authoring.partial import plain
 from agent_host.wire.framing import framing
 from agent_host_testing.formats import wire_format
 from agent_host_testing.script import Call, Reply, Text, Thought

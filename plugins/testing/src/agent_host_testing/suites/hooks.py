@@ -8,9 +8,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from agent_hookspecs.combining import Implementation
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
-from agent_host.request.settings import merge_schemas
+from agent_host.plugins.combining import Implementation
+from agent_host.plugins.settings import merge_schemas
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.package import PackageConformance

@@ -14,7 +14,7 @@ from typing import Any
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.roles import ToolPlugin
 from agent_host.core import AgentCore
-from agent_host.loading.catalog import Catalog
+from agent_host.plugins.catalog import Catalog
 from agent_host.sessions.session import Session
 
 __all__ = ["CANARY", "PATIENCE", "Host", "Outcome", "ToolCall", "recording_tools"]

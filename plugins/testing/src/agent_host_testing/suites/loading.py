@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from agent_hookspecs.descriptor import split_entry
-from agent_host.loading.bundle import Bundle
-from agent_host.loading.catalog import Catalog, LoaderSettings, PluginRecord, build_catalog
-from agent_host.loading.discovery import discover
-from agent_host.loading.sources import bundles_of_sources
-from agent_host.validation.imports import import_effects
+from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.catalog import Catalog, LoaderSettings, PluginRecord, build_catalog
+from agent_host.plugins.discover import discover
+from agent_host.plugins.inspect.imports import import_effects
+from agent_host.plugins.sources import bundles_of_sources
 
 __all__ = ["catalog_of", "find_record", "side_effects", "why_missing"]
 

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import pytest
 
 from agent_hookspecs.descriptor import Entry
-from agent_host.loading.activation import Activator, LoadedPlugin
-from agent_host.loading.agreement import disagreements, unknown_keys
-from agent_host.loading.catalog import Catalog, PluginRecord
-from agent_host.loading.gating import with_twins
-from agent_host.loading.resolution import Resolution, resolve
+from agent_host.plugins.activate import Activator, LoadedPlugin
+from agent_host.plugins.catalog import Catalog, PluginRecord
+from agent_host.plugins.gate import with_twins
+from agent_host.plugins.inspect.agreement import disagreements, unknown_keys
+from agent_host.plugins.resolve import Resolution, resolve
 from agent_host_testing.suites.checking import Conformance, check
 from agent_host_testing.suites.hosting import Host
 from agent_host_testing.suites.loading import (

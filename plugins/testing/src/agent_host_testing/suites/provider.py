@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_host.loading.catalog import PluginRecord
+from agent_host.plugins.catalog import PluginRecord
 from agent_host_testing.suites.answers import AnswerChecks
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.costs import CostChecks

@@ -17,10 +17,10 @@ import pytest
 
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, SchemaView
-from agent_host.request.context import tool_context
-from agent_host.request.drive import complete
-from agent_host.request.stack import PreparedTool
-from agent_host.tools.execution import run_calls
+from agent_host.agent.calls import run_calls
+from agent_host.drivers.blocking import complete
+from agent_host.plugins.stack import PreparedTool
+from agent_host.turn.context import tool_context
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import CANARY, PATIENCE, Host

@@ -20,7 +20,6 @@ from agent_hookspecs import (
     ModelInfo,
     NativeMessage,
     OverloadedError,
-    Partial,
     ProviderError,
     ProviderExtensionPlugin,
     ProviderPlugin,
@@ -28,8 +27,8 @@ from agent_hookspecs import (
     RequestSpec,
     ServerError,
     State,
-    plain,
 )
+from agent_hookspecs.authoring import Partial, plain
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     ToolInteropTarget,

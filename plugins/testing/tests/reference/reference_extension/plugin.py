@@ -9,14 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from agent_hookspecs import (
-    AccumulatorExtensionMixin,
-    Config,
-    CoreMessage,
-    NativeMessage,
-    ProviderExtensionPlugin,
-    State,
-)
+from agent_hookspecs import Config, CoreMessage, NativeMessage, ProviderExtensionPlugin, State
+from agent_hookspecs.authoring import AccumulatorExtensionMixin
 
 __all__ = ["ReferenceExtension"]
 

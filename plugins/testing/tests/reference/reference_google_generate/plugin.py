@@ -21,7 +21,6 @@ from agent_hookspecs import (
     ModelInfo,
     NativeMessage,
     OverloadedError,
-    Partial,
     ProviderError,
     ProviderExtensionPlugin,
     ProviderPlugin,
@@ -29,10 +28,8 @@ from agent_hookspecs import (
     RequestSpec,
     ServerError,
     State,
-    finish_tool_calls,
-    plain,
-    taken_call_ids,
 )
+from agent_hookspecs.authoring import Partial, finish_tool_calls, plain, taken_call_ids
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     ToolInteropTarget,

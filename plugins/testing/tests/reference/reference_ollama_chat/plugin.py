@@ -18,15 +18,13 @@ from agent_hookspecs import (
     ModelInfo,
     NativeMessage,
     OverloadedError,
-    Partial,
     ProviderExtensionPlugin,
     ProviderPlugin,
     RequestSpec,
     ServerError,
     State,
-    finish_tool_calls,
-    taken_call_ids,
 )
+from agent_hookspecs.authoring import Partial, finish_tool_calls, taken_call_ids
 from agent_hookspecs.messages import Framing
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,

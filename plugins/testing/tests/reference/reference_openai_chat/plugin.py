@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from agent_hookspecs import (
-    AccumulatorExtensionMixin,
-    AccumulatorStreamingMixin,
     AgentError,
     Config,
     Context,
@@ -29,6 +27,10 @@ from agent_hookspecs import (
     RequestSpec,
     ServerError,
     State,
+)
+from agent_hookspecs.authoring import (
+    AccumulatorExtensionMixin,
+    AccumulatorStreamingMixin,
     accumulate_reasoning,
     accumulate_tool_calls,
 )

@@ -20,7 +20,6 @@ from agent_hookspecs import (
     ModelInfo,
     NativeMessage,
     OverloadedError,
-    Partial,
     ProviderError,
     ProviderExtensionPlugin,
     ProviderPlugin,
@@ -29,6 +28,7 @@ from agent_hookspecs import (
     ServerError,
     State,
 )
+from agent_hookspecs.authoring import Partial
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     ToolInteropTarget,

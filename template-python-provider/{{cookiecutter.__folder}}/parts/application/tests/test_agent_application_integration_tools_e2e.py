@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 {%- if cookiecutter.kind not in ("tool", "mix") %}
-from agent_hookspecs import tool
+from agent_hookspecs.authoring import tool
 {%- endif %}
 from agent_host import AgentApplication
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import AccumulatorStreamingMixin, ProviderPlugin
+from agent_hookspecs import ProviderPlugin
+from agent_hookspecs.authoring import AccumulatorStreamingMixin
 from agent_host import AgentCore
 from agent_host_testing import FakeServer, Raw
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agent_hookspecs import ConfigError
 from agent_host import AgentCore
-from agent_host.loading.loader import load_catalog
+from agent_host.plugins.load import load_catalog
 
 from {{ cookiecutter.package }}.feature import PATTERNS, redacted
 

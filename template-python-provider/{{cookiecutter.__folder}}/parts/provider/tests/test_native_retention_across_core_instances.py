@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from agent_host import AgentCore, Session
-from agent_host.loading.loader import load_catalog
+from agent_host.plugins.load import load_catalog
 from agent_host_testing import FakeServer, Reply, Text, Thought, say
 
 from fake_api import WIRE

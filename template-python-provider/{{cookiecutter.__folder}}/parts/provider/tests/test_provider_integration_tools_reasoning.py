@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from agent_hookspecs import tool
+from agent_hookspecs.authoring import tool
 from agent_host import AgentApplication
 
 pytestmark = pytest.mark.integration

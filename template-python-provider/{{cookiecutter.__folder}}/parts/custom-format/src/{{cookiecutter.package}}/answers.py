@@ -9,16 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import (
-    InvalidRequestError,
-    OverloadedError,
-    Partial,
-    ProviderError,
-    RateLimitError,
-    ServerError,
-    accumulate_reasoning,
-    accumulate_tool_calls,
-)
+from agent_hookspecs import InvalidRequestError, OverloadedError, ProviderError, RateLimitError, ServerError
+from agent_hookspecs.authoring import Partial, accumulate_reasoning, accumulate_tool_calls
 
 __all__ = ["delta_of", "merged", "usage_of"]
 

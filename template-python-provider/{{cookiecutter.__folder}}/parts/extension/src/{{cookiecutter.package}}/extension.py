@@ -10,14 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent_hookspecs import (
-    Config,
-    CoreMessage,
-    NativeMessage,
-    ProviderExtensionPlugin,
-    State,
-    first_choice,
-)
+from agent_hookspecs import Config, CoreMessage, NativeMessage, ProviderExtensionPlugin, State
+from agent_hookspecs.authoring import first_choice
 
 from {{ cookiecutter.package }}._version import __version__
 

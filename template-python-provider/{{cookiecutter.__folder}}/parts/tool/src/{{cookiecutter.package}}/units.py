@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agent_hookspecs import ToolArgumentsError, tool, tools
+from agent_hookspecs import ToolArgumentsError
+from agent_hookspecs.authoring import tool, tools
 
 from {{ cookiecutter.package }}._version import __version__
 

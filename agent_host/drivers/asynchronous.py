@@ -1,0 +1,293 @@
+"""Carries out the effects of a request's steps by awaiting: the async driver and its stream.
+
+Whatever may block, such as a provider's own I/O, runs in a thread, so that one request never holds
+up another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Sequence,
+)
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_hookspecs.errors import TransportError
+from agent_hookspecs.events import Event
+from agent_host.drivers.effects import (
+    DRAIN_SECONDS,
+    END,
+    Call,
+    Drain,
+    Effect,
+    Emit,
+    Gather,
+    Next,
+    Open,
+    Read,
+    ReadAll,
+    Running,
+    RunState,
+    Sleep,
+    Steps,
+    item_of,
+)
+from agent_host.threads import in_thread
+from agent_host.wire.deadlines import Canceller
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from agent_host.sessions.session import Session
+    from agent_host.wire.client import AsyncTransport
+    from agent_host.wire.responses import AsyncResponse
+
+__all__ = ["AsyncStream", "acomplete"]
+
+T = TypeVar("T")
+
+
+class _AsyncDriver:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+        self._response: AsyncResponse | None = None
+        self._bytes: Any = None
+        self._iterator: Any = None
+        self._canceller = Canceller()
+        self._wake: asyncio.Future[None] | None = None
+        self._work: asyncio.Task[Any] | None = None
+        self._beneath: list[_AsyncDriver] = []
+        self.closed = False
+
+    async def do(self, effect: Effect) -> Any:
+        match effect:
+            case Read():
+                return await anext(self._bytes, END)
+            case Next(iterator):
+                self._iterator = iterator
+                if isinstance(iterator, AsyncIterator):
+                    return await self._worked(item_of(iterator))
+                return await self._worked(in_thread(next, iterator, END))
+            case Open(request):
+                await self._release()
+                response = await self._transport.open(request, self._canceller)
+                self._response, self._bytes = response, response.chunks()
+                if self.closed:
+                    await response.aclose()
+                return response
+            case ReadAll(limit):
+                assert self._response is not None, "a response is opened before it is read"
+                body = await self._response.read(limit)
+                self._response = None
+                return body
+            case Drain():
+                await self._drain()
+            case Call(function):
+                return await self._worked(_called(function))
+            case Sleep(seconds):
+                self._wake = asyncio.get_running_loop().create_future()
+                await asyncio.wait([self._wake], timeout=seconds)
+        return None
+
+    async def _worked(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """What foreign work comes to. It is stopped, and is nothing, when the driver is closed."""
+        task = self._work = asyncio.create_task(work)
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+            raise
+        if not task.cancelled():
+            return task.result()
+        if self.closed:
+            return None
+        raise RuntimeError("it was cancelled by itself")
+
+    def goes_on(self) -> bool:
+        return not self.closed
+
+    def beneath(self, count: int) -> list[_AsyncDriver]:
+        """Drivers for steps that are carried out at once; closing this one closes them."""
+        self._beneath = [_AsyncDriver(self._transport) for _ in range(count)]
+        return self._beneath
+
+    async def _drain(self) -> None:
+        if self._response is not None:
+            self._response.expect_end(DRAIN_SECONDS)
+            with suppress(TransportError):
+                async for _ in self._bytes:
+                    continue
+
+    async def _release(self) -> None:
+        chunks, self._bytes = self._bytes, None
+        response, self._response = self._response, None
+        if chunks is not None:
+            with suppress(RuntimeError):
+                # It is running if we were called from another task; closing the socket ends it.
+                await chunks.aclose()
+        if response is not None:
+            await response.aclose()
+
+    async def close(self) -> None:
+        self.closed = True
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+        if self._work is not None:
+            self._work.cancel()
+        self._canceller.cancel()
+        for driver in self._beneath:
+            await driver.close()
+        await self._release()
+        iterator, self._iterator = self._iterator, None
+        if hasattr(iterator, "aclose"):
+            # It is running if we were called from another task; its work was cancelled above.
+            with suppress(RuntimeError):
+                await iterator.aclose()
+        elif hasattr(iterator, "close"):
+            with suppress(ValueError):
+                iterator.close()
+
+
+async def _called(function: Callable[[], Any]) -> Any:
+    # Calling a coroutine function runs none of it, so it need not leave this thread.
+    if _starts_coroutine(function):
+        return await function()
+    result = await in_thread(function)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _starts_coroutine(function: Any) -> bool:
+    while hasattr(function, "func"):
+        function = function.func
+    return inspect.iscoroutinefunction(function)
+
+
+async def _aevents(
+    steps: Steps[Any], driver: _AsyncDriver, ended: list[Any]
+) -> AsyncGenerator[Event, None]:
+    effect: Effect
+    result: Any = None
+    error: Exception | None = None
+    try:
+        while driver.goes_on():
+            try:
+                effect = steps.send(result) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                ended.append(stop.value)
+                return
+            result, error = None, None
+            try:
+                if type(effect) is Emit:
+                    for event in effect.events:
+                        yield event
+                        if driver.closed:
+                            break
+                elif type(effect) is Gather:
+                    result = []
+                    async for event in _agathered(effect.many, driver, result):
+                        yield event
+                else:
+                    result = await driver.do(effect)
+            except Exception as failure:
+                error = failure
+    finally:
+        steps.close()
+        await driver.close()
+
+
+async def _agathered(
+    many: Sequence[Steps[Any]], driver: _AsyncDriver, results: list[Any]
+) -> AsyncGenerator[Event, None]:
+    """The events of steps that are carried out at once, each in a task; fills ``results``."""
+    events: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    async def carry(steps: Steps[Any], own: _AsyncDriver) -> Any:
+        ended: list[Any] = []
+        try:
+            async for event in _aevents(steps, own, ended):
+                events.put_nowait(event)
+            return ended[0] if ended else None
+        finally:
+            events.put_nowait(None)
+
+    drivers = driver.beneath(len(many))
+    tasks = [asyncio.create_task(carry(*each)) for each in zip(many, drivers, strict=True)]
+    try:
+        under_way = len(tasks)
+        while under_way:
+            event = await events.get()
+            if event is None:
+                under_way -= 1
+            elif not driver.closed:
+                yield event
+        results += [await task for task in tasks]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def acomplete(steps: Steps[T], transport: AsyncTransport) -> T:
+    """Carry the steps out to their end and give their result; nobody sees the events."""
+    ended: list[T] = []
+    async for _ in _aevents(steps, _AsyncDriver(transport), ended):
+        continue
+    return ended[0]
+
+
+class AsyncStream:
+    """The twin of `Stream`. Cancelling the task that iterates, or `aclose`, closes the socket."""
+
+    def __init__(
+        self, run: Running, transport: AsyncTransport, on_close: Callable[[], None] | None = None
+    ) -> None:
+        self._run = run
+        self._on_close = on_close
+        self._driver = _AsyncDriver(transport)
+        self._source = _aevents(run.steps(), self._driver, [])
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self._source
+
+    def __anext__(self) -> Awaitable[Event]:
+        return self._source.__anext__()
+
+    @property
+    def session(self) -> Session:
+        return self._run.session
+
+    @property
+    def state(self) -> RunState:
+        """How far the run is: a stream nobody has begun to read is pending."""
+        return self._run.state
+
+    async def aclose(self) -> None:
+        """Stop: closes the socket at once."""
+        if self._on_close is not None:
+            self._on_close()
+        await self._driver.close()
+        with suppress(RuntimeError):
+            # Another task may be inside; it finds the driver closed and ends by itself.
+            await self._source.aclose()
+        if self._run.state in ("pending", "running"):
+            self._run.state = "cancelled"
+
+    async def __aenter__(self) -> AsyncStream:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()

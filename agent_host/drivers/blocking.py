@@ -1,0 +1,351 @@
+"""Carries out the effects of a request's steps by blocking: the sync driver and its stream."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Sequence,
+)
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from agent_hookspecs.errors import TransportError
+from agent_hookspecs.events import Event
+from agent_host.drivers.effects import (
+    DRAIN_SECONDS,
+    END,
+    Call,
+    Drain,
+    Effect,
+    Emit,
+    Gather,
+    Next,
+    Open,
+    Read,
+    ReadAll,
+    Running,
+    RunState,
+    Sleep,
+    Steps,
+    item_of,
+)
+from agent_host.wire.deadlines import Canceller
+
+if TYPE_CHECKING:
+    import asyncio
+    from types import TracebackType
+
+    from agent_host.sessions.session import Session
+    from agent_host.wire.client import Transport
+    from agent_host.wire.responses import Response
+
+__all__ = ["Stream", "complete"]
+
+T = TypeVar("T")
+
+#: How long a plugin's coroutines may take to clean up when they are cancelled.
+_CLEAN_UP_SECONDS = 1.0
+
+
+class _Driver:
+    """Does what steps ask for. `close` may be called from another thread and ends every wait.
+
+    ``closed`` is True from then on: nothing that is done afterwards is of interest. ``reader`` is
+    the thread that began to read.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._response: Response | None = None
+        self._bytes: Iterator[bytes] | None = None
+        self._iterator: Any = None
+        self._canceller = Canceller()
+        self._wake: threading.Event | None = None
+        self._beside = _Beside()
+        self._beneath: list[_Driver] = []
+        self.reader: int | None = None
+        self.closed = False
+
+    def do(self, effect: Effect) -> Any:
+        match effect:
+            case Read():
+                assert self._bytes is not None, "a response is opened before it is read"
+                return next(self._bytes, END)
+            case Next(iterator):
+                self._iterator = iterator
+                if isinstance(iterator, AsyncIterator):
+                    return self._beside.result(item_of(iterator))
+                return next(iterator, END)
+            case Open(request):
+                self._release()
+                response = self._transport.open(request, self._canceller)
+                self._response, self._bytes = response, response.chunks()
+                if self.closed:
+                    response.close()
+                return response
+            case ReadAll(limit):
+                assert self._response is not None, "a response is opened before it is read"
+                body = self._response.read(limit)
+                self._response = None
+                return body
+            case Drain():
+                self._drain()
+            case Call(function):
+                result = function()
+                return self._beside.result(result) if inspect.isawaitable(result) else result
+            case Sleep(seconds):
+                wake = self._wake = threading.Event()
+                if not self.closed:
+                    wake.wait(seconds)
+        return None
+
+    def goes_on(self) -> bool:
+        return not self.closed
+
+    def beneath(self, count: int) -> list[_Driver]:
+        """Drivers for steps that are carried out at once; closing this one closes them."""
+        self._beneath = [_Driver(self._transport) for _ in range(count)]
+        return self._beneath
+
+    def _drain(self) -> None:
+        if self._response is not None and self._bytes is not None:
+            self._response.expect_end(DRAIN_SECONDS)
+            with suppress(TransportError):
+                for _ in self._bytes:
+                    continue
+
+    def _release(self) -> None:
+        response, self._response = self._response, None
+        if response is not None:
+            response.close()
+
+    def close(self) -> None:
+        self.closed = True
+        if self._wake is not None:
+            self._wake.set()
+        self._canceller.cancel()
+        for driver in self._beneath:
+            driver.close()
+        self._release()
+        iterator, self._iterator = self._iterator, None
+        if hasattr(iterator, "close"):
+            # A generator that is being read in another thread cannot be closed from here.
+            with suppress(ValueError):
+                iterator.close()
+        self._beside.close()
+
+
+class _Beside:
+    """An event loop in a thread of its own, for the coroutines of plugins in a sync request.
+
+    One loop for all of them, because an async generator belongs to the loop it was started in.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._waiting: Future[Any] | None = None
+        self._closed = False
+
+    def result(self, awaitable: Awaitable[Any]) -> Any:
+        """What it awaits to; raises `CancelledError` when closed meanwhile."""
+        import asyncio
+
+        with self._lock:
+            if self._closed:
+                if isinstance(awaitable, Coroutine):
+                    awaitable.close()
+                raise CancelledError
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=_run_to_the_end, args=(self._loop,), daemon=True
+                )
+                self._thread.start()
+            waiting = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
+            self._waiting = waiting
+        return waiting.result()
+
+    def close(self) -> None:
+        """Cancel what runs, wake whoever waits for it, and wait until it has cleaned up."""
+        with self._lock:
+            self._closed = True
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            if self._waiting is not None:
+                self._waiting.cancel()
+            with suppress(RuntimeError):
+                # Something that ended its thread, such as a SystemExit, has closed it already.
+                loop.call_soon_threadsafe(loop.stop)
+        # Also for those who come second: reader and closer may be two threads.
+        if self._thread not in (None, threading.current_thread()):
+            # A little longer than it may take: what blocks its loop is not waited for.
+            self._thread.join(_CLEAN_UP_SECONDS + 0.5)
+
+
+def _run_to_the_end(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_cleaned_up(loop))
+    finally:
+        loop.close()
+
+
+async def _cleaned_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Nothing, after all tasks and generators of the loop have ended, or a while has passed."""
+    import asyncio
+
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+
+    async def ended() -> None:
+        await asyncio.gather(*left, return_exceptions=True)
+        await loop.shutdown_asyncgens()
+
+    # Not `wait_for`, which would wait for what ignores that it is cancelled.
+    await asyncio.wait([asyncio.ensure_future(ended())], timeout=_CLEAN_UP_SECONDS)
+
+
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _events(steps: Steps[T], driver: _Driver) -> Generator[Event, None, T]:
+    """The events of the steps, one by one; ends with what the steps end with.
+
+    Once the driver is closed there are no more, whatever the steps had in store.
+    """
+    effect: Effect
+    result: Any = None
+    error: Exception | None = None
+    driver.reader = threading.get_ident()
+    try:
+        while driver.goes_on():
+            try:
+                effect = steps.send(result) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                return cast(T, stop.value)
+            result, error = None, None
+            try:
+                if type(effect) is Emit:
+                    for event in effect.events:
+                        yield event
+                        if driver.closed:
+                            break
+                elif type(effect) is Gather:
+                    result = yield from _gathered(effect.many, driver)
+                else:
+                    result = driver.do(effect)
+            except Exception as failure:
+                error = failure
+        return cast(T, None)
+    finally:
+        steps.close()
+        driver.close()
+
+
+def _gathered(many: Sequence[Steps[Any]], driver: _Driver) -> Generator[Event, None, list[Any]]:
+    """The events of steps that are carried out at once, each in a thread; then their results."""
+    events: SimpleQueue[Event | None] = SimpleQueue()
+
+    def carry(steps: Steps[Any], own: _Driver) -> Any:
+        source = _events(steps, own)
+        try:
+            while True:
+                events.put(next(source))
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            events.put(None)
+
+    drivers = driver.beneath(len(many))
+    with ThreadPoolExecutor(len(many)) as pool:
+        try:
+            futures = [pool.submit(carry, *each) for each in zip(many, drivers, strict=True)]
+            under_way = len(futures)
+            while under_way:
+                event = events.get()
+                if event is None:
+                    under_way -= 1
+                elif not driver.closed:
+                    yield event
+        finally:
+            for own in drivers:
+                own.close()
+    return [future.result() for future in futures]
+
+
+def complete(steps: Steps[T], transport: Transport) -> T:
+    """Carry the steps out to their end and give their result; nobody sees the events."""
+    events = _events(steps, _Driver(transport))
+    while True:
+        try:
+            next(events)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+
+class Stream:
+    """The events of a request as they come. Iterate it once; use it as a context manager.
+
+    ``session`` is the result once the run has ended. Before that, and after `close` or an error, it
+    is the session with the text so far, marked partial.
+    """
+
+    def __init__(
+        self, run: Running, transport: Transport, on_close: Callable[[], None] | None = None
+    ) -> None:
+        self._run = run
+        self._on_close = on_close
+        self._driver = _Driver(transport)
+        self._source = _events(run.steps(), self._driver)
+
+    def __iter__(self) -> Iterator[Event]:
+        return self._source
+
+    def __next__(self) -> Event:
+        return next(self._source)
+
+    @property
+    def session(self) -> Session:
+        return self._run.session
+
+    @property
+    def state(self) -> RunState:
+        """How far the run is: a stream nobody has begun to read is pending."""
+        return self._run.state
+
+    def close(self) -> None:
+        """Stop: closes the socket at once, from whichever thread it is called."""
+        if self._on_close is not None:
+            self._on_close()
+        self._driver.close()
+        if self._driver.reader in (None, threading.get_ident()):
+            # In another thread it is not ours to end: whoever is inside finds the driver closed.
+            with suppress(ValueError):
+                self._source.close()
+        if self._run.state in ("pending", "running"):
+            self._run.state = "cancelled"
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

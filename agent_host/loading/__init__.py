@@ -1,1 +1,0 @@
-"""From installed packages to an active stack: discover, index, states, gate, order, activate."""

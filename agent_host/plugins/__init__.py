@@ -1,0 +1,1 @@
+"""From installed packages to a stack: discover, index, gate, order, activate, call."""

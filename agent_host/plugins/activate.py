@@ -1,0 +1,301 @@
+"""Imports plugin classes, checks them and registers their hooks: the only place that runs them.
+
+Each record is loaded at most once. Whatever a plugin does while it is imported or constructed,
+short of ending the process, becomes an error that names it and says what to do.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, TypeVar, cast
+
+from agent_hookspecs.descriptor import Entry, parse_descriptor, split_entry
+from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, PluginError
+from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
+from agent_hookspecs.specs import SPECS, SpecRole
+from agent_hookspecs.values import dataclass
+from agent_host.plugins.catalog import PluginRecord
+from agent_host.plugins.combining import Implementation, told
+from agent_host.plugins.registry import HookRegistry, require_contract
+
+__all__ = ["Activator", "LoadedPlugin", "entry_from_class"]
+
+Implementations = Mapping[str, list[Implementation]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPlugin:
+    """A plugin instance with its hooks bound. ``entry`` has role and name even for short forms."""
+
+    record: PluginRecord
+    entry: Entry
+    instance: object
+    implementations: Implementations
+    host_implementations: Implementations
+
+    @property
+    def name(self) -> str:
+        return cast(str, self.entry.name)
+
+    @property
+    def role(self) -> PluginRole:
+        return cast(PluginRole, self.entry.role)
+
+    @property
+    def key(self) -> str:
+        return f"{self.role}:{self.name}"
+
+
+class Activator:
+    """Loads plugins on demand and remembers both instances and failures."""
+
+    def __init__(self) -> None:
+        self._registries: dict[SpecRole, HookRegistry] = {r: HookRegistry(r) for r in SPECS}
+        self._adopted: dict[str, type] = {}
+        self._identified: dict[str, _Identified | PluginError] = {}
+        self._loaded: dict[str, LoadedPlugin | PluginError] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def imported(self) -> list[str]:
+        """The classes that were imported so far, in that order, as the descriptors call them."""
+        return [key.partition("\n")[0] for key in self._identified]
+
+    @property
+    def loaded(self) -> list[LoadedPlugin]:
+        """What has been loaded so far, in that order."""
+        with self._lock:
+            return [found for found in self._loaded.values() if isinstance(found, LoadedPlugin)]
+
+    def adopt(self, record: PluginRecord, plugin: type) -> None:
+        """Use this class for the record instead of importing one."""
+        with self._lock:
+            self._adopted[_key(record)] = plugin
+
+    def identify(self, record: PluginRecord) -> Entry:
+        """Role, name and the rest of what a class says of itself; imports and constructs it."""
+        return self._identify(record).entry
+
+    def load(self, record: PluginRecord) -> LoadedPlugin:
+        """The loaded plugin; a `PluginError` if it cannot be loaded, the same one each time."""
+        with self._lock:
+            key = _key(record)
+            if key not in self._loaded:
+                try:
+                    self._loaded[key] = self._register(record, self._identify(record))
+                except PluginError as error:
+                    self._loaded[key] = error
+                except Exception as error:
+                    # Looking at a plugin runs its properties and descriptors.
+                    self._loaded[key] = _evasive(record.name, error)
+            return _given(self._loaded[key])
+
+    def _identify(self, record: PluginRecord) -> _Identified:
+        with self._lock:
+            key = _key(record)
+            if key not in self._identified:
+                try:
+                    self._identified[key] = _identified(record, self._adopted.get(key))
+                except PluginError as error:
+                    self._identified[key] = error
+                except Exception as error:
+                    self._identified[key] = _evasive(record.name, error)
+            return _given(self._identified[key])
+
+    def _register(self, record: PluginRecord, found: _Identified) -> LoadedPlugin:
+        role, name = cast(PluginRole, found.entry.role), cast(str, found.entry.name)
+        require_contract(role, found.instance, name)
+        own = self._registries[role].register(found.instance, name)
+        try:
+            broadcast = self._registries["host"].register(found.instance, f"{role}:{name}")
+        except PluginError:
+            self._registries[role].unregister(name)
+            raise
+        return LoadedPlugin(record, found.entry, found.instance, own, broadcast)
+
+
+@dataclass(frozen=True, slots=True)
+class _Identified:
+    entry: Entry
+    instance: object
+
+
+def _evasive(name: str, error: Exception) -> ContractError:
+    failure = ContractError(
+        f"plugin {name!r}: asking the class about itself raised {told(error)}",
+        plugin=name,
+        hint="its attributes must be readable without arguments, network or files",
+    )
+    failure.__cause__ = error
+    return failure
+
+
+T = TypeVar("T")
+
+
+def _given(result: T | PluginError) -> T:
+    if isinstance(result, PluginError):
+        raise result
+    return result
+
+
+def _key(record: PluginRecord) -> str:
+    """The same for every state of a record, and before and after a short form is known."""
+    path = record.entry.entry if record.entry else record.name
+    name = record.name if record.described else ""
+    bundle = record.bundle
+    return "\n".join((path, name, bundle.name, bundle.owner, bundle.file))
+
+
+def _find_class(record: PluginRecord, entry: Entry) -> type:
+    root = record.bundle.import_root
+    if root and root not in sys.path:
+        # At the end, so that a source can never replace what is installed.
+        sys.path.append(root)
+    module_name, class_name = split_entry(entry.entry)
+    try:
+        # A module may have a __getattr__ of its own, which is as foreign as the module.
+        found = getattr(import_module(module_name), class_name, None)
+        # A function made a tool brings its class along.
+        found = found if isinstance(found, type) else getattr(found, "plugin", None)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _import_failed(record, module_name, error) from error
+    if not isinstance(found, type):
+        raise LoadError(
+            f"plugin {record.name!r}: module {module_name!r} has no class {class_name!r}",
+            plugin=record.name,
+            hint=f"correct {entry.entry!r} in {record.bundle.file or 'the entry point'}",
+        )
+    return found
+
+
+def _import_failed(record: PluginRecord, module: str, error: BaseException) -> LoadError:
+    owner = record.bundle.owner
+    what, hint = f"raised {told(error)}", f"report it to the author of {owner}"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        missing = error.name.partition(".")[0]
+        if missing == module.partition(".")[0]:
+            what, hint = f"there is no module {error.name!r}", f"reinstall {owner}"
+        else:
+            what = f"needs the module {missing!r}, which is not installed"
+            hint = f"pip install what provides {missing!r}, or reinstall {owner}"
+    elif isinstance(error, SystemExit):
+        what = f"called sys.exit({error.code!r})"
+    elif isinstance(error, RecursionError):
+        what = "recursed without end"
+    return LoadError(
+        f"plugin {record.name!r}: importing {module!r} failed: {what}",
+        plugin=record.name,
+        hint=hint,
+    )
+
+
+def _construct(record: PluginRecord, found: type, entry: Entry) -> object:
+    try:
+        return found(**entry.options)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise LoadError(
+            f"plugin {record.name!r}: {found.__name__}({', '.join(entry.options)}) raised "
+            f"{told(error)}",
+            plugin=record.name,
+            hint="a plugin is constructed with the options of its entry and nothing else",
+        ) from error
+
+
+def _identified(record: PluginRecord, adopted: type | None) -> _Identified:
+    """The instance, and the entry with role and name, which descriptor and class must agree on."""
+    entry = record.entry
+    if entry is None:
+        raise LoadError(record.reason or "it has no entry", plugin=record.name)
+    found = adopted or _find_class(record, entry)
+    instance = _construct(record, found, entry)
+    if not record.described:
+        actual = entry_from_class(entry.entry, instance, entry.role, entry.name)
+        return _Identified(actual, instance)
+    claims = {"role": entry.role, "name": entry.name}
+    for what, claimed in claims.items():
+        stated = getattr(instance, what, None) or claimed
+        if stated != claimed:
+            raise ContractError(
+                f"plugin {record.name!r}: the descriptor says {what} {claimed!r}, "
+                f"but class {found.__name__} has {what} {stated!r}",
+                plugin=record.name,
+                hint=f"correct {record.bundle.file} or the class",
+            )
+    return _Identified(entry, instance)
+
+
+def entry_from_class(
+    path: str, instance: object, role: PluginRole | None = None, name: str | None = None
+) -> Entry:
+    """What a descriptor would say of a class that has none: all it answers must be asked.
+
+    A class that describes itself in another way than the model allows is a `ContractError`.
+    """
+    try:
+        values = _stated(path, instance, role, name)
+    except PluginError:
+        raise
+    except Exception as error:
+        raise _evasive(path, error) from error
+    try:
+        (entry,) = parse_descriptor({"entries": [values]}).entries
+    except DescriptorError as error:
+        raise ContractError(
+            f"plugin {values['name']!r}: {error.message.replace('entries[0].', '')}",
+            plugin=values["name"],
+            hint=error.hint,
+        ) from None
+    return replace(entry, entry=path)
+
+
+def _stated(
+    path: str, instance: object, role: PluginRole | None, name: str | None
+) -> dict[str, Any]:
+    """What a class says of itself, in the words of a descriptor."""
+    role = role or getattr(instance, "role", None)
+    name = getattr(instance, "name", None) or name
+    if role not in PLUGIN_ROLES or not isinstance(name, str) or not name:
+        raise ContractError(
+            f"class {path!r} has no {'role' if role not in PLUGIN_ROLES else 'name'}",
+            plugin=path,
+            hint="derive it from ProviderPlugin, ProviderExtensionPlugin, FeaturePlugin or "
+            "ToolPlugin and give it a name, or describe it in full in agent_plugin.json",
+        )
+    values: dict[str, Any] = {
+        # Where a class is defined may be no importable path, so the model is not asked about it.
+        "entry": "plugin:Class",
+        "role": role,
+        "name": name,
+        "label": getattr(instance, "label", "") or "",
+        "dynamic": [
+            hook
+            for hook in ("get_models", "get_tags", "is_enabled")
+            if callable(getattr(instance, hook, None))
+        ],
+        "priority": getattr(instance, "priority", 0),
+        "default_enabled": getattr(instance, "default_enabled", True),
+    }
+    for key in ("required_tags", "forbidden_tags", "before", "after"):
+        values[key] = _declared(instance, key)
+    if role == "provider":
+        for key in ("requires_api_key", "optional_api_key", "requires_base_url"):
+            values[key] = getattr(instance, key, False)
+    if role == "tool":
+        values["tools"] = dict(getattr(instance, "effects", {}))
+    return values
+
+
+def _declared(instance: object, attribute: str) -> object:
+    """A list, however it was written; what is none is left for the model to refuse."""
+    value = getattr(instance, attribute, ())
+    value = value() if callable(value) else value
+    return list(value) if isinstance(value, (list, tuple, set, frozenset)) else value

@@ -1,0 +1,312 @@
+"""Every plugin the host knows of, each in a state with a reason.
+
+`build_catalog` is pure: the same bundles and settings give the same catalog, in whatever order the
+bundles were found. One broken package is one failed record and no concern of the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Literal
+
+from agent_hookspecs._version import API_VERSION
+from agent_hookspecs.descriptor import Entry
+from agent_hookspecs.errors import PluginError, UnknownPluginError
+from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
+from agent_hookspecs.values import dataclass
+from agent_host.plugins.bundle import Bundle
+
+__all__ = [
+    "Catalog",
+    "LoaderSettings",
+    "PluginRecord",
+    "PluginState",
+    "build_catalog",
+    "completed",
+]
+
+PluginState = Literal["discovered", "incompatible", "disabled", "gated", "loaded", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderSettings:
+    """What the user decides about plugins.
+
+    ``sources`` are ``path:``, ``pkg:`` and ``git+`` strings. ``allow`` (None: everything) and
+    ``deny`` name bundles. ``enabled`` names plugins that are off by default, ``forced`` those that
+    take part whatever the tags say. ``prefer`` settles collisions: from ``role:name`` (or
+    ``tool-name:wire name``, ``bundle:name``) to the distribution or source that wins.
+    """
+
+    sources: tuple[str, ...] = ()
+    allow: frozenset[str] | None = None
+    deny: frozenset[str] = frozenset()
+    enabled: frozenset[str] = frozenset()
+    forced: frozenset[str] = frozenset()
+    prefer: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRecord:
+    """One plugin class, or a bundle that cannot be read (then ``entry`` is None).
+
+    ``described`` is False for a short form: what its entry says was asked of the imported class.
+    """
+
+    bundle: Bundle
+    entry: Entry | None
+    state: PluginState = "discovered"
+    reason: str = ""
+    described: bool = True
+
+    @property
+    def role(self) -> PluginRole | None:
+        return self.entry.role if self.entry else None
+
+    @property
+    def name(self) -> str:
+        """The plugin id; until a short-form class is imported, its path; else the bundle."""
+        entry = self.entry
+        return self.bundle.name if entry is None else entry.name or entry.entry
+
+    @property
+    def key(self) -> str:
+        role = self.entry.role if self.entry else None
+        return f"{role or 'unknown'}:{self.name}"
+
+    @property
+    def usable(self) -> bool:
+        return self.state in ("discovered", "gated", "loaded")
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The records in a fixed order: by role, name, then bundle."""
+
+    records: tuple[PluginRecord, ...]
+    settings: LoaderSettings = LoaderSettings()
+
+    def __iter__(self) -> Iterator[PluginRecord]:
+        return iter(self.records)
+
+    def usable(self, *roles: PluginRole | None) -> list[PluginRecord]:
+        """The records of these roles that nothing speaks against; None asks for short forms."""
+        return [r for r in self.records if r.usable and r.role in roles]
+
+    def named(self, name: str) -> list[PluginRecord]:
+        """Everything that goes by a plugin id, bundle, distribution or ``role:name``."""
+        return [
+            r for r in self.records if name in (r.name, r.key, r.bundle.name, r.bundle.distribution)
+        ]
+
+    def provider(self, name: str | None) -> PluginRecord:
+        """The provider of that name; if none is given, the fallback or the only one there is."""
+        usable = self.usable("provider")
+        if name is None:
+            fallbacks = [r for r in usable if r.entry is not None and r.entry.fallback]
+            if len(fallbacks) == 1:
+                return fallbacks[0]
+            if len(usable) == 1:
+                return usable[0]
+            raise UnknownPluginError(
+                "no provider was named and "
+                + ("several say they are the fallback" if fallbacks else "there is no fallback"),
+                plugins=tuple(r.name for r in fallbacks),
+                hint=f"name one of: {', '.join(r.name for r in usable) or 'none is installed'}",
+            )
+        for record in usable:
+            if record.name == name:
+                return record
+        return self._refuse(name, usable)
+
+    def _refuse(self, name: str, usable: Sequence[PluginRecord]) -> PluginRecord:
+        for record in self.records:
+            if record.name == name and record.role in ("provider", None):
+                raise UnknownPluginError(
+                    f"provider {name!r} is {record.state}: {record.reason}",
+                    plugins=(name,),
+                    hint="agent-host plugins doctor says more",
+                )
+        import difflib
+
+        names = [record.name for record in usable]
+        near = difflib.get_close_matches(name, names, 3) or names[:10]
+        raise UnknownPluginError(
+            f"there is no provider {name!r}",
+            plugins=(name,),
+            hint=f"try {' or '.join(near)}" if near else "none is installed",
+        )
+
+
+def build_catalog(bundles: Iterable[Bundle], settings: LoaderSettings | None = None) -> Catalog:
+    """Give every entry of every bundle its state."""
+    settings = settings or LoaderSettings()
+    return _settled(
+        [
+            _judged(
+                PluginRecord(bundle, entry, described=entry is None or not entry.short), settings
+            )
+            for bundle in _once(bundles)
+            for entry in (bundle.descriptor.entries if bundle.descriptor else (None,))
+        ],
+        settings,
+    )
+
+
+def completed(catalog: Catalog, identify: Callable[[PluginRecord], Entry]) -> Catalog:
+    """The catalog with every short form identified, and if any was not yet, judged anew."""
+    changed: dict[int, PluginRecord] = {}
+    for place, record in enumerate(catalog):
+        if not record.described and record.usable and record.entry is not None:
+            try:
+                entry = identify(record)
+                if entry is not record.entry:
+                    changed[place] = replace(record, entry=entry)
+            except PluginError as error:
+                changed[place] = replace(record, state="failed", reason=error.explain())
+    if not changed:
+        return catalog
+    records = [changed.get(place, record) for place, record in enumerate(catalog)]
+    return _settled(records, catalog.settings)
+
+
+def _settled(records: list[PluginRecord], settings: LoaderSettings) -> Catalog:
+    records = sorted(records, key=_rank)
+    records = _collide(records, settings, "bundle", _bundle_claims)
+    records = _collide(records, settings, "plugin", _name_claims)
+    records = _collide(records, settings, "tool-name", _tool_claims)
+    return Catalog(tuple(_refuse_cross_role(records)), settings)
+
+
+#: The order of the roles; what has none comes last.
+_RANKS: dict[PluginRole | None, int] = {
+    role: rank for rank, role in enumerate((*PLUGIN_ROLES, None))
+}
+
+
+def _once(bundles: Iterable[Bundle]) -> list[Bundle]:
+    """One of those that lead to the same descriptor: an installed package may be a source too."""
+    unique: dict[str, Bundle] = {}
+    ranked = sorted(bundles, key=lambda b: (b.origin != "installed", b.name, b.source, b.owner))
+    for number, bundle in enumerate(ranked):
+        known = bundle.file if bundle.file and bundle.descriptor else f"#{number}"
+        unique.setdefault(known, bundle)
+    return list(unique.values())
+
+
+def _rank(record: PluginRecord) -> tuple[int, str, str, str]:
+    bundle = record.bundle
+    return _RANKS[record.role], record.name, bundle.name, bundle.owner
+
+
+def _judged(record: PluginRecord, settings: LoaderSettings) -> PluginRecord:
+    bundle = record.bundle
+    if bundle.name in settings.deny:
+        return replace(record, state="disabled", reason=f"bundle {bundle.name!r} is denied")
+    if settings.allow is not None and bundle.name not in settings.allow:
+        return replace(
+            record, state="disabled", reason=f"bundle {bundle.name!r} is not on the allow list"
+        )
+    if bundle.problem:
+        return replace(record, state="failed", reason=bundle.problem)
+    if bundle.descriptor and not bundle.descriptor.supports(API_VERSION):
+        return replace(
+            record,
+            state="incompatible",
+            reason=f"made for contract {bundle.descriptor.api}, this host has {API_VERSION} "
+            f"(upgrade {bundle.owner} or the host)",
+        )
+    return record
+
+
+Claims = Callable[[PluginRecord], Iterable[str]]
+
+
+def _bundle_claims(record: PluginRecord) -> Iterable[str]:
+    return (record.bundle.name,)
+
+
+def _name_claims(record: PluginRecord) -> Iterable[str]:
+    return (record.key,) if record.role else ()
+
+
+def _tool_claims(record: PluginRecord) -> Iterable[str]:
+    return record.entry.tools if record.entry else ()
+
+
+def _collide(
+    records: list[PluginRecord], settings: LoaderSettings, kind: str, claims: Claims
+) -> list[PluginRecord]:
+    """Fail every record whose claim another one shares, unless a preference settles it."""
+    first: dict[str, PluginRecord] = {}
+    contested: dict[str, list[PluginRecord]] = {}
+    for record in records:
+        if record.usable:
+            for claim in claims(record):
+                other = first.setdefault(claim, record)
+                if other is not record:
+                    contested.setdefault(claim, [other]).append(record)
+    losers: dict[int, str] = {}
+    for claim, rivals in contested.items():
+        owners = Counter(rival.bundle.owner for rival in rivals)
+        # The plugins of a distribution share its bundle; any other claim each makes for itself.
+        shared = kind == "bundle"
+        if shared and len(owners) == 1:
+            continue
+        setting = claim if kind == "plugin" else f"{kind}:{claim}"
+        winner = settings.prefer.get(setting, "")
+        for rival in rivals:
+            if rival.bundle.owner == winner and (shared or owners[winner] == 1):
+                continue
+            among = [winner] if rival.bundle.owner == winner else sorted(owners)
+            losers[id(rival)] = _collision(claim, kind, among, setting, winner)
+    return [
+        replace(record, state="failed", reason=losers[id(record)])
+        if id(record) in losers
+        else record
+        for record in records
+    ]
+
+
+def _collision(claim: str, kind: str, owners: Sequence[str], setting: str, winner: str) -> str:
+    what = {"bundle": f"bundle {claim!r}", "plugin": claim, "tool-name": f"tool {claim!r}"}[kind]
+    if len(owners) == 1:
+        return f"{owners[0]} registers {what} twice (rename one of them in its descriptor)"
+    if winner in owners:
+        return f"{winner} is preferred for {what}"
+    return (
+        f"{what} is claimed by {' and by '.join(owners)} "
+        f"(set prefer {setting}={owners[0]}, or uninstall one)"
+    )
+
+
+def _refuse_cross_role(records: Sequence[PluginRecord]) -> Iterator[PluginRecord]:
+    usable = [record for record in records if record.usable and record.role]
+    names = {record.name for record in usable}
+    keys = {record.key for record in usable}
+    for record in records:
+        entry = record.entry
+        if entry is None or not record.usable:
+            yield record
+            continue
+        astray = [
+            name
+            for name in (*entry.before, *entry.after)
+            if name in names and f"{entry.role}:{name}" not in keys
+        ]
+        if astray:
+            other = ", ".join(f"{name!r} ({_roles(name, usable)})" for name in astray)
+            yield replace(
+                record,
+                state="failed",
+                reason=f"before and after work within role {entry.role}, but it names {other} "
+                "(remove it)",
+            )
+        else:
+            yield record
+
+
+def _roles(name: str, records: Iterable[PluginRecord]) -> str:
+    return "/".join(sorted({str(record.role) for record in records if record.name == name}))

@@ -1,0 +1,183 @@
+"""A cache of what discovery found, so that a warm start reads one file.
+
+The index is never trusted beyond what can be checked: it lies in a private folder, carries a
+checksum, and names every file and folder its answer depends on with the stamp that was seen before
+it was read. Anything unexpected means that discovery runs again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agent_hookspecs.descriptor import Descriptor, Entry
+from agent_host._version import __version__
+from agent_host.plugins.bundle import Bundle, bundle_from_list, bundle_to_list
+
+__all__ = ["cache_folder", "indexed"]
+
+#: As many environments as anyone works with; indexes of those long gone make room.
+_MAX_FILES = 64
+#: Two writes within a file system's clock tick look alike; so a stamp this young proves nothing.
+_SETTLED_NS = 2_000_000_000
+_MAX_BYTES = 64 << 20
+#: Through no link, and without waiting for what is no file.
+_PLAINLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+Stamp = list[int] | None
+
+
+def cache_folder() -> str | None:
+    """Where caches of this user belong; None if there is no home to put them in."""
+    named = os.environ.get("AGENT_HOST_CACHE_DIR")
+    if named:
+        return named
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    if not base:
+        home = os.path.expanduser("~")
+        if home == "~":
+            return None
+        base = os.path.join(home, ".cache")
+    return os.path.join(base, "agent-host")
+
+
+def indexed(
+    discover: Callable[[], list[Bundle]], folder: str | os.PathLike[str] | None
+) -> list[Bundle]:
+    """What ``discover`` finds, from the index if it is still true."""
+    key = _key()
+    file = None
+    if folder is not None:
+        file = os.path.join(folder, "index", f"{zlib.crc32(key.encode()):08x}.json")
+        known = _read(file, key)
+        if known is not None:
+            return known
+    seen_at = time.time_ns()
+    before = _watch(sys.path)
+    bundles = discover()
+    if file is not None:
+        # Taken after reading, which is safe: a stamp that is not clearly older is refused.
+        described = [_stamp(bundle.file) if bundle.file else None for bundle in bundles]
+        if _settled([*before.values(), *described], seen_at):
+            _write(file, key, before, described, bundles)
+    return bundles
+
+
+def _key() -> str:
+    """What tells one environment from another: host, interpreter, search path, and our fields.
+
+    The fields, because the index has their values without their names.
+    """
+    path = [os.path.abspath(entry) for entry in sys.path]
+    fields = ",".join(Bundle.__match_args__ + Descriptor.__match_args__ + Entry.__match_args__)
+    return "\n".join([__version__, fields, sys.version, sys.prefix, *path])
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return [found.st_mtime_ns, found.st_size, found.st_ino]
+
+
+def _watch(search_path: Sequence[str]) -> dict[str, Stamp]:
+    """Stamps of what decides which distributions there are and what they announce."""
+    from agent_host.plugins.discover import metadata_folders
+
+    roots = [os.path.abspath(entry) for entry in search_path]
+    watched: dict[str, Stamp] = {root: _stamp(root) for root in roots}
+    for folder in metadata_folders(roots):
+        announced = os.path.join(folder.path, "entry_points.txt")
+        stamp = _stamp(announced)
+        if stamp is None:
+            watched[folder.path] = _stamp(folder.path)
+        else:
+            watched[announced] = stamp
+    return watched
+
+
+def _settled(stamps: Sequence[Stamp], seen_at: int) -> bool:
+    return all(stamp is None or stamp[0] < seen_at - _SETTLED_NS for stamp in stamps)
+
+
+def _read(file: str, key: str) -> list[Bundle] | None:
+    try:
+        if not _private(os.lstat(os.path.dirname(file))):
+            return None
+        with open(os.open(file, _PLAINLY), "rb") as handle:
+            found = os.fstat(handle.fileno())
+            if not _private(found) or found.st_size > _MAX_BYTES:
+                return None
+            raw = handle.read()
+        checksum, _, body = raw.partition(b"\n")
+        if int(checksum, 16) != zlib.crc32(body):
+            return None
+        document: dict[str, Any] = json.loads(body)
+        if document["key"] != key:
+            return None
+        for path, stamp in document["watched"].items():
+            if _stamp(path) != stamp:
+                return None
+        bundles = [bundle_from_list(stored) for stored in document["bundles"]]
+        for bundle, stamp in zip(bundles, document["described"], strict=True):
+            if bundle.file and _stamp(bundle.file) != stamp:
+                return None
+        return bundles
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _private(found: os.stat_result) -> bool:
+    """Ours alone: nobody else can have written it."""
+    if not hasattr(os, "getuid"):
+        return True
+    return found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def _write(
+    file: str,
+    key: str,
+    watched: dict[str, Stamp],
+    described: Sequence[Stamp],
+    bundles: Sequence[Bundle],
+) -> None:
+    """``watched`` has the stamps of paths, ``described`` those of the bundles' descriptors."""
+    document = {
+        "key": key,
+        "watched": watched,
+        "described": described,
+        "bundles": [bundle_to_list(bundle) for bundle in bundles],
+    }
+    body = json.dumps(document, separators=(",", ":")).encode()
+    folder = os.path.dirname(file)
+    temporary = f"{file}.{os.getpid()}.{time.time_ns():x}"
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not _private(os.lstat(folder)):
+            return
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as handle:
+            handle.write(b"%08x\n%s" % (zlib.crc32(body), body))
+        os.replace(temporary, file)
+        _prune(folder)
+    except OSError:
+        # A cache that cannot be written costs time, never the answer.
+        try:
+            os.unlink(temporary)
+        except OSError:
+            return
+
+
+def _prune(folder: str) -> None:
+    """Remove the oldest indexes; whoever misses one writes it again."""
+    with os.scandir(folder) as entries:
+        found = [(entry.stat().st_mtime_ns, entry.path) for entry in entries]
+    for _, path in sorted(found)[:-_MAX_FILES]:
+        os.unlink(path)

@@ -1,0 +1,1 @@
+"""What `plugins doctor` and `plugins validate` look at."""

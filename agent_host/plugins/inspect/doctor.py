@@ -1,0 +1,79 @@
+"""Examines every plugin the way ``plugins doctor`` reports it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from agent_hookspecs.errors import OrderingError, PluginError
+from agent_hookspecs.roles import PLUGIN_ROLES
+from agent_hookspecs.values import dataclass
+from agent_host.plugins.activate import Activator
+from agent_host.plugins.catalog import Catalog, PluginRecord, completed
+from agent_host.plugins.combining import told
+from agent_host.plugins.inspect.agreement import disagreements, habits, unknown_keys
+from agent_host.plugins.order import Sortable, order
+
+__all__ = ["Finding", "examine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to know about a plugin; ``owner`` is its distribution or source."""
+
+    level: Literal["problem", "warning"]
+    plugin: str
+    owner: str
+    message: str
+
+
+def examine(catalog: Catalog) -> Iterator[Finding]:
+    """Load every usable plugin and report what is wrong; disabled ones are left alone."""
+    activator = Activator()
+    catalog = completed(catalog, activator.identify)
+    for record in catalog:
+        if record.usable:
+            yield from _loaded(record, activator)
+        elif record.state != "disabled":
+            yield _finding("problem", record, record.reason)
+    seen: set[str] = set()
+    for record in catalog:
+        if record.bundle.file not in seen:
+            seen.add(record.bundle.file)
+            for message in unknown_keys(record.bundle):
+                yield _finding("warning", record, message)
+    yield from _cycles(catalog)
+
+
+def _loaded(record: PluginRecord, activator: Activator) -> Iterator[Finding]:
+    try:
+        plugin = activator.load(record)
+    except PluginError as error:
+        yield _finding("problem", record, error.explain())
+        return
+    try:
+        for message in disagreements(plugin):
+            yield _finding("problem", record, message)
+        for message in habits(plugin):
+            yield _finding("warning", record, message)
+    except Exception as error:
+        # Comparing runs the plugin's properties and hooks.
+        yield _finding("problem", record, f"asking it about itself raised {told(error)}")
+
+
+def _cycles(catalog: Catalog) -> Iterator[Finding]:
+    for role in PLUGIN_ROLES:
+        records = {r.name: r for r in catalog.usable(role)}
+        try:
+            order(
+                Sortable(name, r.entry.before, r.entry.after, r.entry.priority)
+                for name, r in records.items()
+                if r.entry is not None
+            )
+        except OrderingError as error:
+            # They may never take part together, so this is no problem yet.
+            yield _finding("warning", records[error.plugins[0]], error.explain())
+
+
+def _finding(level: Literal["problem", "warning"], record: PluginRecord, message: str) -> Finding:
+    return Finding(level, record.name, record.bundle.owner, message)

@@ -1,0 +1,113 @@
+"""Whether a package can be built, installed and found, as far as its metadata tells.
+
+Reads ``pyproject.toml`` of a source tree, or what the installer wrote down of a distribution;
+builds and imports nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME
+from agent_host.plugins.discover import GROUP
+
+__all__ = ["installed_problems", "tree_problems"]
+
+_CONTRACT = "agent-hookspecs"
+_HOST = "agent-host"
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^]]*\])?\s*([^;]*)(;(.*))?")
+_RECOMMENDED = ("description", "readme", "license", "requires-python")
+
+
+def tree_problems(root: Path, packages: Iterable[Path]) -> Iterator[tuple[bool, str]]:
+    """What is wrong with the project in ``root``; whether it is serious, and a sentence.
+
+    ``packages`` are the folders with the descriptors.
+    """
+    file = root / "pyproject.toml"
+    if not file.is_file():
+        yield True, f"there is no pyproject.toml in {root}, so nobody can install it"
+        return
+    try:
+        document = _loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        yield True, f"pyproject.toml cannot be read: {error}"
+        return
+    project = document.get("project")
+    if not isinstance(project, dict):
+        yield True, "pyproject.toml has no [project] table"
+        return
+    folders = list(packages)
+    yield from _announced(project.get("entry-points", {}).get(GROUP, {}), folders, root)
+    yield from _requirements([str(each) for each in project.get("dependencies", ())])
+    for key in _RECOMMENDED:
+        if key not in project and key not in project.get("dynamic", ()):
+            yield False, f"[project] says nothing of {key!r}"
+    for folder in folders:
+        if not (folder / "py.typed").is_file():
+            yield False, f"{folder.name} has no py.typed, so its types are not seen"
+    if "build-system" not in document:
+        yield False, "pyproject.toml names no build system"
+
+
+def _loads(text: str) -> dict[str, Any]:
+    loads = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli").loads
+    document: dict[str, Any] = loads(text)
+    return document
+
+
+def _announced(points: object, folders: list[Path], root: Path) -> Iterator[tuple[bool, str]]:
+    named = {str(value) for value in points.values()} if isinstance(points, dict) else set()
+    if not named:
+        table = f'[project.entry-points."{GROUP}"]'
+        yield True, f"pyproject.toml has no {table}, so the host cannot find it once installed"
+        return
+    packages = {_dotted(folder, root) for folder in folders}
+    for package in sorted(packages - named):
+        yield True, f"no entry point of {GROUP} names {package}, which has a descriptor"
+    for value in sorted(named - packages):
+        if ":" not in value:
+            yield True, f"an entry point names {value}, which has no {DESCRIPTOR_NAME}"
+
+
+def _dotted(folder: Path, root: Path) -> str:
+    parts = folder.relative_to(root).parts
+    return ".".join(parts[1:] if parts[:1] == ("src",) else parts)
+
+
+def _requirements(requirements: Iterable[str]) -> Iterator[tuple[bool, str]]:
+    always = {}
+    for requirement in requirements:
+        found = _REQUIREMENT.match(requirement)
+        if found and "extra ==" not in (found[5] or ""):
+            always[re.sub(r"[-_.]+", "-", found[1]).lower()] = found[3].strip()
+    if _CONTRACT not in always:
+        yield True, f"it does not depend on {_CONTRACT}, whose names it imports"
+    elif not always[_CONTRACT]:
+        yield False, f"it takes any version of {_CONTRACT}; say the oldest that will do"
+    if _HOST in always:
+        yield True, f"it depends on {_HOST}; a plugin depends on {_CONTRACT} alone"
+
+
+def installed_problems(name: str) -> Iterator[tuple[bool, str]]:
+    """What is wrong with the metadata of an installed distribution."""
+    from importlib_metadata import distribution
+
+    found = distribution(name)
+    points = [point for point in found.entry_points if point.group == GROUP]
+    if not points:
+        yield True, f"it has no entry point of {GROUP}"
+    yield from _requirements(found.requires or ())
+    if not found.metadata.get("Summary"):
+        yield False, "its metadata has no summary"
+    files = {str(file).replace("\\", "/") for file in found.files or ()}
+    editable = any(file.endswith((".pth", "direct_url.json")) for file in files)
+    for point in points:
+        folder = point.module.replace(".", "/")
+        if not editable and files and f"{folder}/py.typed" not in files:
+            yield False, f"{point.module} has no py.typed, so its types are not seen"

@@ -1,0 +1,127 @@
+"""All checks of one plugin package in order: descriptor, contract, imports, packaging."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from agent_hookspecs.descriptor import split_entry
+from agent_hookspecs.errors import UnknownPluginError
+from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.catalog import Catalog, build_catalog
+from agent_host.plugins.inspect.doctor import Finding, examine
+from agent_host.plugins.inspect.imports import import_effects
+from agent_host.plugins.inspect.packaging import installed_problems, tree_problems
+from agent_host.plugins.load import load_catalog
+from agent_host.plugins.sources import bundles_of_sources
+
+__all__ = ["AREAS", "Area", "validate"]
+
+Area = Literal["descriptor and contract", "imports", "packaging"]
+AREAS: tuple[Area, ...] = ("descriptor and contract", "imports", "packaging")
+
+
+def validate(target: str) -> Iterator[tuple[Area, Finding]]:
+    """Everything found in the package at a path, or installed as a distribution.
+
+    A wheel is looked at as if it was installed. Raises `UnknownPluginError` if there is neither.
+    """
+    path = Path(target)
+    if path.suffix == ".whl" and path.is_file():
+        with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as wheel:
+            wheel.extractall(folder)
+            with _first(Path(folder).resolve()) as root:
+                yield from _validated(_at(root), None)
+    elif path.is_dir():
+        with _first(path.resolve()) as root:
+            yield from _validated(_at(root), root)
+    else:
+        yield from _validated(_installed(target), None)
+
+
+@contextmanager
+def _first(root: Path) -> Iterator[Path]:
+    """``root`` with what is in it before all that is installed, even of the same name."""
+    before = list(sys.path)
+    sys.path[:0] = [str(root / "src"), str(root)]
+    try:
+        yield root
+    finally:
+        sys.path[:] = before
+
+
+def _at(folder: Path) -> Catalog:
+    return build_catalog(bundles_of_sources([f"path:{folder}"], base=folder, cache=None))
+
+
+def _installed(name: str) -> Catalog:
+    wanted = _canonical(name)
+    catalog = load_catalog()
+    records = tuple(r for r in catalog if _canonical(r.bundle.distribution) == wanted)
+    if not records:
+        known = sorted({r.bundle.distribution for r in catalog if r.bundle.distribution})
+        raise UnknownPluginError(
+            f"{name!r} is neither a folder, nor a wheel, nor an installed distribution of plugins",
+            plugins=(name,),
+            hint=f"installed are {', '.join(known)}",
+        )
+    return replace(catalog, records=records)
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _validated(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, Finding]]:
+    bundles = list({id(record.bundle): record.bundle for record in catalog}.values())
+    safe = True
+    for bundle in bundles:
+        if bundle.problem:
+            yield "imports", _finding("warning", bundle, "not looked at: it cannot be loaded")
+            continue
+        imported = import_effects(_modules(bundle), [bundle.import_root])
+        safe = safe and imported.survived
+        for message in imported.effects:
+            yield "imports", _finding("problem", bundle, message)
+    # Only now: what ends a process would end ours.
+    for finding in examine(catalog) if safe else ():
+        yield "descriptor and contract", finding
+    for bundle in bundles:
+        for finding in _form(bundle):
+            yield "descriptor and contract", finding
+    if tree is not None:
+        folders = [Path(bundle.file).parent for bundle in bundles if bundle.file]
+        found = tree_problems(tree, folders)
+    else:
+        distributions = dict.fromkeys(b.distribution for b in bundles if b.distribution)
+        found = (each for name in distributions for each in installed_problems(name))
+    for serious, message in found:
+        yield "packaging", _finding("problem" if serious else "warning", bundles[0], message)
+
+
+def _form(bundle: Bundle) -> Iterator[Finding]:
+    for entry in bundle.descriptor.entries if bundle.descriptor else ():
+        if entry.short:
+            yield _finding(
+                "warning",
+                bundle,
+                f"{entry.entry} is in the short form, so the host has to import it to know it",
+            )
+        elif not entry.label:
+            yield _finding("warning", bundle, f"{entry.role} {entry.name!r} has no label")
+
+
+def _modules(bundle: Bundle) -> list[str]:
+    entries = bundle.descriptor.entries if bundle.descriptor else ()
+    return list(dict.fromkeys(split_entry(entry.entry)[0] for entry in entries))
+
+
+def _finding(level: Literal["problem", "warning"], bundle: Bundle, message: str) -> Finding:
+    return Finding(level, bundle.name, bundle.owner, message)

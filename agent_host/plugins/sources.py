@@ -1,0 +1,292 @@
+"""Plugins named by ``path:``, ``pkg:`` and ``git+`` sources instead of an entry point.
+
+A source is data until its plugins are activated: folders are searched for descriptors, nothing in
+them is imported and ``sys.path`` stays as it is. Whatever is wrong with a source becomes the
+problem of its bundle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, split_entry
+from agent_hookspecs.errors import DescriptorError, PluginError, SourceError
+from agent_hookspecs.values import dataclass
+from agent_host.plugins.bundle import Bundle, Origin
+from agent_host.plugins.descriptor import read_descriptor
+from agent_host.plugins.discover import top_level_spec
+
+__all__ = ["GitSource", "bundles_of_sources", "parse_git"]
+
+_GIT = re.compile(
+    r"git\+(?P<url>(?P<scheme>[a-z]+)://[^#]+?)@(?P<commit>[0-9a-fA-F]+)"
+    r"(#subdirectory=(?P<subdirectory>[^#&]+))?"
+)
+_AUTHORITY = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?")
+_FULL_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_GIT_SECONDS = 300
+_GIT_PLACES = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+)
+
+
+def bundles_of_sources(sources: Sequence[str], *, base: Path, cache: Path | None) -> list[Bundle]:
+    """The bundles the sources lead to; relative paths start at ``base``."""
+    bundles: list[Bundle] = []
+    for source in sources:
+        shown = _without_credentials(source)
+        try:
+            bundles += _bundles(source, base, cache)
+        except PluginError as error:
+            bundles.append(Bundle(shown, _origin(source), shown, problem=error.explain()))
+        except (OSError, RuntimeError, ValueError) as error:
+            # File systems refuse in many ways: names too long, links in a circle, no permission.
+            problem = f"{shown} cannot be read: {error} (correct the source)"
+            bundles.append(Bundle(shown, _origin(source), shown, problem=problem))
+    return bundles
+
+
+def _origin(source: str) -> Origin:
+    return "git" if source.startswith("git+") else "pkg" if source.startswith("pkg:") else "path"
+
+
+def _without_credentials(source: str) -> str:
+    """An ssh address keeps its user, who is public; what else stands before a host may not be."""
+    source = re.sub(r"//[^/@]*:[^/@]*@", "//***@", source)
+    return re.sub(r"^git\+https?://[^/@]*@", "git+https://***@", source)
+
+
+def _bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
+    kind, _, value = source.partition(":")
+    if kind == "path" and value:
+        return _in_folder(source, Path(base, os.path.expanduser(value)))
+    if kind == "pkg" and value:
+        return [_in_package(source, value)]
+    if source.startswith("git+"):
+        git = parse_git(source)
+        checkout = _checked_out(git, cache)
+        root = _inside(checkout, checkout / git.subdirectory, "subdirectory")
+        shown = _without_credentials(source)
+        return [replace(b, origin="git", source=shown) for b in _in_folder(source, root)]
+    raise SourceError(
+        f"{source!r} is not a plugin source",
+        plugin=source,
+        hint="use path:FOLDER, pkg:PACKAGE or git+https://HOST/REPO@COMMIT",
+    )
+
+
+def _in_package(source: str, package: str) -> Bundle:
+    spec = top_level_spec(package.partition(".")[0])
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        file = Path(folder, *package.split(".")[1:], DESCRIPTOR_NAME)
+        if file.is_file():
+            return Bundle(package, "pkg", source, file=str(file), descriptor=read_descriptor(file))
+    raise SourceError(
+        f"package {package!r} "
+        + (f"has no {DESCRIPTOR_NAME}" if spec else "cannot be found on sys.path"),
+        plugin=source,
+        hint="install it, or name its folder with path:",
+    )
+
+
+def _in_folder(source: str, folder: Path) -> list[Bundle]:
+    if not folder.is_dir():
+        raise SourceError(
+            f"{folder} is not a folder", plugin=source, hint=f"correct the source {source!r}"
+        )
+    root = folder.resolve()
+    files = [root / DESCRIPTOR_NAME]
+    if not files[0].is_file():
+        below = [*root.glob(f"*/{DESCRIPTOR_NAME}"), *root.glob(f"src/*/{DESCRIPTOR_NAME}")]
+        files = sorted(file for file in below if file.is_file())
+    if not files:
+        raise SourceError(
+            f"there is no {DESCRIPTOR_NAME} in {root} or in a package under it",
+            plugin=source,
+            hint="add one, or correct the path",
+        )
+    return [_from_file(source, root, file) for file in files]
+
+
+def _from_file(source: str, root: Path, file: Path) -> Bundle:
+    name = file.parent.name
+    bundle = Bundle(name, "path", source, file=str(file))
+    try:
+        _inside(root, file, DESCRIPTOR_NAME)
+        descriptor = read_descriptor(file)
+        import_root = _import_root(root, file, descriptor)
+        _refuse_shadowing(descriptor, import_root)
+    except PluginError as error:
+        return replace(bundle, problem=error.explain())
+    return replace(bundle, descriptor=descriptor, import_root=str(import_root))
+
+
+def _import_root(root: Path, file: Path, descriptor: Descriptor) -> Path:
+    """The folder whose packages the entries name.
+
+    A descriptor inside its package lies one below it. One at the root of a project says where with
+    ``subdirectory``; a src layout is recognised.
+    """
+    packages = _packages(descriptor)
+    declared = _inside(root, file.parent / descriptor.subdirectory, "subdirectory")
+    for candidate in (declared, declared / "src", file.parent.parent):
+        if any(_holds(candidate, package) for package in packages):
+            for package in packages:
+                _inside(root, candidate / package, f"package {package!r}")
+            return _inside(root, candidate, "subdirectory")
+    raise DescriptorError(
+        f"{file}: package {' or '.join(map(repr, packages))} is not in {declared}",
+        key="subdirectory",
+        file=str(file),
+        hint="let subdirectory name the folder that holds the package",
+    )
+
+
+def _packages(descriptor: Descriptor) -> list[str]:
+    return sorted({split_entry(e.entry)[0].partition(".")[0] for e in descriptor.entries})
+
+
+def _holds(folder: Path, package: str) -> bool:
+    return (folder / package).is_dir() or (folder / f"{package}.py").is_file()
+
+
+def _inside(root: Path, path: Path, what: str) -> Path:
+    """``path`` with symlinks resolved, which must not lead out of ``root``."""
+    resolved = path.resolve()
+    if not resolved.is_relative_to(root.resolve()):
+        raise SourceError(
+            f"{what} of {root} leads out of it, to {resolved}",
+            plugin=str(root),
+            hint="keep everything a source names inside its folder",
+        )
+    return resolved
+
+
+def _refuse_shadowing(descriptor: Descriptor, import_root: Path) -> None:
+    for package in _packages(descriptor):
+        spec = top_level_spec(package)
+        if spec is None:
+            continue
+        places = [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.origin else [])]
+        if not any(Path(place).resolve().is_relative_to(import_root) for place in places):
+            raise SourceError(
+                f"package {package!r} of {import_root} would shadow the one that is "
+                + (f"at {places[0]}" if places else "installed"),
+                plugin=package,
+                hint="rename the package, or uninstall the other one",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class GitSource:
+    """A repository at one commit."""
+
+    url: str
+    commit: str
+    subdirectory: str = "."
+
+
+def parse_git(source: str) -> GitSource:
+    """Parse ``git+https://HOST/REPO@COMMIT#subdirectory=FOLDER``; anything unsafe is refused."""
+    match = _GIT.fullmatch(source)
+    shown = _without_credentials(source)
+    if match is None or match["scheme"] not in ("https", "ssh"):
+        raise SourceError(
+            f"{shown!r} is not a git source that can be used",
+            plugin=shown,
+            hint="write git+https://HOST/REPO@COMMIT or git+ssh://USER@HOST/REPO@COMMIT",
+        )
+    if not _AUTHORITY.fullmatch(urlsplit(match["url"]).netloc):
+        raise SourceError(
+            f"the host in {shown!r} is not one that can be used",
+            plugin=shown,
+            hint="leave passwords to git's own credential helpers",
+        )
+    commit = match["commit"].lower()
+    if not _FULL_COMMIT.fullmatch(commit):
+        raise SourceError(
+            f"{shown!r} is not pinned to a commit",
+            plugin=shown,
+            hint="give the full commit id of 40 hexadecimal digits",
+        )
+    return GitSource(match["url"], commit, match["subdirectory"] or ".")
+
+
+def _checked_out(source: GitSource, cache: Path | None) -> Path:
+    """The folder with the commit's files, fetched if it is not in the cache yet."""
+    if cache is None:
+        raise SourceError(
+            "there is no cache folder to clone into",
+            plugin=source.url,
+            hint="set AGENT_HOST_CACHE_DIR",
+        )
+    digest = hashlib.sha256(source.url.encode()).hexdigest()[:16]
+    folder = cache / "git" / f"{digest}-{source.commit}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="clone-"))
+    try:
+        _git(source, temporary, "init", "--quiet")
+        _git(source, temporary, "fetch", "--quiet", "--depth=1", "--no-recurse-submodules",
+             "--no-tags", "--", source.url, source.commit)  # fmt: skip
+        _git(source, temporary, "checkout", "--quiet", "--detach", source.commit)
+        try:
+            os.replace(temporary, folder)
+        except OSError:
+            # Another process was faster; its clone of the same commit is as good.
+            if not folder.is_dir():
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+def _outside_any_repository() -> dict[str, str]:
+    """The environment without what git sets in its hooks, which would outweigh our folder."""
+    return {key: value for key, value in os.environ.items() if key not in _GIT_PLACES}
+
+
+def _git(source: GitSource, folder: Path, *arguments: str) -> None:
+    settings = ("-c", "core.hooksPath=/dev/null", "-c", "submodule.recurse=false",
+                "-c", "protocol.ext.allow=never")  # fmt: skip
+    try:
+        subprocess.run(
+            ["git", *settings, "-C", str(folder), *arguments],
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_GIT_SECONDS,
+            env={**_outside_any_repository(), "GIT_TERMINAL_PROMPT": "0"},
+        )
+    except FileNotFoundError:
+        raise SourceError(
+            "git is not installed", plugin=source.url, hint="install it, or use a path: source"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise SourceError(
+            f"{source.url} did not answer within {_GIT_SECONDS} s",
+            plugin=source.url,
+            hint="try again later",
+        ) from None
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+        raise SourceError(
+            f"git could not fetch {source.commit[:12]} of {source.url}: {lines[-1]}",
+            plugin=source.url,
+            hint="check the address and that the commit was pushed",
+        ) from None

@@ -1,1 +1,0 @@
-"""New plugin packages from the template: ``agent-host plugins new``."""

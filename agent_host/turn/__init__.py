@@ -1,0 +1,1 @@
+"""One request from end to end, as steps that own no socket."""

@@ -1,0 +1,114 @@
+"""The contexts plugins are given, in layers: the core's own, the application's, the caller's.
+
+Callers may add keys. Keys the host owns keep the host's value, and a warning says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent_hookspecs.logs import get_logger
+from agent_hookspecs.messages import Context
+from agent_host.plugins.stack import Stack
+from agent_host.sessions.frozen import thawed
+
+__all__ = ["RESERVED", "Warn", "action_context", "layered", "request_context", "tool_context"]
+
+#: Says a sentence to whoever runs the request, in the name of a plugin.
+Warn = Callable[[str, str | None], None]
+
+log = get_logger(__name__)
+
+#: Keys that the core or the application owns.
+RESERVED = frozenset(
+    {
+        "core",
+        "config",
+        "tool_interop",
+        "trigger_source",
+        "session",
+        "lifecycle",
+        "request_context",
+        "request_runtime",
+        "app",
+        "application",
+        "base_config",
+        "cancelled",
+        "model",
+        "retained",
+        "tags",
+        "warn",
+    }
+)
+
+
+def layered(owned: Context, added: Mapping[str, Any] | None) -> Context:
+    """``owned`` with the caller's keys added; a reserved key is refused with a warning."""
+    if not added:
+        return owned
+    refused = sorted(RESERVED.intersection(added))
+    if refused:
+        log.warning("reserved_context_keys_ignored", keys=", ".join(refused))
+    return {**{k: v for k, v in added.items() if k not in RESERVED}, **owned}
+
+
+def request_context(
+    core: object,
+    stack: Stack,
+    added: Mapping[str, Any] | None,
+    layer: Mapping[str, Any] | None = None,
+    warn: Warn | None = None,
+) -> Context:
+    """What ``initialize_request``, ``build_request`` and ``finalize`` get.
+
+    ``layer`` is the application's, ``added`` the caller's. The config is a copy: what a plugin does
+    to it ends with the request. ``tags`` are those of the stack; ``model`` is what the listing says
+    of the selected one, if it does. ``warn`` is there while a run listens to it.
+    """
+    owned = {
+        "core": core,
+        "trigger_source": "core",
+        **(layer or {}),
+        "config": thawed(stack.config),
+        "model": None if stack.model is None else {**stack.model},
+        "tags": stack.resolution.tags,
+        "tool_interop": _interop(stack),
+        **({"warn": warn} if warn is not None else {}),
+    }
+    return layered(owned, added)
+
+
+def tool_context(
+    stack: Stack, added: Mapping[str, Any] | None, cancelled: Callable[[], bool] | None = None
+) -> Context:
+    """What tools get besides their own ``config``; the core, and so all secrets, is not in it.
+
+    ``cancelled()`` says whether anybody still waits for the result.
+    """
+    return layered({"cancelled": cancelled or _never, "tool_interop": _interop(stack)}, added)
+
+
+def _interop(stack: Stack) -> dict[str, Any]:
+    return {
+        "registry": stack.registry,
+        "schema_target_formats": list(stack.schema_target_formats),
+    }
+
+
+def _never() -> bool:
+    return False
+
+
+def action_context(
+    stack: Stack, request: Context, session: Mapping[str, Any], trigger: str | None
+) -> Context:
+    """What ``execute_action`` gets: the request's context and what an action can work with."""
+    features = [plugin.instance for plugin in stack.resolution.plugins["feature"]]
+    return {
+        **request,
+        "session": session,
+        "request_context": request,
+        "request_runtime": {"provider": stack.provider.instance, "features": features},
+        **({"lifecycle": trigger} if trigger else {}),
+    }

@@ -1,1 +1,0 @@
-"""Checks a plugin package before anybody installs it: ``agent-host plugins validate``."""

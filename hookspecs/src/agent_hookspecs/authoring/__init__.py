@@ -1,0 +1,105 @@
+"""The toolbox for those who write plugins; nothing in it is asked of a plugin.
+
+The streaming accumulator and its mixins, what merges deltas, native histories, knobs, facts about
+models, attachments, and tools from typed functions. Names are loaded when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent_hookspecs.authoring.attachments import *
+    from agent_hookspecs.authoring.facts import *
+    from agent_hookspecs.authoring.function_tools import *
+    from agent_hookspecs.authoring.knobs import *
+    from agent_hookspecs.authoring.merging import *
+    from agent_hookspecs.authoring.mixins import *
+    from agent_hookspecs.authoring.natives import *
+    from agent_hookspecs.authoring.partial import *
+
+#: Where each public name is defined; read by `__getattr__` on first use.
+_MODULES = {
+    "attachments": (
+        "MAX_ATTACHMENT_BYTES",
+        "attachment",
+        "expand_attachments",
+        "refers_to_files",
+    ),
+    "facts": (
+        "facts_about",
+        "load_facts",
+        "selected_model",
+    ),
+    "function_tools": (
+        "FunctionTool",
+        "tool",
+        "tools",
+    ),
+    "knobs": (
+        "EFFORTS",
+        "KNOBS",
+        "knob_elements",
+        "knob_schema",
+        "nearest_effort",
+        "requested_knobs",
+        "take_knob",
+    ),
+    "merging": (
+        "CallFragment",
+        "MAX_TOOL_INDEX",
+        "ReasoningDetails",
+        "ToolCalls",
+        "arguments_problem",
+        "choice_delta",
+        "content_fragment",
+        "finish_reasoning_details",
+        "finish_tool_calls",
+        "first_choice",
+        "merge_delta_content",
+        "merge_reasoning_details",
+        "merge_text",
+        "merge_tool_calls",
+        "reasoning_fragment",
+        "tool_call_deltas",
+        "tool_call_ids",
+    ),
+    "mixins": (
+        "AccumulatorExtensionMixin",
+        "AccumulatorStreamingMixin",
+        "accumulate_reasoning",
+        "accumulate_tool_calls",
+    ),
+    "natives": (
+        "Rendering",
+        "RetainedNatives",
+        "bare_messages",
+        "common_length",
+        "render",
+        "rendered",
+        "retained_count",
+        "taken_call_ids",
+        "unique_call_id",
+    ),
+    "partial": (
+        "Partial",
+        "plain",
+    ),
+}
+_DEFINED_IN = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_DEFINED_IN)
+
+
+def __getattr__(name: str) -> Any:
+    module = _DEFINED_IN.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
