@@ -98,7 +98,7 @@ class AgentApplication:
     def run(self, prompt: str, **options: Any) -> Answer:
         """Give an agent a prompt and wait for its answer. Options are those of `stream`."""
         loop = self._loop(prompt, asynchronous=False, **options)
-        complete(loop.steps(), self.core.transport)
+        complete(loop.steps(), self.core.wire)
         return _answer(loop)
 
     def stream(self, prompt: str, **options: Any) -> Stream:
@@ -109,14 +109,14 @@ class AgentApplication:
         for the request, ``approve``, ``limits``, and ``context`` for the plugins.
         """
         loop = self._loop(prompt, asynchronous=False, **options)
-        return Stream(loop, self.core.transport, on_close=loop.cancel)
+        return Stream(loop, self.core.wire, on_close=loop.cancel)
 
     async def arun(self, prompt: str, **options: Any) -> Answer:
         """The async form of `run`."""
         from agent_host.drivers.asynchronous import acomplete
 
         loop = self._loop(prompt, asynchronous=True, **options)
-        await acomplete(loop.steps(), self.core.async_transport)
+        await acomplete(loop.steps(), self.core.async_wire)
         return _answer(loop)
 
     def astream(self, prompt: str, **options: Any) -> AsyncStream:
@@ -124,7 +124,7 @@ class AgentApplication:
         from agent_host.drivers.asynchronous import AsyncStream
 
         loop = self._loop(prompt, asynchronous=True, **options)
-        return AsyncStream(loop, self.core.async_transport, on_close=loop.cancel)
+        return AsyncStream(loop, self.core.async_wire, on_close=loop.cancel)
 
     def _loop(
         self,

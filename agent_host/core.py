@@ -31,7 +31,7 @@ from agent_host.turn.elements import ui_elements
 from agent_host.turn.prepare import initial_state
 from agent_host.turn.turn import Run
 from agent_host.wire import framing
-from agent_host.wire.client import AsyncTransport, Transport
+from agent_host.wire.client import AsyncWireClient, WireClient
 
 if TYPE_CHECKING:
     from agent_hookspecs.tool_interop import ToolDescriptor
@@ -64,9 +64,9 @@ class AgentCore:
     ) -> None:
         self._stacks = Stacks(model_seconds=model_seconds)
         library = http or os.environ.get("AGENT_HOST_HTTP") or "httpx"
-        self._transport = Transport(http_client, library)
-        certificates = self._transport.certificates
-        self._async_transport = AsyncTransport(async_http_client, library, certificates)
+        self._wire = WireClient(http_client, library)
+        certificates = self._wire.certificates
+        self._async_wire = AsyncWireClient(async_http_client, library, certificates)
         self._lock = threading.Lock()
         if catalog is not None:
             self._stacks.use(catalog)
@@ -101,14 +101,14 @@ class AgentCore:
         return self._stacks
 
     @property
-    def transport(self) -> Transport:
+    def wire(self) -> WireClient:
         """What carries sync requests."""
-        return self._transport
+        return self._wire
 
     @property
-    def async_transport(self) -> AsyncTransport:
+    def async_wire(self) -> AsyncWireClient:
         """What carries async requests; its connections belong to the event loop that made them."""
-        return self._async_transport
+        return self._async_wire
 
     def create_session(self, metadata: Mapping[str, Any] | None = None) -> Session:
         """An empty session."""
@@ -131,7 +131,7 @@ class AgentCore:
     ) -> tuple[Session, list[CoreMessage]]:
         """Send the session; the session with the answer, and the messages it consists of."""
         run = self._run(session, config, context, stream=False, asynchronous=False)
-        complete(run.steps(), self._transport)
+        complete(run.steps(), self._wire)
         return run.session, run.finals
 
     def send_request_stream(
@@ -139,7 +139,7 @@ class AgentCore:
     ) -> Stream:
         """Send the session; the events of the answer as they come."""
         run = self._run(session, config, context, stream=True, asynchronous=False)
-        return Stream(run, self._transport)
+        return Stream(run, self._wire)
 
     async def asend_request(
         self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
@@ -148,7 +148,7 @@ class AgentCore:
         from agent_host.drivers.asynchronous import acomplete
 
         run = self._run(session, config, context, stream=False, asynchronous=True)
-        await acomplete(run.steps(), self._async_transport)
+        await acomplete(run.steps(), self._async_wire)
         return run.session, run.finals
 
     def asend_request_stream(
@@ -158,7 +158,7 @@ class AgentCore:
         from agent_host.drivers.asynchronous import AsyncStream
 
         run = self._run(session, config, context, stream=True, asynchronous=True)
-        return AsyncStream(run, self._async_transport)
+        return AsyncStream(run, self._async_wire)
 
     def _run(
         self,
@@ -355,13 +355,13 @@ class AgentCore:
     def warm_up(self, config: Config) -> None:
         """Load plugins, models, tools and what requests need now, so that a first one need not."""
         stack = self._stack(config)
-        self._transport.warm_up(_address(stack))
+        self._wire.warm_up(_address(stack))
         framing.warm_up()
 
     async def awarm_up(self, config: Config) -> None:
         """The async form of `warm_up`."""
         stack = await self._acomplete(self._stacks.stack(config))
-        await self._async_transport.warm_up(_address(stack))
+        await self._async_wire.warm_up(_address(stack))
         framing.warm_up()
 
     def _stack(self, config: Config) -> Stack:
@@ -369,7 +369,7 @@ class AgentCore:
 
     def _complete(self, steps: Steps[T]) -> T:
         try:
-            return complete(steps, self._transport)
+            return complete(steps, self._wire)
         except AgentError as error:
             redact_error(error)
             raise
@@ -378,7 +378,7 @@ class AgentCore:
         from agent_host.drivers.asynchronous import acomplete
 
         try:
-            return await acomplete(steps, self._async_transport)
+            return await acomplete(steps, self._async_wire)
         except AgentError as error:
             redact_error(error)
             raise
@@ -390,11 +390,11 @@ class AgentCore:
         uses it is done. The core can still be used, with new ones.
         """
         self._stacks.close()
-        self._transport.close()
+        self._wire.close()
 
     async def aclose(self) -> None:
         """`close`, and the requests and connections of the running event loop."""
-        await self._async_transport.aclose()
+        await self._async_wire.aclose()
         self.close()
 
     def __enter__(self) -> AgentCore:

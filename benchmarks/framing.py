@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from agent_host.wire.client import AsyncTransport, Transport
+from agent_host.wire.client import AsyncWireClient, WireClient
 from agent_host.wire.deadlines import Timeouts
 from agent_host.wire.framing import framing, warm_up
-from agent_host.wire.sending import WireRequest
+from agent_host.wire.request import WireRequest
 from benchmarks.measure import Samples, Table, interleaved, progress, show
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ def over_socket(chunked_by: int, rounds: int) -> dict[str, Samples]:
     threading.Thread(target=serve, args=(listener, chunked_by), daemon=True).start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     request = WireRequest("GET", url, {}, None, Timeouts(total=60.0))
-    transport, client = Transport(), httpx.Client()
+    transport, client = WireClient(), httpx.Client()
     loop = asyncio.new_event_loop()
-    atransport, aclient = AsyncTransport(), httpx.AsyncClient()
+    atransport, aclient = AsyncWireClient(), httpx.AsyncClient()
 
     def through_transport() -> int:
         machine = framing("sse")

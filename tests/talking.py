@@ -79,7 +79,7 @@ def events_of(
 
     async def collected() -> list[Event]:
         events = [event async for event in core.asend_request_stream(session, config or {})]
-        await core.async_transport.aclose()
+        await core.async_wire.aclose()
         return events
 
     return asyncio.run(collected())
@@ -88,5 +88,5 @@ def events_of(
 async def _awaited(core: AgentCore, session: Session, config: dict[str, Any]) -> Any:
     answer = await core.asend_request(session, config)
     # Its connections belong to this event loop, which ends with the request.
-    await core.async_transport.aclose()
+    await core.async_wire.aclose()
     return answer

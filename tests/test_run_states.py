@@ -30,7 +30,7 @@ def request(core: AgentCore, prompt: str) -> Stream:
 
 def loop(core: AgentCore, prompt: str) -> Stream:
     session = core.add_message(core.create_session(), "user", prompt)
-    return Stream(Loop(core.stacks, session, {"retries": 0}, core, Policy()), core.transport)
+    return Stream(Loop(core.stacks, session, {"retries": 0}, core, Policy()), core.wire)
 
 
 KINDS = pytest.mark.parametrize("made", [request, loop], ids=["request", "loop"])

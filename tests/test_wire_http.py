@@ -36,12 +36,12 @@ from agent_hookspecs.errors import (
     TransportError,
 )
 from agent_host.core import AgentCore
-from agent_host.wire.client import AsyncTransport, Transport
+from agent_host.wire.client import AsyncWireClient, WireClient
 from agent_host.wire.deadlines import Timeouts
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import framing
+from agent_host.wire.request import WireRequest
 from agent_host.wire.responses import AsyncResponse, Response
-from agent_host.wire.sending import WireRequest
 from loopback import Peer, Request, serve
 from openai_like import OpenAiLike
 
@@ -57,7 +57,7 @@ class SyncWire:
     """The blocking transport behind the same few verbs as `AsyncWire`."""
 
     def __init__(self, library: str, client: Any = None) -> None:
-        self.transport = Transport(client, library)
+        self.transport = WireClient(client, library)
 
     def fetch(self, request: WireRequest) -> tuple[Response, bytes]:
         response = self.transport.open(request)
@@ -85,7 +85,7 @@ class AsyncWire:
     """The asynchronous transport, driven by a loop of its own."""
 
     def __init__(self, library: str, client: Any = None) -> None:
-        self.transport = AsyncTransport(client, library)
+        self.transport = AsyncWireClient(client, library)
         self.loop = asyncio.new_event_loop()
 
     def run(self, work: Awaitable[Any]) -> Any:
@@ -326,7 +326,7 @@ def test_surplus_that_comes_at_rest_is_not_the_answer_to_the_next_request(wire: 
 
 def test_no_more_than_a_hundred_connections_are_kept_at_rest(library: str) -> None:
     with serve(hello) as server:
-        transport = Transport(library=library)
+        transport = WireClient(library=library)
         for opened in (102, 104):
             responses = [transport.open(get(server.url)) for _ in range(102)]
             assert server.connections == opened
@@ -384,7 +384,7 @@ def test_closing_the_transport_wakes_a_blocked_reader(library: str, begun: bool)
             outcome.append(exc)
 
     with serve(play) as server:
-        transport = Transport(library=library)
+        transport = WireClient(library=library)
         thread = threading.Thread(target=reading)
         thread.start()
         assert arrived.wait(5)
@@ -408,7 +408,7 @@ def test_closing_the_transport_ends_the_tasks_that_wait(library: str, begun: boo
         peer.stall()
 
     async def work() -> None:
-        transport = AsyncTransport(library=library)
+        transport = AsyncWireClient(library=library)
 
         async def reading() -> None:
             async for _ in (await transport.open(get(server.url, Timeouts(idle=30)))).chunks():
@@ -545,7 +545,7 @@ def test_next_address_of_a_host_is_tried_when_one_refuses(
 
     async def work() -> bytes:
         monkeypatch.setattr(socket, "getaddrinfo", resolved)
-        transport = AsyncTransport(library=library)
+        transport = AsyncWireClient(library=library)
         body = await (await transport.open(get("http://two.invalid"))).read(99)
         await transport.aclose()
         return body
@@ -561,7 +561,7 @@ def test_names_are_looked_up_while_the_threads_of_the_loop_are_busy(library: str
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(1))
         slow = loop.run_in_executor(None, done.wait)
-        transport = AsyncTransport(library=library)
+        transport = AsyncWireClient(library=library)
         try:
             url = server.url.replace("127.0.0.1", "localhost")
             return await (await transport.open(get(url))).read(99)
@@ -874,7 +874,7 @@ def test_server_sees_an_early_end_at_once_and_the_connection_is_not_reused(
 
 
 def test_close_from_another_thread_wakes_a_blocked_reader(library: str) -> None:
-    transport = Transport(library=library)
+    transport = WireClient(library=library)
     with serve(endless) as server:
         response = transport.open(get(server.url, Timeouts(idle=30)))
         got_first = threading.Event()
@@ -907,7 +907,7 @@ def test_close_of_a_body_without_length_is_not_taken_for_its_end(library: str) -
         peer.send(b"HTTP/1.1 200 OK\r\n\r\nfirst")
         peer.stall()
 
-    transport = Transport(library=library)
+    transport = WireClient(library=library)
     with serve(play) as server:
         response = transport.open(get(server.url))
         chunks = response.chunks()
@@ -922,7 +922,7 @@ def test_close_of_a_body_without_length_is_not_taken_for_its_end(library: str) -
 
 def test_aclose_from_another_task_wakes_a_blocked_reader(library: str) -> None:
     async def work() -> None:
-        transport = AsyncTransport(library=library)
+        transport = AsyncWireClient(library=library)
         response = await transport.open(get(server.url, Timeouts(idle=30)))
         begun = asyncio.Event()
 
@@ -950,7 +950,7 @@ def test_cancelling_before_the_headers_closes_the_socket(library: str) -> None:
         peer.stall()
 
     async def work() -> None:
-        transport = AsyncTransport(library=library)
+        transport = AsyncWireClient(library=library)
         task = asyncio.create_task(transport.open(get(server.url, Timeouts())))
         assert await asyncio.to_thread(arrived.wait, 1)
         task.cancel()
@@ -964,7 +964,7 @@ def test_cancelling_before_the_headers_closes_the_socket(library: str) -> None:
 
 
 def test_reading_after_the_end_or_after_close(library: str) -> None:
-    transport = Transport(library=library)
+    transport = WireClient(library=library)
     with serve(hello) as server:
         response = transport.open(get(server.url))
         assert b"".join(response.chunks()) == b"hello"
@@ -1015,7 +1015,7 @@ def test_a_hundred_streams_at_once(library: str) -> None:
         peer.send(b"0\r\n\r\n")
 
     async def work() -> list[bytes]:
-        transport = AsyncTransport(library=library)
+        transport = AsyncWireClient(library=library)
 
         async def one(number: int) -> bytes:
             response = await transport.open(get(f"{server.url}/{number}", Timeouts()))
@@ -1041,7 +1041,7 @@ def test_answer_that_is_left_early_leaves_no_generator_to_the_event_loop(library
 
     async def work() -> None:
         sys.set_asyncgen_hooks(finalizer=lambda generator: left.append(repr(generator)))
-        transport = AsyncTransport(library=library)
+        transport = AsyncWireClient(library=library)
         response = await transport.open(get(server.url))
         chunks = response.chunks()
         assert await chunks.__anext__() == b"first"
@@ -1062,11 +1062,11 @@ def test_answer_that_is_left_early_leaves_no_generator_to_the_event_loop(library
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 def test_transport_may_be_used_from_one_event_loop_after_another(library: str) -> None:
-    async def work(transport: AsyncTransport) -> bytes:
+    async def work(transport: AsyncWireClient) -> bytes:
         return await (await transport.open(get(server.url))).read(99)
 
     with serve(hello) as server:
-        transport = AsyncTransport(library=library)
+        transport = AsyncWireClient(library=library)
         assert [asyncio.run(work(transport)) for _ in range(3)] == [b"hello"] * 3
         assert len(transport._loops) == 1, "clients of loops that ended are let go"
         # Loops that ended before `aclose` leave their idle connections to the collector.
@@ -1078,14 +1078,14 @@ def test_injected_client_is_used_and_left_open(library: str) -> None:
     module = pytest.importorskip(library)
     with serve(hello) as server:
         with module.Client(headers={"x-mine": "yes"}) as client:
-            transport = Transport(client)
+            transport = WireClient(client)
             assert transport.open(get(server.url)).read(99) == b"hello"
             transport.close()
             assert not client.is_closed
 
         async def work() -> None:
             async with module.AsyncClient(headers={"x-mine": "yes"}) as client:
-                transport = AsyncTransport(client)
+                transport = AsyncWireClient(client)
                 assert await (await transport.open(get(server.url))).read(99) == b"hello"
                 await transport.aclose()
                 assert not client.is_closed
@@ -1099,7 +1099,7 @@ def test_injected_client_without_sockets_works(library: str) -> None:
     with module.Client(
         transport=module.MockTransport(lambda request: module.Response(200, content=b"canned"))
     ) as client:
-        assert Transport(client).open(get("https://h/")).read(99) == b"canned"
+        assert WireClient(client).open(get("https://h/")).read(99) == b"canned"
 
 
 @pytest.mark.parametrize("proxied", [False, True])
@@ -1152,7 +1152,7 @@ def test_plain_http_does_not_read_the_certificates(
 
 def test_unknown_library_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="curl"):
-        Transport(library="curl").open(get("http://127.0.0.1:9/"))
+        WireClient(library="curl").open(get("http://127.0.0.1:9/"))
 
 
 @pytest.fixture(scope="module")
@@ -1327,7 +1327,7 @@ def test_certificates_are_not_read_in_the_thread_of_an_event_loop(
     monkeypatch.setenv("SSL_CERT_FILE", str(cert))
 
     async def work() -> None:
-        transport = AsyncTransport(library=library)
+        transport = AsyncWireClient(library=library)
         opened = [transport.open(get(server.url)) for _ in range(3)]
         assert [await each.read(99) for each in await asyncio.gather(*opened)] == [b"hello"] * 3
         await transport.aclose()
@@ -1351,10 +1351,10 @@ def test_warming_up_reads_the_certificates_for_both_ways_of_asking(
         await core.awarm_up({"base_url": server.url})
         assert len(threads) == 1
         assert threads != [threading.get_ident()]
-        response = await core.async_transport.open(get(server.url))
+        response = await core.async_wire.open(get(server.url))
         assert await response.read(99) == b"hello"
         core.warm_up({"base_url": server.url})
-        assert core.transport.open(get(server.url)).read(99) == b"hello"
+        assert core.wire.open(get(server.url)).read(99) == b"hello"
         await core.aclose()
 
     with serve(hello, tls=context) as server:
@@ -1370,7 +1370,7 @@ def test_close_of_a_tls_stream_wakes_a_blocked_reader(
 ) -> None:
     cert, context = certificate
     monkeypatch.setenv("SSL_CERT_FILE", str(cert))
-    transport = Transport(library=library)
+    transport = WireClient(library=library)
     with serve(endless, tls=context) as server:
         response = transport.open(get(server.url, Timeouts(idle=30)))
         chunks = response.chunks()
@@ -1426,8 +1426,8 @@ def test_importing_the_module_does_not_import_an_http_library() -> None:
 def test_the_library_is_imported_without_its_command_line(library: str) -> None:
     program = f"""
 import sys
-from agent_host.wire.client import Transport
-Transport(library={library!r}).warm_up("")
+from agent_host.wire.client import WireClient
+WireClient(library={library!r}).warm_up("")
 print(sorted({{"click", "rich", "pygments", "{library}._main"}} & set(sys.modules)))
 import {library}
 sys.argv = [{library!r}, "--help"]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from agent_host.sessions.session import Session
-    from agent_host.wire.client import AsyncTransport
+    from agent_host.wire.client import AsyncWireClient
     from agent_host.wire.responses import AsyncResponse
 
 __all__ = ["AsyncStream", "acomplete"]
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class _AsyncDriver:
-    def __init__(self, transport: AsyncTransport) -> None:
+    def __init__(self, transport: AsyncWireClient) -> None:
         self._transport = transport
         self._response: AsyncResponse | None = None
         self._bytes: Any = None
@@ -236,7 +236,7 @@ async def _agathered(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def acomplete(steps: Steps[T], transport: AsyncTransport) -> T:
+async def acomplete(steps: Steps[T], transport: AsyncWireClient) -> T:
     """Carry the steps out to their end and give their result; nobody sees the events."""
     ended: list[T] = []
     async for _ in _aevents(steps, _AsyncDriver(transport), ended):
@@ -248,7 +248,7 @@ class AsyncStream:
     """The twin of `Stream`. Cancelling the task that iterates, or `aclose`, closes the socket."""
 
     def __init__(
-        self, run: Running, transport: AsyncTransport, on_close: Callable[[], None] | None = None
+        self, run: Running, transport: AsyncWireClient, on_close: Callable[[], None] | None = None
     ) -> None:
         self._run = run
         self._on_close = on_close

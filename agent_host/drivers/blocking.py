@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from agent_host.sessions.session import Session
-    from agent_host.wire.client import Transport
+    from agent_host.wire.client import WireClient
     from agent_host.wire.responses import Response
 
 __all__ = ["Stream", "complete"]
@@ -63,7 +63,7 @@ class _Driver:
     the thread that began to read.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: WireClient) -> None:
         self._transport = transport
         self._response: Response | None = None
         self._bytes: Iterator[bytes] | None = None
@@ -286,7 +286,7 @@ def _gathered(many: Sequence[Steps[Any]], driver: _Driver) -> Generator[Event, N
     return [future.result() for future in futures]
 
 
-def complete(steps: Steps[T], transport: Transport) -> T:
+def complete(steps: Steps[T], transport: WireClient) -> T:
     """Carry the steps out to their end and give their result; nobody sees the events."""
     events = _events(steps, _Driver(transport))
     while True:
@@ -305,7 +305,7 @@ class Stream:
     """
 
     def __init__(
-        self, run: Running, transport: Transport, on_close: Callable[[], None] | None = None
+        self, run: Running, transport: WireClient, on_close: Callable[[], None] | None = None
     ) -> None:
         self._run = run
         self._on_close = on_close

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from agent_hookspecs.events import Event
 from agent_hookspecs.values import dataclass
-from agent_host.wire.sending import WireRequest
+from agent_host.wire.request import WireRequest
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session

@@ -13,7 +13,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.plugins.stack import Calls, Stack, answered, listed
 from agent_host.sessions.natives import Origin, Retained, retained
 from agent_host.sessions.session import Session
-from agent_host.wire.sending import without_userinfo
+from agent_host.wire.request import without_userinfo
 
 __all__ = ["Prepared", "default_to_native", "initial_state", "native_history", "prepare"]
 

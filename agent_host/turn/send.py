@@ -12,7 +12,7 @@ from agent_hookspecs.messages import Config, Context, NativeMessage, State
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.wire.deadlines import Timeouts
 from agent_host.wire.framing import Framing, framing
-from agent_host.wire.sending import WireRequest
+from agent_host.wire.request import WireRequest
 
 __all__ = ["default_request", "stream_framing", "wire_request"]
 

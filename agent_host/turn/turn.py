@@ -50,7 +50,7 @@ from agent_host.wire.retry import RetryPolicy
 if TYPE_CHECKING:
     from agent_host.plugins.stacks import Stacks
     from agent_host.sessions.session import Session
-    from agent_host.wire.sending import WireRequest
+    from agent_host.wire.request import WireRequest
 
 __all__ = ["Run", "error_event"]
 

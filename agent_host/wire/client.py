@@ -21,15 +21,15 @@ from agent_hookspecs.logs import redact
 from agent_host.wire.deadlines import AsyncBounds, Bounds, Canceller, Clock, current_clock
 from agent_host.wire.mapping import mapped
 from agent_host.wire.pooling import MOST_IDLE, AsyncPool, Pool
+from agent_host.wire.request import WireRequest, address_of, content_of, headers_of
 from agent_host.wire.responses import AsyncResponse, Response
-from agent_host.wire.sending import WireRequest, address_of, content_of, headers_of
 
 if TYPE_CHECKING:
     import asyncio
     import ssl
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["AsyncTransport", "Certificates", "Transport"]
+__all__ = ["AsyncWireClient", "Certificates", "WireClient"]
 
 R = TypeVar("R", Response, AsyncResponse)
 
@@ -327,7 +327,7 @@ def _is_secure(url: str) -> bool:
     return url[:5].lower() != "http:"
 
 
-class Transport:
+class WireClient:
     """Sends requests through one pool of connections; threads may share it.
 
     ``client`` is any client with the API of ``httpx.Client``; it is used as it is, and its owner
@@ -425,8 +425,8 @@ async def _atrace(event: str, info: Mapping[str, Any]) -> None:
 _STREAMED = {"stream": True, "follow_redirects": False}
 
 
-class AsyncTransport:
-    """The twin of `Transport` for asyncio.
+class AsyncWireClient:
+    """The twin of `WireClient` for asyncio.
 
     Each event loop gets clients of its own; `aclose` closes those of the loop it is called in, so
     call it before the loop ends. ``certificates`` may be shared with another transport.
@@ -473,7 +473,7 @@ class AsyncTransport:
         return under_way.clients[secure], under_way
 
     async def warm_up(self, url: str) -> None:
-        """The async form of `Transport.warm_up`, during which the event loop goes on."""
+        """The async form of `WireClient.warm_up`, during which the event loop goes on."""
         if self._injected is None:
             # Here, because sync requests can do without asyncio.
             from agent_host.threads import in_thread

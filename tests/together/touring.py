@@ -169,7 +169,7 @@ async def _awaited(
             warnings += [event async for event in events if event["type"] == "warning"]
             return events.session
     finally:
-        await app.core.async_transport.aclose()
+        await app.core.async_wire.aclose()
 
 
 def asked(

@@ -160,7 +160,7 @@ def calls_in(core: AgentCore, config: dict[str, Any], seen: Seen) -> list[CallVi
     found = [call for message in seen.new for call in message["metadata"].get("tool_calls") or ()]
     if not found:
         return []
-    stack = complete(core.stacks.stack(config), core.transport)
+    stack = complete(core.stacks.stack(config), core.wire)
     views = [stack.registry.inspect_call(call) for call in found]
     return [
         view if view is not None else CallView(source=call)

@@ -177,7 +177,7 @@ async def _heartbeat(talk: Talk) -> list[int]:
                 noted.append(beats)
     finally:
         beating.cancel()
-        await talk.host.core.async_transport.aclose()
+        await talk.host.core.async_wire.aclose()
     require(len(noted) > 1, f"{len(noted)} fragments were shown")
     return noted
 
@@ -242,7 +242,7 @@ def _long(kind: str, size: int) -> Reply:
 
 
 def _stack(talk: Talk) -> Stack:
-    return complete(talk.host.core.stacks.stack(talk.config), talk.host.core.transport)
+    return complete(talk.host.core.stacks.stack(talk.config), talk.host.core.wire)
 
 
 def _framing(talk: Talk) -> Any:

@@ -235,7 +235,7 @@ class FailureChecks(ProviderSuite):
         if self.wire is not None:
             # While the loop goes on: its end would close the socket for us.
             await asyncio.to_thread(talk.server.wait, lambda server: server.abandoned == 1)
-        await talk.host.core.async_transport.aclose()
+        await talk.host.core.async_wire.aclose()
         return outcome
 
 

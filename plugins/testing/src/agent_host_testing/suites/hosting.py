@@ -138,7 +138,7 @@ class Host:
         try:
             await asyncio.wait_for(reading, PATIENCE)
         finally:
-            await self.core.async_transport.aclose()
+            await self.core.async_wire.aclose()
 
     async def _awhole(self, outcome: Outcome, config: dict[str, Any]) -> None:
         outcome.session, _ = await self.core.asend_request(outcome.session, config)

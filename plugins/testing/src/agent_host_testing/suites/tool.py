@@ -58,7 +58,7 @@ class ToolConformance(PackageConformance):
 
     def prepared(self, host: Host) -> PreparedTool:
         """The plugin as a stack has it: with its state and what it offers."""
-        stack = complete(host.core.stacks.stack(self.config()), host.core.transport)
+        stack = complete(host.core.stacks.stack(self.config()), host.core.wire)
         for tool in stack.tools:
             if tool.plugin.name == self.plugin:
                 return tool
@@ -196,13 +196,13 @@ class ToolConformance(PackageConformance):
         if "context" not in inspect.signature(execute).parameters:
             not_claimed("execute_tool does not take the context that says so")
         with self.host() as host:
-            stack = complete(host.core.stacks.stack(self.config()), host.core.transport)
+            stack = complete(host.core.stacks.stack(self.config()), host.core.wire)
             context = tool_context(stack, None, cancelled=lambda: True)
             for name, payload in self._runnable(host).items():
                 steps = run_calls(stack, [_call(name, payload)], context, {})
                 # Beside us, so that one that never ends does not keep us too.
                 running = threading.Thread(
-                    target=complete, args=(steps, host.core.transport), daemon=True
+                    target=complete, args=(steps, host.core.wire), daemon=True
                 )
                 running.start()
                 running.join(PATIENCE)
