@@ -577,7 +577,7 @@ def test_names_are_looked_up_while_the_threads_of_the_loop_are_busy(library: str
 def test_a_program_ends_while_a_name_is_looked_up() -> None:
     program = """
 import asyncio, socket, threading
-from agent_host.wire.network import connected
+from agent_host.wire.transport.addresses import connect_socket
 
 begun = threading.Event()
 numeric = socket.getaddrinfo
@@ -591,7 +591,7 @@ def never(*args, flags=0, **more):
 socket.getaddrinfo = never
 
 async def main():
-    task = asyncio.create_task(connected(None, "host.invalid", 80))
+    task = asyncio.create_task(connect_socket("host.invalid", 80))
     while not begun.is_set():
         await asyncio.sleep(0)
     task.cancel()
@@ -1420,26 +1420,3 @@ def test_importing_the_module_does_not_import_an_http_library() -> None:
         check=True,
     )
     assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_the_library_is_imported_without_its_command_line(library: str) -> None:
-    program = f"""
-import sys
-from agent_host.wire.client import WireClient
-WireClient(library={library!r}).warm_up("")
-print(sorted({{"click", "rich", "pygments", "{library}._main"}} & set(sys.modules)))
-import {library}
-sys.argv = [{library!r}, "--help"]
-{library}.main()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.startswith("[]\n")
-    if find_spec("click") and find_spec("rich") and find_spec("pygments"):
-        assert "--follow-redirects" in done.stdout

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from agent_hookspecs.errors import ConfigError, ProtocolError, StreamCutError
 
-from .failures import describe_body
+from agent_host.wire.failures import describe_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
