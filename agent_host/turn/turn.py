@@ -263,9 +263,11 @@ class Run:
                 sse, machine = False, framing("json-array", max_event_bytes=limit)
                 data = array
             if data is END:
-                yield Emit(reading.feed(machine.last_events()))
+                yield Emit(reading.feed(machine.flush()))
+                machine.check()
                 break
-            yield Emit(reading.feed(machine.events(data)))
+            yield Emit(reading.feed(machine.decode(data)))
+            machine.check()
         _check_something(machine, name, response.headers)
         check_complete(stack, calls, reading.state, ended=machine.done)
 

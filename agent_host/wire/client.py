@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
@@ -106,8 +106,9 @@ def _is_secure(url: str) -> bool:
 
 
 def _make_client(library: str, certificates: ssl.SSLContext | None, *, is_async: bool) -> Any:
-    from http.cookiejar import CookieJar, DefaultCookiePolicy
     from urllib.request import getproxies
+
+    from agent_host.wire.cookies import NoCookies
 
     module = _load(library)
     client_class = module.AsyncClient if is_async else module.Client
@@ -118,13 +119,15 @@ def _make_client(library: str, certificates: ssl.SSLContext | None, *, is_async:
         else:
             transport = _transport_class(module, is_async=is_async)(module, certificates)
             options = {"transport": transport, "trust_env": False}
-        return client_class(
-            **options,
-            timeout=None,
-            follow_redirects=False,
-            # One client serves all providers and accounts; nothing may be carried between them.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        )
+        client = client_class(**options, timeout=None, follow_redirects=False, cookies=NoCookies())
+    # Every request brings all of its own; to merge them takes longer than to write them.
+    client.headers.clear()
+    return client
+
+
+@lru_cache(64)
+def _parsed_url(library: str, url: str) -> Any:
+    return _load(library).URL(url)
 
 
 def _transport_class(module: Any, *, is_async: bool) -> Any:
@@ -240,11 +243,11 @@ class _Sending:
         """Let the request's time run from now on."""
         return Exchange(self._host, self._request.timeouts, self._canceller)
 
-    def build(self, client: Any, exchange: Exchange, trace: Any) -> Any:
+    def build(self, client: Any, url: Any, exchange: Exchange, trace: Any) -> Any:
         """The request as a client sends it."""
         return client.build_request(
             self._request.method,
-            self.url,
+            url,
             headers=self._headers,
             content=self._content,
             extensions={
@@ -307,6 +310,10 @@ class WireClient:
                 in_flight.clients[is_secure] = client
             return client, in_flight
 
+    def _url(self, url: str) -> Any:
+        """The address as the client takes it; ours take one that was parsed before."""
+        return url if self._injected is not None else _parsed_url(self._library, url)
+
     def warm_up(self, url: str) -> None:
         """Get ready for requests to ``url`` now, so that a first one need not."""
         if self._injected is None:
@@ -321,7 +328,8 @@ class WireClient:
         in_flight.begin(exchange.canceller)
         token = _is_ours.set(True)
         try:
-            raw = client.send(sending.build(client, exchange, _trace), **_STREAMED)
+            built = sending.build(client, self._url(sending.url), exchange, _trace)
+            raw = client.send(built, **_STREAMED)
         except Exception as exc:
             raise translate_exception(exc, exchange) from exc
         finally:
@@ -394,6 +402,10 @@ class AsyncWireClient:
                 in_flight.clients[is_secure] = _make_client(self._library, context, is_async=True)
         return in_flight.clients[is_secure], in_flight
 
+    def _url(self, url: str) -> Any:
+        """The address as the client takes it; ours take one that was parsed before."""
+        return url if self._injected is not None else _parsed_url(self._library, url)
+
     async def warm_up(self, url: str) -> None:
         """The async form of `WireClient.warm_up`, during which the event loop goes on."""
         if self._injected is None:
@@ -414,7 +426,8 @@ class AsyncWireClient:
         in_flight.begin(exchange.canceller)
         token = _is_ours.set(True)
         try:
-            raw = await client.send(sending.build(client, exchange, _atrace), **_STREAMED)
+            built = sending.build(client, self._url(sending.url), exchange, _atrace)
+            raw = await client.send(built, **_STREAMED)
         except Exception as exc:
             raise translate_exception(exc, exchange) from exc
         finally:

@@ -13,8 +13,9 @@ _READ_BYTES: Final = 64 * 1024
 class TlsSession:
     """The client's side of one connection.
 
-    ``is_ready`` says that the handshake is over, ``is_ended`` that the server has said good-bye. What
-    `take_outgoing` gives is to be sent after every other call. Whatever is wrong is raised as an ``ssl.SSLError``.
+    ``is_ready`` says that the handshake is over, ``is_ended`` that the server has said good-bye.
+    What `take_outgoing` gives is to be sent after every other call. Whatever is wrong is raised as
+    an ``ssl.SSLError``.
     """
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:

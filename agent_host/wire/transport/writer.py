@@ -33,6 +33,9 @@ def _head(request: Any) -> bytes:
     lines += [b"%b: %b" % pair for pair in request.headers.raw]
     head = b"\r\n".join((*lines, b"", b""))
     # One break for each line and one for the end: no value may bring another.
-    if not _METHOD.fullmatch(method) or not head.count(b"\r") == head.count(b"\n") == len(lines) + 1:
+    if (
+        not _METHOD.fullmatch(method)
+        or not head.count(b"\r") == head.count(b"\n") == len(lines) + 1
+    ):
         raise InvalidRequestHeadError
     return head
