@@ -100,15 +100,35 @@ def changes(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
             yield ast.Attribute(node.args[0], "?"), None
 
 
+def methods_of(tree: ast.AST) -> set[str]:
+    """The names under which a class has functions; a decorator may make something else of one."""
+    return {
+        each.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for each in node.body
+        if isinstance(each, FUNCTIONS) and not each.decorator_list
+    }
+
+
+def functions_of(tree: ast.AST) -> set[str]:
+    """The names under which functions can be reached without an object."""
+    in_classes = {
+        each for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for each in node.body
+    }
+    every = (node for node in ast.walk(tree) if isinstance(node, FUNCTIONS))
+    return {node.name for node in every if node not in in_classes}
+
+
 def patches(tree: ast.AST) -> Iterator[str]:
     """Assignments to attributes of what was imported, and functions put into other objects."""
     own, imported = declared_names(tree), imported_names(tree)
-    functions = {node.name for node in ast.walk(tree) if isinstance(node, FUNCTIONS)}
+    methods, functions = methods_of(tree), functions_of(tree)
     for target, value in changes(tree):
         if not isinstance(target, ast.Attribute):
             continue
         is_function = (isinstance(value, ast.Name) and value.id in functions) or (
-            isinstance(value, ast.Attribute) and is_own(value.value) and value.attr in functions
+            isinstance(value, ast.Attribute) and is_own(value.value) and value.attr in methods
         )
         is_other = not is_own(target.value) and target.attr not in own
         if root_of(target) in imported or (is_other and is_function):

@@ -277,6 +277,8 @@ class WireClient:
     """
 
     def __init__(self, client: Any = None, library: str = "httpx") -> None:
+        if client is not None:
+            _filter_logs()
         self._injected = client
         self._library = library
         self.certificates = Certificates(library)
@@ -368,6 +370,8 @@ class AsyncWireClient:
         library: str = "httpx",
         certificates: Certificates | None = None,
     ) -> None:
+        if client is not None:
+            _filter_logs()
         self._injected = client
         self._library = library
         self._certificates = certificates or Certificates(library)
