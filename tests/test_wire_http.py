@@ -1005,6 +1005,17 @@ def test_server_that_does_not_read_the_request_is_timed_out(wire: Wire) -> None:
         assert caught.value.phase == "first_byte"
 
 
+def test_time_for_the_first_byte_does_not_run_on_in_the_body(wire: Wire) -> None:
+    def play(peer: Peer, request: Request) -> None:
+        peer.begin()
+        peer.gone(0.3)
+        peer.chunk(b"x")
+        peer.send(b"0\r\n\r\n")
+
+    with serve(play) as server:
+        assert wire.fetch(get(server.url, Timeouts(first_byte=0.15, idle=None)))[1] == b"x"
+
+
 def test_slow_stream_within_its_limits_is_left_alone(wire: Wire) -> None:
     def play(peer: Peer, request: Request) -> None:
         peer.begin()
@@ -1217,6 +1228,18 @@ def test_answer_that_is_left_early_leaves_no_generator_to_the_event_loop(library
     with serve(play) as server:
         asyncio.run(work())
     assert left == []
+
+
+def test_closing_the_transport_closes_answers_that_nobody_has_any_more(library: str) -> None:
+    async def work() -> None:
+        transport = AsyncWireClient(library=library)
+        await transport.open(get(server.url, Timeouts(idle=30)))
+        gc.collect()
+        await transport.aclose()
+        assert await asyncio.to_thread(server.client_gone.wait, 5)
+
+    with serve(endless) as server:
+        asyncio.run(work())
 
 
 # --- clients --------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ _CONNECTED: Final = ".connect_tcp.complete"
 _STREAMED: Final = {"stream": True, "follow_redirects": False}
 
 
-def _load(library: str) -> Any:
+def _load_library(library: str) -> Any:
     try:
         if library == "httpx":
             import httpx
@@ -85,7 +85,7 @@ class Certificates:
 
     def context(self) -> ssl.SSLContext:
         """What checks the certificates of servers."""
-        module = _load(self._library)
+        module = _load_library(self._library)
         with self._lock:
             if self._context is None:
                 with _explain_failure():
@@ -96,7 +96,7 @@ class Certificates:
 
     def warm_up(self, url: str) -> None:
         """Import the library now, and be ready for TLS if it is for ``url``."""
-        _load(self._library)
+        _load_library(self._library)
         if _is_secure(url):
             self.context()
 
@@ -110,7 +110,7 @@ def _make_client(library: str, certificates: ssl.SSLContext | None, *, is_async:
 
     from agent_host.wire.cookies import NoCookies
 
-    module = _load(library)
+    module = _load_library(library)
     client_class = module.AsyncClient if is_async else module.Client
     with _explain_failure():
         if getproxies():
@@ -127,7 +127,7 @@ def _make_client(library: str, certificates: ssl.SSLContext | None, *, is_async:
 
 @lru_cache(64)
 def _parsed_url(library: str, url: str) -> Any:
-    return _load(library).URL(url)
+    return _load_library(library).URL(url)
 
 
 def _transport_class(module: Any, *, is_async: bool) -> Any:
@@ -320,7 +320,7 @@ class WireClient:
         """Get ready for requests to ``url`` now, so that a first one need not."""
         if self._injected is None:
             self.certificates.warm_up(url)
-            _transport_class(_load(self._library), is_async=False)
+            _transport_class(_load_library(self._library), is_async=False)
 
     def open(self, request: WireRequest, canceller: Canceller | None = None) -> Response:
         """Send and wait for the response's headers; any status is an answer, not an error."""
@@ -420,7 +420,7 @@ class AsyncWireClient:
 
     def _warm_up(self, url: str) -> None:
         self._certificates.warm_up(url)
-        _transport_class(_load(self._library), is_async=True)
+        _transport_class(_load_library(self._library), is_async=True)
 
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         """Send and wait for the response's headers; any status is an answer, not an error."""

@@ -5,6 +5,7 @@ It travels with the request, in its extensions, down to the transport. It knows 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from agent_host.wire.deadlines import Canceller, Deadlines, Timeouts, shortest
@@ -39,5 +40,6 @@ class Exchange:
     def begin_body(self) -> None:
         """Note that the headers of the answer are in."""
         self.is_answered = True
-        timeouts = self.deadlines.timeouts
-        self.library_timeouts["read"] = shortest(timeouts.idle, timeouts.total)
+        # If the time is up, the first read finds out.
+        with suppress(TimeoutError):
+            self.library_timeouts["read"] = self.deadlines.idle_seconds()

@@ -141,7 +141,7 @@ class Framing(ABC):
             self.first_skipped = bytes(data[:200])
         self.skipped += 1
 
-    def _sized(self, data: Bytes) -> Bytes:
+    def _limit_size(self, data: Bytes) -> Bytes:
         """``data`` of one event, or of its beginning; padding before it does not count."""
         if len(data) > self.max_event_bytes:
             data = data.lstrip()
@@ -155,7 +155,7 @@ class Framing(ABC):
                 hint="raise the limit of the event size if answers of this size are expected",
             )
 
-    def _cut(self) -> StreamCutError:
+    def _cut_error(self) -> StreamCutError:
         return StreamCutError(f"the answer stopped in the middle of a {self.name} event")
 
 

@@ -40,9 +40,9 @@ def parse_json(data: bytes, *, cache_strings: str = "") -> Any:
     except json.JSONDecodeError:
         raise
     except RecursionError as exc:
-        raise _unreadable("JSON that is nested too deeply to be read") from exc
+        raise _unreadable_error("JSON that is nested too deeply to be read") from exc
     except ValueError as exc:
-        raise _unreadable("a number with more digits than can be read") from exc
+        raise _unreadable_error("a number with more digits than can be read") from exc
 
 
 def quickest_decoder() -> Callable[..., Any]:
@@ -57,7 +57,7 @@ def warm_up() -> None:
     import pydantic_core  # noqa: F401
 
 
-def _unreadable(what: str) -> ProtocolError:
+def _unreadable_error(what: str) -> ProtocolError:
     return ProtocolError(
         f"the answer holds {what}",
         hint="no model output looks like this; check what answers at the base URL",

@@ -86,13 +86,13 @@ class JsonArrayFraming(Framing):
                     self.done = True
                     return
         self._element += data[start:]
-        self._element = self._sized(self._element)
+        self._element = self._limit_size(self._element)
 
     def _complete(self, data: bytes) -> list[Event]:
         if self._element:
             self._element += data
             data, self._element = bytes(self._element), bytearray()
-        data = self._sized(data)
+        data = self._limit_size(data)
         if not data.strip():
             return []
         try:
@@ -103,4 +103,4 @@ class JsonArrayFraming(Framing):
 
     def _end(self, events: list[Event]) -> None:
         if self._array or self._depth:
-            raise self._cut()
+            raise self._cut_error()

@@ -21,7 +21,7 @@ class JsonFraming(Framing):
 
     def _feed(self, data: bytes, events: list[Event]) -> None:
         self._body += data
-        self._body = self._sized(self._body)
+        self._body = self._limit_size(self._body)
 
     def _end(self, events: list[Event]) -> None:
         body, self._body = self._body, bytearray()
@@ -31,7 +31,7 @@ class JsonFraming(Framing):
             value = self._value(bytes(body))
         except json.JSONDecodeError as exc:
             if stops_inside(text_of(body), exc):
-                raise self._cut() from exc
+                raise self._cut_error() from exc
             self._skip(body)
         else:
             self.done = True

@@ -18,12 +18,12 @@ class NdjsonFraming(LineFraming):
         for line in self._split(data):
             if line and not line.isspace():
                 try:
-                    value = self._value(self._sized(line))
+                    value = self._value(self._limit_size(line))
                 except json.JSONDecodeError:
                     self._skip(line)
                 else:
                     events.append((value, None))
-        self._tail = self._sized(self._tail)
+        self._tail = self._limit_size(self._tail)
 
     def _end(self, events: list[Event]) -> None:
         line, self._tail = bytes(self._tail), bytearray()
@@ -33,7 +33,7 @@ class NdjsonFraming(LineFraming):
             value = self._value(line)
         except json.JSONDecodeError as exc:
             if line.lstrip().startswith((b"{", b"[")):
-                raise self._cut() from exc
+                raise self._cut_error() from exc
             self._skip(line)
         else:
             events.append((value, None))

@@ -139,4 +139,4 @@ class SseFraming(LineFraming):
         skipped = self.skipped
         events += self._dispatch()
         if begins_json and self.skipped > skipped:
-            raise self._cut()
+            raise self._cut_error()

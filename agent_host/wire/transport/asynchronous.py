@@ -169,7 +169,9 @@ class Connection(asyncio.Protocol):
 
     async def _wait(self, limit: float | None) -> None:
         """Wait until something has happened."""
-        if limit is not None:
+        if limit is None:
+            self._alarm.stop()
+        else:
             self._alarm.set(limit)
         self._waiter = self._loop.create_future()
         try:
@@ -317,6 +319,8 @@ class AsyncTransport:
         self.library = library
         self._context = context
         self._pool: Pool[Connection] = Pool()
+        #: Those in use, which the event loop would keep open for an answer that nobody has.
+        self._busy: set[Connection] = set()
         self._stream_class: Any = type("BodyStream", (BodyStream, library.AsyncByteStream), {})
 
     async def handle_async_request(self, request: Any) -> Any:
@@ -326,10 +330,12 @@ class AsyncTransport:
         except InvalidRequestHeadError as exc:
             raise self.library.LocalProtocolError("the request is not valid HTTP") from exc
         connection = await self._connection_to(origin_of(request.url), exchange)
+        self._busy.add(connection)
         try:
             exchange.canceller.attach(connection)
             head = await self._send(connection, pieces, request.method, exchange.deadlines)
         except BaseException:
+            self._busy.discard(connection)
             await connection.aclose()
             raise
         return self.library.Response(
@@ -392,14 +398,15 @@ class AsyncTransport:
 
     async def release(self, connection: Connection) -> None:
         """Take back a connection whose answer nobody reads any more."""
+        self._busy.discard(connection)
         connection.end_exchange()
         unused = self._pool.give(connection) if connection.is_reusable else [connection]
         for each in unused:
             await each.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections at rest; those in use are closed when they are released."""
-        for connection in self._pool.close():
+        """Close all connections; whoever still reads gets an error."""
+        for connection in (*self._pool.close(), *self._busy):
             await connection.aclose()
 
 
