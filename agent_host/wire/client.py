@@ -108,10 +108,9 @@ def _is_secure(url: str) -> bool:
 def _make_client(library: str, certificates: ssl.SSLContext | None, *, is_async: bool) -> Any:
     from urllib.request import getproxies
 
-    from agent_host.wire.cookies import NoCookies
+    from agent_host.wire.cookies import client_class
 
     module = _load_library(library)
-    client_class = module.AsyncClient if is_async else module.Client
     with _explain_failure():
         if getproxies():
             # Which proxy serves which host is for the library to say.
@@ -119,7 +118,8 @@ def _make_client(library: str, certificates: ssl.SSLContext | None, *, is_async:
         else:
             transport = _transport_class(module, is_async=is_async)(module, certificates)
             options = {"transport": transport, "trust_env": False}
-        client = client_class(**options, timeout=None, follow_redirects=False, cookies=NoCookies())
+        make_client = client_class(module, is_async=is_async)
+        client = make_client(**options, timeout=None, follow_redirects=False)
     # Every request brings all of its own; to merge them takes longer than to write them.
     client.headers.clear()
     return client
