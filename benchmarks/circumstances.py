@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["circumstances"]
 
-_OTHERS = ("httpx", "httpcore", "h11", "pydantic-core", "pluggy", "click")
+_OTHERS = ("httpx", "httptools", "httpcore", "h11", "pydantic-core", "pluggy", "click")
 _PEERS = ("openai", "anthropic", "llm", "pydantic-ai-slim", "any-llm-sdk", "litellm", "aisuite")
 
 
