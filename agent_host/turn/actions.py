@@ -17,7 +17,7 @@ from agent_hookspecs.specs import SpecRole
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Call, Steps
 from agent_host.plugins.combining import Implementation, told
-from agent_host.sessions.natives import retain
+from agent_host.sessions.natives import retain_natives
 from agent_host.turn.context import action_context
 from agent_host.turn.prepare import initial_state, native_history
 
@@ -171,5 +171,5 @@ def _execute(
     if isinstance(result.get("session_metadata"), Mapping):
         session = session.with_metadata(result["session_metadata"])
     if history is not None and isinstance(result.get("native_messages"), list):
-        session = retain(session, result["native_messages"], history.origin, history.before)
+        session = retain_natives(session, result["native_messages"], history.origin, history.before)
     return session, given

@@ -11,7 +11,7 @@ from agent_hookspecs.errors import HookResultError, StreamCutError
 from agent_hookspecs.messages import Context, CoreMessage, NativeMessage, State
 from agent_hookspecs.specs import SpecRole
 from agent_host.plugins.stack import Calls, Stack, answered, listed
-from agent_host.sessions.natives import retain
+from agent_host.sessions.natives import retain_natives
 from agent_host.sessions.session import Session
 from agent_host.turn.prepare import Prepared
 from agent_host.turn.read import Reading
@@ -61,7 +61,7 @@ def finish(
     if any(given) and given != [message["metadata"].get("tool_calls") for message in messages]:
         # The natives hold calls that no provider takes back; they are made anew from the core's.
         return grown, messages
-    return retain(grown, natives, prepared.origin, prepared.before), messages
+    return retain_natives(grown, natives, prepared.origin, prepared.before), messages
 
 
 def _core_messages(

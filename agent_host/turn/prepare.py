@@ -11,7 +11,7 @@ from agent_hookspecs.messages import Config, Context, CoreMessage, NativeMessage
 from agent_hookspecs.specs import SpecRole
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.stack import Calls, Stack, answered, listed
-from agent_host.sessions.natives import Origin, Retained, retained
+from agent_host.sessions.natives import Origin, RetainedHistory, retained_history
 from agent_host.sessions.session import Session
 from agent_host.wire.request import without_userinfo
 
@@ -26,7 +26,7 @@ class Prepared:
 
     state: State
     natives: list[NativeMessage]
-    before: Retained
+    before: RetainedHistory
     origin: Origin
 
 
@@ -133,7 +133,7 @@ def native_history(stack: Stack, calls: Calls, session: Session, state: State) -
     # A session is kept and handed on, and who asks does not matter for who has answered.
     address = without_userinfo(str(_config(stack, state).get("base_url") or ""))
     origin = Origin(stack.provider.name, address, str(state.get("native_format") or ""))
-    before = retained(session, origin)
+    before = retained_history(session, origin)
     # Not list(): of a subclass that is twice as slow.
     natives: list[NativeMessage] = before.natives[:]
     tail = session.since(before.covered)
