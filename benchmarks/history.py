@@ -7,6 +7,7 @@ session with the answer and the native history that the next turn begins with.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, NamedTuple
 
 import httpx
@@ -47,11 +48,9 @@ def run(quick: bool) -> list[Table]:
             tasks: dict[str, Task] = {}
             for size in sizes:
                 session = conversation(core, config, size)
-                tasks[f"ours {size}"] = lambda session=session, config=config: send_turns(
-                    core, session, config
-                )
                 posts = sent_posts(catalog, session, config)
-                tasks[f"httpx {size}"] = lambda posts=posts: send_posts(client, posts)
+                tasks[f"ours {size}"] = partial(send_turns, core, session, config)
+                tasks[f"httpx {size}"] = partial(send_posts, client, posts)
             found = interleaved(tasks, 2 if quick else ROUNDS)
             for size in sizes:
                 label = f"{wire.label}, {size} messages"

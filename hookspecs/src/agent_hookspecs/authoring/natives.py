@@ -7,7 +7,6 @@ used again. The host remembers that; nothing here does, and nothing looks at eve
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from copy import copy
 from typing import Any, Protocol, TypeVar
 
 from agent_hookspecs.authoring.merging import tool_call_ids
@@ -46,10 +45,9 @@ class Rendering:
 
     def copy(self: Self) -> Self:
         """Another one, to which messages can be added without changing this one."""
-        other = copy(self)
+        other = type(self).__new__(type(self))
         for name, value in vars(self).items():
-            if type(value) in (list, dict, set):
-                setattr(other, name, value.copy())
+            setattr(other, name, value.copy() if type(value) in (list, dict, set) else value)
         return other
 
 
