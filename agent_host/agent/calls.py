@@ -21,7 +21,7 @@ from agent_host.agent.arguments import arguments_objection
 from agent_host.agent.results import tool_message
 from agent_host.drivers.effects import END, Call, Emit, Next, Steps
 from agent_host.plugins.combining import told
-from agent_host.sessions.frozen import thawed
+from agent_host.sessions.frozen import plain_copy
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import PreparedTool, Stack, Users
@@ -76,7 +76,7 @@ def plan_call(
 ) -> PlannedCall | CoreMessage:
     """What to run, or the message that tells the model why nothing is run."""
     # A plain copy: tools may work on their payload, sessions may not be worked on.
-    given = thawed(call)
+    given = plain_copy(call)
     view = stack.registry.inspect_call(given, limit=limit)
     if view is None or not view.tool_name:
         return tool_message("Tool call not understood.", None, _identity(given), failed=True)

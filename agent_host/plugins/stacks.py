@@ -38,7 +38,7 @@ from agent_host.plugins.resolve import (
 )
 from agent_host.plugins.settings import ConfigSchema, merge_schemas
 from agent_host.plugins.stack import Calls, PreparedTool, Stack, Users, calls_of, listed
-from agent_host.sessions.frozen import thawed
+from agent_host.sessions.frozen import plain_copy
 from agent_host.turn.send import wire_request
 
 __all__ = ["Stacks"]
@@ -189,7 +189,7 @@ class Stacks:
         everyone = [plugin for plugins in resolution.plugins.values() for plugin in plugins]
         schema = _schema(everyone, warnings)
         # A copy: what the caller does to the config later is another config.
-        config = schema.with_defaults(thawed(config))
+        config = schema.with_defaults(plain_copy(config))
         remember_secrets(schema.secrets(config))
         schema.check_values(config)
         registry = _registry(resolution, schema, config)
@@ -395,7 +395,7 @@ def _chained(
         for hook in calls.implementations(role, "get_models"):
             try:
                 # A copy, all the way down: the list is shared, and a failure must leave no trace.
-                changed = hook.call(config, thawed(models))
+                changed = hook.call(config, plain_copy(models))
                 models = models if changed is None else valid_models(changed)
             except Exception as error:
                 warnings.append(f"plugin {hook.plugin!r} could not list its models: {told(error)}")

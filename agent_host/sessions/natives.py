@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from agent_hookspecs.authoring.natives import Rendering
 from agent_hookspecs.messages import NativeMessage
 from agent_hookspecs.values import dataclass
-from agent_host.sessions.frozen import FrozenList, frozen
+from agent_host.sessions.frozen import FrozenList, freeze
 from agent_host.sessions.session import Session
 
 __all__ = [
@@ -85,7 +85,7 @@ class NativeHistory(FrozenList):
 
     def with_natives(self, natives: Iterable[Any]) -> NativeHistory:
         """This history, and then ``natives``."""
-        return NativeHistory(self + [frozen(native) for native in natives], self._known)
+        return NativeHistory(self + [freeze(native) for native in natives], self._known)
 
     def rendering(self, kind: Callable[..., R], options: tuple[Hashable, ...]) -> R:
         """A copy of ``kind(*options)`` to which the natives were added."""
