@@ -47,7 +47,7 @@ class Rendering:
         """Another one, to which messages can be added without changing this one."""
         other = type(self).__new__(type(self))
         for name, value in vars(self).items():
-            setattr(other, name, value.copy() if type(value) in (list, dict, set) else value)
+            setattr(other, name, value.copy() if isinstance(value, (list, dict, set)) else value)
         return other
 
 
