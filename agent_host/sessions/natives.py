@@ -17,22 +17,14 @@ from agent_hookspecs.values import dataclass
 from agent_host.sessions.frozen import FrozenList, freeze
 from agent_host.sessions.session import Session
 
-__all__ = [
-    "CHECKPOINTS",
-    "NATIVES",
-    "ORIGIN",
-    "NativeHistory",
-    "Origin",
-    "RetainedHistory",
-    "retain_natives",
-    "retained_history",
-]
+__all__ = ["NativeHistory", "Origin", "RetainedHistory", "retain_natives", "retained_history"]
 
 R = TypeVar("R", bound=Rendering)
 
-NATIVES = "native_messages"
-ORIGIN = "native_origin"
-CHECKPOINTS = "native_checkpoints"
+#: The keys of a session's metadata.
+_NATIVES = "native_messages"
+_ORIGIN = "native_origin"
+_CHECKPOINTS = "native_checkpoints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +116,11 @@ class RetainedHistory:
 def retained_history(session: Session, origin: Origin) -> RetainedHistory:
     """The longest part of the retained history that fits the session's messages and origin."""
     metadata = session.metadata
-    natives, checkpoints = metadata.get(NATIVES), metadata.get(CHECKPOINTS)
+    natives, checkpoints = metadata.get(_NATIVES), metadata.get(_CHECKPOINTS)
     if (
         isinstance(natives, list)
         and isinstance(checkpoints, list)
-        and metadata.get(ORIGIN) == origin.to_list()
+        and metadata.get(_ORIGIN) == origin.to_list()
     ):
         for place in range(len(checkpoints) - 1, -1, -1):
             match checkpoints[place]:
@@ -168,9 +160,9 @@ def retain_natives(
     )
     return session.with_metadata(
         {
-            NATIVES: history.with_natives(natives[same:]),
-            ORIGIN: origin.to_list(),
-            CHECKPOINTS: FrozenList([*earlier, checkpoint]),
+            _NATIVES: history.with_natives(natives[same:]),
+            _ORIGIN: origin.to_list(),
+            _CHECKPOINTS: FrozenList([*earlier, checkpoint]),
         }
     )
 
