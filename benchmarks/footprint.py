@@ -13,7 +13,9 @@ from benchmarks.measure import Samples, Table, progress, show
 from benchmarks.team import BASE, OURS, PEERS, Failure, Team
 
 ROUNDS = 3
-HOST = "agent-host"
+HOST = "agent-host-core"
+#: Distributions whose package does not bear their name.
+_PACKAGES = {HOST: "agent_host"}
 
 
 def run(quick: bool) -> list[Table]:
@@ -99,7 +101,8 @@ def size_of(found: Distribution) -> int:
     """Bytes of what a distribution installs; of an editable one, of the package it stands for."""
     direct = json.loads(found.read_text("direct_url.json") or "{}")
     if direct.get("dir_info", {}).get("editable"):
-        spec = find_spec(found.metadata["Name"].replace("-", "_"))
+        name = found.metadata["Name"]
+        spec = find_spec(_PACKAGES.get(name, name.replace("-", "_")))
         folders = list(spec.submodule_search_locations or ()) if spec else []
         files = [file for folder in folders for file in Path(folder).rglob("*")]
     else:
