@@ -10,7 +10,8 @@ from pathlib import Path
 
 from benchmarks.cases import WIRES, Case
 from benchmarks.measure import Samples, Table, progress, show
-from benchmarks.team import BASE, OURS, PEERS, Failure, Team
+from benchmarks.peers.installed import PEERS
+from benchmarks.team import BASE, OURS, Failure, Team
 
 ROUNDS = 3
 HOST = "agent-host-core"
@@ -23,7 +24,7 @@ def run(quick: bool) -> list[Table]:
 
 
 def resident(quick: bool) -> Table:
-    table = Table("Resident memory of a new process after its first request (MB)")
+    table = Table("Resident memory of a new process after its first request (MB)", name="resident")
     for name in ("chat",) if quick else tuple(WIRES):
         case = Case(name, "whole", 50, "length")
         taken: dict[str, list[float]] = {}
@@ -53,8 +54,8 @@ def resident(quick: bool) -> Table:
 
 
 def installed() -> list[Table]:
-    room = Table("Room on disk of the host with one provider, without bytecode (MB)")
-    number = Table("Distributions that the host with one provider brings")
+    room = Table("Room on disk of the host with one provider, without bytecode (MB)", name="disk")
+    number = Table("Distributions that the host with one provider brings", name="distributions")
     for wire in WIRES.values():
         try:
             needed = closure(HOST, wire.distribution)

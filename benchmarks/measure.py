@@ -74,9 +74,12 @@ def interleaved(
 class Table:
     """A title with its unit, and rows: the best and the median, and their ratios to a base.
 
-    ``extra`` names further columns. ``broken`` says what may never happen on any machine, such as a
-    cost that is not linear; a time is never in it. ``notes`` are for whoever reads the table.
-    ``goals`` holds the measurements that a goal is judged by, under its key.
+    A row's label says what was measured, from the general to the particular, with commas between,
+    and after a colon who did it; charts and reports take it apart again. ``name`` tells the tables
+    of one benchmark apart for them. ``extra`` names further columns. ``broken`` says what may never
+    happen on any machine, such as a cost that is not linear; a time is never in it. ``notes`` are
+    for whoever reads the table. ``goals`` holds the measurements that a goal is judged by, under
+    its key.
     """
 
     title: str
@@ -86,6 +89,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     goals: dict[str, list[float]] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
 
     def add(
         self,
@@ -128,6 +132,7 @@ class Table:
     def to_dict(self) -> dict[str, Any]:
         return {
             "title": self.title,
+            "name": self.name,
             "rows": self.data,
             "notes": self.notes,
             "broken": self.broken,

@@ -9,30 +9,19 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from benchmarks.cases import WIRES, Case
 from benchmarks.measure import Samples, Table, interleaved, progress
+from benchmarks.peers.installed import PEERS, is_installed, python_of
 from benchmarks.server import ROOT, running
 from benchmarks.surroundings import environment
 
-__all__ = ["BASE", "FLOORS", "OURS", "PEERS", "Failure", "Team", "spoken_wires"]
+__all__ = ["BASE", "FLOORS", "OURS", "Failure", "Team", "spoken_wires"]
 
 OURS, BASE = "ours", "httpx_lines"
 FLOORS = ("raw_socket", "http_client", "httpx_bytes")
-#: Peers, and the module by which it shows whether they are installed, with what to install.
-PEERS = {
-    "openai": ("openai", "openai"),
-    "anthropic": ("anthropic", "anthropic"),
-    "llm": ("llm", "llm"),
-    "pydantic_ai": ("pydantic_ai", "pydantic-ai-slim[openai,anthropic]"),
-    "any_llm": ("any_llm", "any-llm-sdk[openai,anthropic]"),
-    "litellm": ("litellm", "litellm"),
-    "aisuite": ("aisuite", "aisuite[openai]"),
-}
 
 
 class Failure(Exception):
@@ -44,7 +33,7 @@ class _Contestant:
         folder = "peers" if name in PEERS else "drivers"
         self.name = name
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", f"benchmarks.{folder}.{name}", server],
+            [python_of(name), "-m", "benchmarks.worker", f"benchmarks.{folder}.{name}", server],
             cwd=ROOT,
             env=environment(),
             stdin=subprocess.PIPE,
@@ -117,11 +106,9 @@ class Team:
                 team.close()
 
     def _enlist(self, name: str) -> None:
-        if name in PEERS:
-            module, wanted = PEERS[name]
-            if find_spec(module) is None:
-                self.notes.append(f"{name} is not installed: pip install {wanted!r}")
-                return
+        if name in PEERS and not is_installed(name):
+            self.notes.append(f"{name} is not installed: pip install {PEERS[name].wanted!r}")
+            return
         try:
             self._members[name] = _Contestant(name, self.server)
         except (ImportError, Failure) as error:
