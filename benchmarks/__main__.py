@@ -24,7 +24,7 @@ from benchmarks.cores import pin_contestants
 from benchmarks.goals import judged, lines
 from benchmarks.measure import Table, progress, show
 from benchmarks.page import fill
-from benchmarks.peers.installed import use_python
+from benchmarks.peers.installed import use_pythons
 from benchmarks.results import Results
 
 NAMES = (
@@ -75,7 +75,12 @@ def _parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="a smoke run")
-    parser.add_argument("--peers", metavar="PYTHON", help="the Python that has the other libraries")
+    parser.add_argument(
+        "--peers",
+        action="append",
+        metavar="PYTHON",
+        help="a Python that has other libraries; may be given several times, the first wins",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     parser.add_argument("--results", type=Path, metavar="FILE", help="take these, measure nothing")
     parser.add_argument(
@@ -100,8 +105,8 @@ def _parse_arguments() -> argparse.Namespace:
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}")
     if chosen.results is not None and (chosen.names or chosen.quick or chosen.json):
         parser.error("--results takes an earlier run, so there is nothing to measure or to write")
-    if chosen.peers is not None:
-        use_python(chosen.peers)
+    if chosen.peers:
+        use_pythons(chosen.peers)
     return chosen
 
 

@@ -23,7 +23,7 @@ def circumstances(arguments: Sequence[str]) -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.platform()}",
         "versions": _versions(),
-        "peers": _peers(),
+        "peers": installed.versions(),
     }
 
 
@@ -45,10 +45,3 @@ def _versions() -> dict[str, str]:
         for name, version in sorted(found.items())
         if name.startswith("agent-h") or name in _OTHERS
     }
-
-
-def _peers() -> dict[str, str]:
-    """The versions of the peers that are installed where peers run."""
-    found = installed.versions()
-    wanted = {name: peer.wanted.partition("[")[0] for name, peer in installed.PEERS.items()}
-    return {name: found[project] for name, project in wanted.items() if project in found}

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -159,12 +160,19 @@ def _is_the_tree(block: Block) -> None:
     assert block.text.strip() in (errors.__doc__ or "")
 
 
+def _installs_the_peers_of_the_benchmarks(block: Block) -> None:
+    peers = runpy.run_path(str(ROOT / "benchmarks" / "peers" / "installed.py"))["PEERS"]
+    installed = " ".join(re.findall(r" install (.+)", block.text))
+    assert sorted(shlex.split(installed)) == sorted(peer.wanted for peer in peers.values())
+
+
 DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("README.md", "How a request flows"): _draws_the_path_of_a_request,
     ("architecture.md", "Architecture"): _draws_three_packages,
     ("order.md", "From discover to store"): _draws_the_path_of_a_request,
     ("testing.md", "Passed, failed, not claimed"): _quotes_a_check,
     ("errors.md", "Errors"): _is_the_tree,
+    ("performance.md", "Measuring"): _installs_the_peers_of_the_benchmarks,
 }
 
 

@@ -99,7 +99,7 @@ def test_importing_has_no_effects(tmp_path: Path, source: str, wanted: str) -> N
             "it names agent-host as a requirement, which on the public index is somebody else's",
         ),
         (
-            {"extra": 'test = ["agent_host[new] >= 1; python_version > \'3\'"]'},
+            {"extra": "test = [\"agent_host[new] >= 1; python_version > '3'\"]"},
             "it names agent-host as a requirement, which on the public index is somebody else's",
         ),
         ({"dependencies": '"agent-hookspecs"'}, "say the oldest that will do"),

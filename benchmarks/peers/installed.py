@@ -1,7 +1,8 @@
-"""Other libraries: which there are, what is known of them, and the Python that has them.
+"""Which other libraries there are, and the Python that has each of them.
 
-They may live in an environment of their own, so that what they bring does not weigh on ours: a
-listing, for one, looks at every distribution that is installed.
+They may live in environments of their own: what they bring does not weigh on ours then, whose
+listing looks at every distribution, and those that cannot be installed together can be measured
+together all the same.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["PEERS", "Peer", "is_installed", "python_of", "use_python", "versions"]
+__all__ = ["PEERS", "Peer", "is_installed", "python_of", "use_pythons", "versions"]
 
 
 class Peer(NamedTuple):
@@ -21,6 +23,10 @@ class Peer(NamedTuple):
     module: str
     wanted: str
     wires: tuple[str, ...] = ("chat", "anthropic")
+
+    @property
+    def project(self) -> str:
+        return self.wanted.partition("[")[0]
 
 
 PEERS = {
@@ -35,41 +41,52 @@ PEERS = {
 
 _ASKING = """\
 import json, sys
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-there = [module for module in sys.argv[1:] if find_spec(module)]
-versions = {str(d.metadata["Name"]).replace("_", "-").lower(): d.version for d in distributions()}
-print(json.dumps([there, versions]))
+found = {}
+for module, project in json.loads(sys.argv[1]):
+    if find_spec(module):
+        try:
+            found[module] = version(project)
+        except PackageNotFoundError:
+            found[module] = "of an unknown version"
+print(json.dumps(found))
 """
-_python = sys.executable
+_pythons: Sequence[str] = (sys.executable,)
 
 
-def use_python(python: str) -> None:
-    """Let peers run in another environment's Python."""
-    global _python
-    _python = python
+def use_pythons(pythons: Sequence[str]) -> None:
+    """Let each peer run in the first of these Pythons that has it."""
+    global _pythons
+    _pythons = tuple(pythons)
     _look.cache_clear()
+
+
+def is_installed(name: str) -> bool:
+    return name in _look()
 
 
 def python_of(name: str) -> str:
     """The Python that runs a contestant."""
-    return _python if name in PEERS else sys.executable
-
-
-def is_installed(name: str) -> bool:
-    there, _ = _look()
-    return PEERS[name].module in there
+    return _look()[name][0] if name in PEERS else sys.executable
 
 
 def versions() -> dict[str, str]:
-    """What is installed beside the peers, by normalised name."""
-    return _look()[1]
+    """The versions of the peers that are installed."""
+    return {name: version for name, (_, version) in _look().items()}
 
 
 @cache
-def _look() -> tuple[list[str], dict[str, str]]:
-    modules = [peer.module for peer in PEERS.values()]
-    asked = [_python, "-c", _ASKING, *modules]
-    done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
-    there, found = json.loads(done.stdout)
-    return there, found
+def _look() -> dict[str, tuple[str, str]]:
+    """The Python and the version of every peer that is installed."""
+    asked = json.dumps([(peer.module, peer.project) for peer in PEERS.values()])
+    found: dict[str, tuple[str, str]] = {}
+    for python in _pythons:
+        done = subprocess.run(
+            [python, "-c", _ASKING, asked], stdout=subprocess.PIPE, text=True, check=True
+        )
+        there: dict[str, str] = json.loads(done.stdout)
+        for name, peer in PEERS.items():
+            if peer.module in there:
+                found.setdefault(name, (python, there[peer.module]))
+    return found
