@@ -14,7 +14,6 @@ __all__ = ["CHARTS", "plot"]
 
 _MODES = (("sync", "ours"), ("async", "ours-second"))
 _SIZES = ("ours", "ours-second", "ours-third")
-_LOOP = Line(1.0, "plain httpx loop = 1")
 #: What contestants are called on a chart.
 _NAMES = {
     OURS: "Agent Host",
@@ -51,6 +50,7 @@ def _chunk(results: Results) -> Chart:
         lambda wire, mode: results.find(
             "streaming", "text", wire, "a chunk an event", mode, who=OURS
         ),
+        goal="chunk",
     )
 
 
@@ -79,7 +79,8 @@ def _by_format(
     title: str,
     subtitle: str,
     find: Callable[[str, str], Row | None],
-    line: str = _LOOP.label,
+    line: str = "plain httpx loop = 1",
+    goal: str = "",
 ) -> Chart:
     """Ratios of ours to the base, sync and async, for every format."""
     groups = []
@@ -91,7 +92,12 @@ def _by_format(
             if row is not None and row.ratio is not None
         ]
         groups.append(Group(wire, bars))
-    return Chart(title, subtitle, _footer(results), _filled(groups), [Line(1.0, line)])
+    lines = [Line(1.0, line)]
+    limit = next((each["limit"] for each in results.goals if each["key"] == goal), 1.0)
+    # Two labels need room between them.
+    if limit <= 0.6:
+        lines.append(Line(limit, f"goal ≤ {limit:g}"))
+    return Chart(title, subtitle, _footer(results), _filled(groups), lines)
 
 
 def _wires(results: Results) -> list[str]:

@@ -103,7 +103,7 @@ def draw(chart: Chart) -> str:
     top = 84 if chart.lines else 68
     body = list(_bars(chart.groups, left, top, scale))
     bottom = top + _height(chart.groups)
-    height = bottom + 36
+    height = bottom + 44
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
         f'width="{_WIDTH}" height="{height}" role="img" aria-labelledby="title subtitle">',
@@ -114,8 +114,8 @@ def draw(chart: Chart) -> str:
         _text(_MARGIN, 30, chart.title, "title"),
         _text(_MARGIN, 50, chart.subtitle, "subtitle"),
         *_grid(left, right, top, bottom, longest),
-        *body,
         *_lines(chart.lines, left, top, bottom, scale),
+        *body,
         _text(_MARGIN, height - 12, chart.footer, "footer"),
         "</svg>",
     ]
@@ -128,8 +128,10 @@ def _style() -> str:
     shapes = (
         f"text{{font-family:{font};font-size:12px}}"
         "text.title{font-size:16px;font-weight:600}text.heading{font-weight:600}"
-        "text.footer,text.mark{font-size:11px}"
+        "text.footer,text.mark,text.tick{font-size:11px}"
         ".line{stroke-width:1.5;stroke-dasharray:4 3}"
+        # A value stays readable where a line runs through it.
+        "text.value{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}"
     )
     dark = f"@media (prefers-color-scheme:dark){{{_colours(_DARK)}}}"
     return shapes + _colours(_LIGHT) + dark
@@ -139,8 +141,8 @@ def _colours(colours: dict[str, str]) -> str:
     bars = "".join(f"rect.{name}{{fill:{colours[name]}}}" for name in _BARS)
     return (
         f"text{{fill:{colours['text']}}}"
-        f"text.subtitle,text.footer,text.label{{fill:{colours['muted']}}}"
-        f"text.mark{{fill:{colours['mark']}}}"
+        f"text.subtitle,text.footer,text.label,text.tick{{fill:{colours['muted']}}}"
+        f"text.mark{{fill:{colours['mark']}}}text.value{{stroke:{colours['card']}}}"
         f".line{{stroke:{colours['mark']}}}.grid{{stroke:{colours['grid']}}}"
         f"rect.card{{fill:{colours['card']};stroke:{colours['edge']}}}{bars}"
     )
@@ -183,13 +185,14 @@ def _bars(groups: Sequence[Group], left: float, top: float, scale: float) -> Ite
 
 
 def _grid(left: float, right: float, top: float, bottom: float, longest: float) -> Iterator[str]:
-    """The left edge of all bars, and thin lines at round values."""
+    """Thin lines at round values, from the left edge of all bars on."""
     step = _step(longest)
     value = 0.0
     while value <= longest:
         x = left + (right - left) * value / longest
         yield f'<path class="grid" d="M{x:.1f} {top - 4:.1f}V{bottom - 6:.1f}"/>'
-        value += step
+        yield _text(x, bottom + 7, f"{value:,.10g}", "tick", "middle")
+        value = round(value + step, 10)
 
 
 def _step(longest: float) -> float:

@@ -35,7 +35,7 @@ PEERS = {
     "llm": Peer("llm", "llm", ("chat",)),
     "pydantic_ai": Peer("pydantic_ai", "pydantic-ai-slim[openai,anthropic]"),
     "any_llm": Peer("any_llm", "any-llm-sdk[openai,anthropic]"),
-    "litellm": Peer("litellm", "litellm"),
+    "litellm": Peer("litellm", "litellm[mcp]"),
     "aisuite": Peer("aisuite", "aisuite[openai]", ("chat",)),
 }
 
