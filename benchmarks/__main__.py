@@ -126,6 +126,10 @@ def _measure(names: Sequence[str], *, quick: bool) -> tuple[dict[str, Any], bool
             traceback.print_exc()
             failed.append(name)
             continue
+        except KeyboardInterrupt:
+            print(f"stopped; what was measured before {name} counts", file=sys.stderr)
+            failed.append(name)
+            break
         show(found[name])
         progress(f"{name} took {time.perf_counter() - started:.0f} s")
     tables = [table for each in found.values() for table in each]
@@ -136,7 +140,7 @@ def _measure(names: Sequence[str], *, quick: bool) -> tuple[dict[str, Any], bool
     document = {
         **about,
         "quick": quick,
-        "whole": set(NAMES) <= set(names),
+        "whole": set(NAMES) <= set(found),
         "failed": failed,
         "goals": [verdict.to_dict() for verdict in verdicts],
         "benchmarks": {name: [table.to_dict() for table in each] for name, each in found.items()},

@@ -146,7 +146,7 @@ def _starting(results: Results) -> Chart:
             row = results.find("starting", "starts", *measured.split(", "))
             if row is not None:
                 found.append(Bar(label, row.best, f"{row.best:,.0f} ms", colour))
-        return found
+        return sorted(found, key=lambda bar: bar.value if bar.colour == "other" else 0)
 
     imports = [
         ("import agent_host", "agent_host", "ours"),

@@ -8,14 +8,12 @@ from __future__ import annotations
 from benchmarks.cases import WIRES, Case
 from benchmarks.measure import Samples, Table, show
 from benchmarks.peers.installed import PEERS
-from benchmarks.team import BASE, OURS, Failure, Team
+from benchmarks.team import BASE, OURS, PEER_ROUNDS, Failure, Team
 
 STREAMS = (200, 1_000)
 #: Of all streams together.
 CHUNKS = 40_000
 ROUNDS = 7
-#: Peers take many times as long, and are here for the order of magnitude.
-PEER_ROUNDS = 2
 IDLE = 500
 
 

@@ -16,7 +16,7 @@ from benchmarks.measure import Table, interleaved, progress, show
 from benchmarks.peers.installed import PEERS, is_installed, python_of
 from benchmarks.processes import Place, place
 from benchmarks.server import ROOT, running
-from benchmarks.team import BASE, OURS, Team, spoken_wires
+from benchmarks.team import BASE, OURS, PEER_ROUNDS, Team, spoken_wires
 
 RUNS = 9
 
@@ -78,7 +78,8 @@ def run(quick: bool) -> list[Table]:
         for name in wires[:1] if quick else wires:
             progress(f"cold processes, {name}")
             tasks = _tasks(at, environment, server, name)
-            found = interleaved(dict(tasks), 1 if quick else RUNS)
+            fewer = dict.fromkeys(filter(PEERS.__contains__, tasks), PEER_ROUNDS)
+            found = interleaved(dict(tasks), 1 if quick else RUNS, fewer=fewer)
             base = found[BASE].times(1000)
             for who, samples in found.items():
                 goal = "first_chunk" if who == OURS else None

@@ -53,14 +53,17 @@ def interleaved(
     rounds: int,
     *,
     clock: Callable[[], float] = time.process_time,
+    fewer: Mapping[str, int] | None = None,
 ) -> dict[str, Samples]:
     """Run everybody once a round, so that what disturbs the machine disturbs all alike.
 
-    The first round only warms up.
+    The first round only warms up. ``fewer`` names those who stop after some rounds.
     """
     taken: dict[str, list[float]] = {name: [] for name in tasks}
     for number in range(rounds + 1):
         for name, run in tasks.items():
+            if fewer is not None and number > fewer.get(name, rounds):
+                continue
             gc.collect()
             started = clock()
             given = run()

@@ -16,6 +16,7 @@ from benchmarks.measure import Table, interleaved, progress, show
 from benchmarks.packages import install
 from benchmarks.peers.installed import PEERS, is_installed, python_of
 from benchmarks.processes import LIST, Place, place
+from benchmarks.team import PEER_ROUNDS
 
 SIZES = (0, 100, 500, 2_000)
 RUNS = 9
@@ -24,9 +25,9 @@ GOALS = {"--version": "version", "list, 500, warm": "list_500", "list, 2000, war
 
 _INDEXING = """\
 import time
-from agent_host.plugins.load import load_catalog
+from agent_host.plugins import discover, load
 started = time.process_time()
-load_catalog()
+load.load_catalog()
 print(time.process_time() - started)
 """
 
@@ -54,22 +55,30 @@ def starts(at: Place, trees: dict[int, Path], runs: int) -> Table:
     tasks["--version"] = partial(at.timed, at.cli("--version"), plain)
     for module in ("agent_host", "httpx"):
         tasks[f"import {module}"] = partial(at.timed, ["-c", f"import {module}"], plain)
-    for name in filter(is_installed, PEERS):
-        code, python = f"import {PEERS[name].module}", python_of(name)
-        tasks[code] = partial(at.timed, ["-c", code], plain, python)
-    for command in (["--version"], ["plugins"]) if is_installed("llm") else ():
-        label = f"llm {' '.join(command)}"
-        tasks[label] = partial(at.timed, ["-m", "llm", *command], plain, python_of("llm"))
+    peers = _peers(at, plain)
+    tasks.update(peers)
     tasks[BARE] = partial(at.timed, ["-c", "pass"], plain)
     progress("starting processes")
     before = at.indexes()
-    found = interleaved(dict(tasks), runs)
+    found = interleaved(dict(tasks), runs, fewer=dict.fromkeys(peers, PEER_ROUNDS))
     if at.indexes() != before:
         table.notes.append("what is installed changed meanwhile: some runs were not warm")
     bare = found[BARE].times(1000)
     for label, samples in found.items():
         table.add(label, samples.times(1000), bare, goal=GOALS.get(label))
     return table
+
+
+def _peers(at: Place, environment: dict[str, str]) -> dict[str, Callable[[], float]]:
+    """Imports of the peers that are installed, and what one of them has for a command line."""
+    tasks: dict[str, Callable[[], float]] = {}
+    for name in filter(is_installed, PEERS):
+        code = f"import {PEERS[name].module}"
+        tasks[code] = partial(at.timed, ["-c", code], environment, python_of(name))
+    for command in (["--version"], ["plugins"]) if is_installed("llm") else ():
+        arguments, python = ["-m", "llm", *command], python_of("llm")
+        tasks[f"llm {' '.join(command)}"] = partial(at.timed, arguments, environment, python)
+    return tasks
 
 
 def _cold(at: Place, arguments: list[str], environment: dict[str, str]) -> float:

@@ -130,8 +130,8 @@ def _style() -> str:
         "text.title{font-size:16px;font-weight:600}text.heading{font-weight:600}"
         "text.footer,text.mark,text.tick{font-size:11px}"
         ".line{stroke-width:1.5;stroke-dasharray:4 3}"
-        # A value stays readable where a line runs through it.
-        "text.value{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}"
+        # Words stay readable where a line runs through them.
+        "text.value,text.heading{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}"
     )
     dark = f"@media (prefers-color-scheme:dark){{{_colours(_DARK)}}}"
     return shapes + _colours(_LIGHT) + dark
@@ -142,7 +142,8 @@ def _colours(colours: dict[str, str]) -> str:
     return (
         f"text{{fill:{colours['text']}}}"
         f"text.subtitle,text.footer,text.label,text.tick{{fill:{colours['muted']}}}"
-        f"text.mark{{fill:{colours['mark']}}}text.value{{stroke:{colours['card']}}}"
+        f"text.mark{{fill:{colours['mark']}}}"
+        f"text.value,text.heading{{stroke:{colours['card']}}}"
         f".line{{stroke:{colours['mark']}}}.grid{{stroke:{colours['grid']}}}"
         f"rect.card{{fill:{colours['card']};stroke:{colours['edge']}}}{bars}"
     )

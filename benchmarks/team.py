@@ -18,10 +18,12 @@ from benchmarks.peers.installed import PEERS, is_installed, python_of
 from benchmarks.server import ROOT, running
 from benchmarks.surroundings import environment
 
-__all__ = ["BASE", "FLOORS", "OURS", "Failure", "Team", "spoken_wires"]
+__all__ = ["BASE", "FLOORS", "OURS", "PEER_ROUNDS", "Failure", "Team", "spoken_wires"]
 
 OURS, BASE = "ours", "httpx_lines"
 FLOORS = ("raw_socket", "http_client", "httpx_bytes")
+#: Peers take many times as long, and are here for the order of magnitude.
+PEER_ROUNDS = 2
 
 
 class Failure(Exception):
@@ -157,7 +159,8 @@ class Team:
             else:
                 tasks[label] = task(label)
         progress(", ".join(dict.fromkeys(str(tuple(order[2])) for order in orders.values())))
-        return interleaved(tasks, rounds)
+        fewer = {label: PEER_ROUNDS for label in tasks if orders[label][0] in PEERS}
+        return interleaved(tasks, rounds, fewer=fewer)
 
     def compare(
         self,

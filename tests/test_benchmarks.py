@@ -192,6 +192,11 @@ def test_everybody_runs_once_a_round_and_the_first_round_does_not_count() -> Non
     assert found["a"].values == (3.0, 5.0)
 
 
+def test_some_may_stop_after_fewer_rounds() -> None:
+    found = interleaved({"a": lambda: 1.0, "slow": lambda: 2.0}, 3, fewer={"slow": 1})
+    assert {name: len(samples.values) for name, samples in found.items()} == {"a": 3, "slow": 1}
+
+
 def test_a_goal_is_judged_by_the_worst_measurement() -> None:
     table = Table("t", goals={"chunk": [0.5, 1.2], "rate": [2.0, 0.9]})
     verdicts = {verdict.goal.key: verdict for verdict in judged([table])}
