@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.charts import plot
 from benchmarks.circumstances import circumstances
 from benchmarks.cores import pin_contestants
-from benchmarks.goals import judged, lines
+from benchmarks.goals import judge, verdict_lines
 from benchmarks.measure import Table, progress, show
 from benchmarks.page import fill
 from benchmarks.peers.installed import use_pythons
@@ -133,8 +133,8 @@ def _measure(names: Sequence[str], *, quick: bool) -> tuple[dict[str, Any], bool
         show(found[name])
         progress(f"{name} took {time.perf_counter() - started:.0f} s")
     tables = [table for each in found.values() for table in each]
-    verdicts = judged(tables)
-    print("\n".join(lines(verdicts, quick=quick)))
+    verdicts = judge(tables)
+    print("\n".join(verdict_lines(verdicts, quick=quick)))
     if failed:
         print(f"did not work: {', '.join(failed)}", file=sys.stderr)
     document = {

@@ -97,7 +97,7 @@ def _by_format(
     # Two labels need room between them.
     if limit <= 0.6:
         lines.append(Line(limit, f"goal ≤ {limit:g}"))
-    return Chart(title, subtitle, _footer(results), _filled(groups), lines)
+    return Chart(title, subtitle, _footer(results), _without_empty(groups), lines)
 
 
 def _wires(results: Results) -> list[str]:
@@ -166,7 +166,7 @@ def _starting(results: Results) -> Chart:
         "Starting a process until it ends",
         "milliseconds with a warm index; less is better",
         _footer(results),
-        _filled([Group("Commands", bars(commands)), Group("Imports", bars(imports))]),
+        _without_empty([Group("Commands", bars(commands)), Group("Imports", bars(imports))]),
     )
 
 
@@ -245,16 +245,16 @@ def _among_others(
     wires = dict.fromkeys(row.parts[0] for row in results.rows(benchmark, table))
     groups: list[Group] = []
     for wire in wires:
-        rows = [row for row in results.everybody(benchmark, table, *parts(wire)) if _shown(row)]
+        rows = [row for row in results.everybody(benchmark, table, *parts(wire)) if _is_shown(row)]
         # Peers speak two of the formats; where nobody stands beside us there is nothing to compare.
         if groups and not any(row.who in PEERS for row in rows):
             continue
         rows.sort(key=lambda row: row.best)
         groups.append(Group(wire, [_bar(row, text) for row in rows]))
-    return Chart(title, subtitle, _footer(results), _filled(groups))
+    return Chart(title, subtitle, _footer(results), _without_empty(groups))
 
 
-def _shown(row: Row) -> bool:
+def _is_shown(row: Row) -> bool:
     return row.who in (OURS, BASE) or row.who in PEERS
 
 
@@ -267,7 +267,7 @@ def _microseconds(value: float) -> str:
     return f"{value:,.1f} µs" if value < 100 else f"{value:,.0f} µs"
 
 
-def _filled(groups: Iterable[Group]) -> list[Group]:
+def _without_empty(groups: Iterable[Group]) -> list[Group]:
     return [group for group in groups if group.bars]
 
 

@@ -20,10 +20,10 @@ _PACKAGES = {HOST: "agent_host"}
 
 
 def run(quick: bool) -> list[Table]:
-    return [resident(quick), *installed()]
+    return [resident_table(quick), *disk_tables()]
 
 
-def resident(quick: bool) -> Table:
+def resident_table(quick: bool) -> Table:
     table = Table("Resident memory of a new process after its first request (MB)", name="resident")
     for name in ("chat",) if quick else tuple(WIRES):
         case = Case(name, "whole", 50, "length")
@@ -53,7 +53,7 @@ def resident(quick: bool) -> Table:
     return table
 
 
-def installed() -> list[Table]:
+def disk_tables() -> list[Table]:
     room = Table("Room on disk of the host with one provider, without bytecode (MB)", name="disk")
     number = Table("Distributions that the host with one provider brings", name="distributions")
     for wire in WIRES.values():

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.measure import Table
 
-__all__ = ["GOALS", "Verdict", "judged", "lines"]
+__all__ = ["GOALS", "Verdict", "judge", "verdict_lines"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ GOALS = (
 )
 
 
-def judged(tables: Iterable[Table]) -> list[Verdict]:
+def judge(tables: Iterable[Table]) -> list[Verdict]:
     """One verdict for each goal; those that no table speaks of have no measurement."""
     found: dict[str, list[float]] = {}
     for table in tables:
@@ -90,7 +90,7 @@ def _worst(goal: Goal, values: list[float]) -> float | None:
     return min(values) if goal.at_least else max(values)
 
 
-def lines(verdicts: Iterable[Verdict], *, quick: bool) -> Iterable[str]:
+def verdict_lines(verdicts: Iterable[Verdict], *, quick: bool) -> Iterable[str]:
     """The goals that were measured, and how many were not."""
     yield "\nGoals" + (" (of a smoke run, whose numbers say nothing)" if quick else "")
     width = max(len(goal.what) for goal in GOALS)

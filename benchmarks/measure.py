@@ -116,8 +116,9 @@ class Table:
             found["ratio_of_medians"] = samples.median / base.median
         if goal is not None:
             self.goals.setdefault(goal, []).append(found.get("ratio", best))
-        shown = [_shown(found.get(key)) for key in ("best", "median", "ratio", "ratio_of_medians")]
-        self.rows.append((label, *shown, *map(_shown, extra.values())))
+        columns = ("best", "median", "ratio", "ratio_of_medians")
+        shown = [_format_value(found.get(column)) for column in columns]
+        self.rows.append((label, *shown, *map(_format_value, extra.values())))
         self.data[label] = {**found, **extra, "values": list(samples.values)}
 
     def lines(self) -> Iterable[str]:
@@ -143,7 +144,7 @@ class Table:
         }
 
 
-def _shown(value: float | str | None) -> str:
+def _format_value(value: float | str | None) -> str:
     if value is None:
         return "-"
     if isinstance(value, str):

@@ -150,10 +150,10 @@ class Team:
             return lambda: found(self.perform(name, what, case, times))
 
         tasks: dict[str, Callable[[], float | None]] = {}
-        for label, (name, _, case, _) in orders.items():
+        for label, (name, what, case, _) in orders.items():
             try:
                 if name in PEERS:
-                    task(label)()
+                    self.perform(name, what, case)
             except Failure as failure:
                 self.notes.append(f"{name} is left out of {case.wire}, {case.content}: {failure}")
             else:

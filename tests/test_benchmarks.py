@@ -23,10 +23,10 @@ from benchmarks import streaming  # noqa: E402
 from benchmarks.cases import WIRES, Case  # noqa: E402
 from benchmarks.charts import CHARTS, plot  # noqa: E402
 from benchmarks.drivers.ours import SaveDocument, config_of  # noqa: E402
-from benchmarks.drivers.raw_socket import _dechunked  # noqa: E402
+from benchmarks.drivers.raw_socket import read_chunks  # noqa: E402
 from benchmarks.drivers.splitting import Lines  # noqa: E402
 from benchmarks.formats.pieces import CALL, fragments, words  # noqa: E402
-from benchmarks.goals import GOALS, judged, lines  # noqa: E402
+from benchmarks.goals import GOALS, judge, verdict_lines  # noqa: E402
 from benchmarks.measure import Samples, Table, growth, interleaved  # noqa: E402
 from benchmarks.page import SECTIONS, fill  # noqa: E402
 from benchmarks.peers import installed  # noqa: E402
@@ -130,7 +130,7 @@ def test_several_events_share_an_http_chunk() -> None:
     )
     _, _, body = each.partition(b"\r\n\r\n")
     _, _, joined = several.partition(b"\r\n\r\n")
-    assert _dechunked(body)[0] == _dechunked(joined)[0]
+    assert read_chunks(body)[0] == read_chunks(joined)[0]
     assert len(joined) < len(body)
 
 
@@ -199,13 +199,13 @@ def test_some_may_stop_after_fewer_rounds() -> None:
 
 def test_a_goal_is_judged_by_the_worst_measurement() -> None:
     table = Table("t", goals={"chunk": [0.5, 1.2], "rate": [2.0, 0.9]})
-    verdicts = {verdict.goal.key: verdict for verdict in judged([table])}
+    verdicts = {verdict.goal.key: verdict for verdict in judge([table])}
     assert verdicts["chunk"].measured == 1.2
     assert verdicts["chunk"].met is False
     assert verdicts["rate"].measured == 0.9
     assert verdicts["rate"].met is False
     assert verdicts["disk"].met is None
-    shown = "\n".join(lines(verdicts.values(), quick=False))
+    shown = "\n".join(verdict_lines(verdicts.values(), quick=False))
     assert shown.count("NOT MET") == 2
     assert f"not measured by this run: {len(GOALS) - 2}" in shown
 
@@ -270,7 +270,7 @@ def document(**more: Any) -> dict[str, Any]:
         "peers": {"litellm": "1.0"},
         "quick": False,
         "whole": True,
-        "goals": [verdict.to_dict() for verdict in judged([Table("t", goals={"chunk": [0.5]})])],
+        "goals": [verdict.to_dict() for verdict in judge([Table("t", goals={"chunk": [0.5]})])],
         "benchmarks": {
             **benchmarks,
             "starting": [started.to_dict()],
