@@ -180,7 +180,7 @@ class Session:
         if version > SCHEMA_VERSION:
             raise SessionError(
                 f"the session has schema version {version}, this host reads up to {SCHEMA_VERSION}",
-                hint="upgrade agent-host",
+                hint="upgrade agent-host-core",
             )
         identity, messages = document.get("id"), document.get("messages")
         metadata = document.get("metadata", {})
