@@ -1734,3 +1734,25 @@ def test_importing_the_module_does_not_import_an_http_library() -> None:
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_our_transport_is_used_where_no_proxy_is_named(library: str) -> None:
+    program = f"""
+import sys
+from agent_host.wire.client import WireClient
+from agent_host.wire.request import WireRequest
+wire = WireClient(library={library!r})
+assert wire.open(WireRequest("GET", sys.argv[1], {{}})).read(99) == b"hello"
+wire.close()
+print(sorted({{"httptools", "httpcore", "httpcore2", "h11", "asyncio"}} & set(sys.modules)))
+"""
+    with serve(hello) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", program, server.url],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NO_PROXY": "localhost"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout.strip() == "['httptools']"

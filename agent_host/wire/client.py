@@ -112,7 +112,7 @@ def _make_client(library: str, certificates: ssl.SSLContext | None, *, is_async:
 
     module = _load_library(library)
     with _explain_failure():
-        if getproxies():
+        if getproxies().keys() - {"no"}:
             # Which proxy serves which host is for the library to say.
             options = _library_transport(module, certificates)
         else:
