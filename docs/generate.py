@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 NOTE = "<!-- Written by docs/generate.py from the code; change it there. -->"
 #: What the parts of a result are, in words.
-RESULT_KINDS: dict[PartKind, str] = {
+KIND_WORDS: dict[PartKind, str] = {
     "dict": "a dict",
     "list": "a list",
     "dicts": "a list of dicts",
@@ -46,9 +46,8 @@ def render_hooks() -> str:
     lines += [
         "Every hook a plugin may implement, by role. A public method named like a hook of its role",
         "is an implementation; it takes any of the arguments, by name, in any order. *Mode* says",
-        "what becomes of the results of several implementations. *Returns* says what the host",
-        "checks of a result, for hooks that hand data on: a result of another shape is an error that",
-        "names the plugin.",
+        "what becomes of the results of several implementations. *Returns* says what is checked of",
+        "a result, for hooks that hand data on: another shape is an error that names the plugin.",
         "",
     ]
     lines += [f"- [{role}](#{role}): {', '.join(hooks_of(role))}" for role in SPECS]
@@ -73,7 +72,7 @@ def _result(combining: Combining) -> str:
 
 
 def _part(name: str) -> str:
-    kind = RESULT_KINDS[RESULT_PARTS[name]]
+    kind = KIND_WORDS[RESULT_PARTS[name]]
     return kind if RESULT_PARTS[name] == "flag" else f"`{name}` ({kind})"
 
 

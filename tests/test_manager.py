@@ -105,7 +105,7 @@ def test_a_manager_says_who_implements_what() -> None:
     manager = manager_of(
         "extension",
         {"init": lambda: None},
-        {"init": wrapping(lambda: (yield))},  # type: ignore[misc]
+        {"init": wrapping(lambda: (yield))},
         {"finalize": lambda: None},
     )
     assert [each.plugin for each in manager.implementations("init")] == ["p0"]
@@ -278,14 +278,16 @@ def test_a_wrapper_that_yields_twice_is_told_how_it_is_done_and_closed() -> None
 
 
 def test_a_failure_names_plugin_and_hook_and_has_its_cause() -> None:
-    for role, hook, arguments in (
-        ("extension", "init", {"config": {}, "state": {}}),
-        ("host", "open_session_store", {"url": "x", "config": {}}),
-        ("extension", "get_actions", {"state": {}}),
-        ("provider", "build_request", dict.fromkeys(hooks_of("provider")["build_request"].args)),
-    ):
+    asked: list[tuple[SpecRole, str]] = [
+        ("extension", "init"),
+        ("host", "open_session_store"),
+        ("extension", "get_actions"),
+        ("provider", "build_request"),
+    ]
+    for role, hook in asked:
+        arguments: dict[str, Any] = {name: {} for name in hooks_of(role)[hook].args}
         with pytest.raises(HookError, match=f"'p0': hook '{hook}' raised KeyError") as caught:
-            getattr(manager_of(role, {hook: failing}).hook, hook)(**arguments)  # type: ignore[arg-type]
+            getattr(manager_of(role, {hook: failing}).hook, hook)(**arguments)
         assert (caught.value.plugin, caught.value.hook) == ("p0", hook)
         assert isinstance(caught.value.__cause__, KeyError)
         assert describe_failure(caught.value) == "KeyError: 'inside'"
@@ -297,10 +299,8 @@ def test_errors_of_our_tree_pass_as_they_are() -> None:
     def raising() -> None:
         raise limited
 
-    for hook, arguments in (
-        ("init", {"config": {}, "state": {}}),
-        ("get_actions", {"state": {}}),
-    ):
+    for hook in ("init", "get_actions"):
+        arguments: dict[str, Any] = {name: {} for name in hooks_of("extension")[hook].args}
         with pytest.raises(RateLimitError) as caught:
             getattr(manager_of("extension", {hook: raising}).hook, hook)(**arguments)
         assert caught.value is limited
@@ -499,10 +499,15 @@ def test_asking_one_plugin_calls_no_other() -> None:
     called: list[str] = []
 
     def tool(mark: str) -> dict[str, Any]:
-        return {
-            "init": lambda: called.append(mark) or {"mark": mark},
-            "execute_tool": lambda: called.append(mark) or mark,
-        }
+        def init() -> dict[str, str]:
+            called.append(mark)
+            return {"mark": mark}
+
+        def execute_tool() -> str:
+            called.append(mark)
+            return mark
+
+        return {"init": init, "execute_tool": execute_tool}
 
     manager = manager_of("tool", tool("a"), tool("b"), {"close": failing})
     call: dict[str, Any] = {"tool_name": "t", "payload": {}, "state": {}, "context": {}}

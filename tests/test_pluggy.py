@@ -215,7 +215,7 @@ others = st.lists(st.sampled_from(NAMES), max_size=1)
 
 def ordered(name: str, made: list[tuple[str, str]], **said_of_it: Any) -> type:
     """An extension that writes its calls down; ``marks`` are those of its hooks."""
-    marks: dict[str, dict[str, bool]] = said_of_it.pop("marks", dict.fromkeys(HOOKS, {}))
+    marks: dict[str, dict[str, bool]] = said_of_it.pop("marks")
 
     def method(hook: str, *, wrapper: bool) -> Any:
         def plain(self: object) -> None:
@@ -225,7 +225,9 @@ def ordered(name: str, made: list[tuple[str, str]], **said_of_it: Any) -> type:
             made.append((hook, name))
             return (yield)
 
-        return hookimpl(**marks[hook], wrapper=wrapper)(around if wrapper else plain)
+        first, last = ("tryfirst" in marks[hook], "trylast" in marks[hook])
+        mark: Any = hookimpl(tryfirst=first, trylast=last, wrapper=wrapper)
+        return mark(around if wrapper else plain)
 
     wraps = said_of_it.pop("wraps", ())
     methods = {hook: method(hook, wrapper=hook in wraps) for hook in marks}
@@ -488,7 +490,7 @@ def test_a_module_and_an_object_are_installed_with_role_and_name_of_the_descript
 def test_an_entry_that_names_nothing_with_hooks_says_which(tmp_path: Path, entry: str) -> None:
     with installed_core(tmp_path, wrong=entry) as core:
         (record,) = [each for each in core.resolution({}).catalog if each.name == "wrong"]
-        with pytest.raises(LoadError, match="module 'pkg_made.plugin' has no"):
+        with pytest.raises(LoadError, match=r"module 'pkg_made\.plugin' has no"):
             core.stacks.activator.load(record)
     assert record.state == "failed"
     assert entry.partition(":")[2] in record.reason
