@@ -519,17 +519,27 @@ def test_asking_one_plugin_calls_no_other() -> None:
     assert called == ["b", "b", "a"]
 
 
-def test_asking_goes_on_to_be_right_when_plugins_come_and_go() -> None:
-    manager = manager_of("tool", {"init": lambda: "a"})
+def test_what_pluggy_is_given_has_the_hooks_by_their_names() -> None:
+    """pluggy before 1.7 tells by that who implements a hook, and asks all the others with it."""
+
+    @hookimpl(specname="init")
+    def begin(state: Any) -> Any:
+        return state
+
+    manager = manager_of("extension", {"begin": begin, **adding("a")}, {"finalize": lambda: None})
+    first, second = manager.get_plugin("p0"), manager.get_plugin("p1")
+    assert (hasattr(first, "init"), hasattr(first, "finalize")) == (True, False)
+    assert (hasattr(second, "init"), hasattr(second, "finalize")) == (False, True)
+
+
+def test_asking_goes_on_to_be_right_when_a_plugin_is_dropped() -> None:
+    manager = manager_of("tool", {"init": lambda: "a"}, {"init": lambda: "b"})
     assert manager.ask("p0", "init", config={}) == "a"
-    manager.register_plugin(
-        "late", find_implementations(made({"init": lambda: "late"}), "tool", "late")
-    )
-    assert manager.ask("p0", "init", config={}) == "a"
-    assert manager.ask("late", "init", config={}) == "late"
+    assert manager.ask("p1", "init", config={}) == "b"
     manager.drop_plugin("p0")
     assert manager.ask("p0", "init", config={}) is None
-    assert [each.plugin for each in manager.implementations("init")] == ["late"]
+    assert manager.ask("p1", "init", config={}) == "b"
+    assert [each.plugin for each in manager.implementations("init")] == ["p1"]
 
 
 def test_a_plugin_that_is_dropped_is_called_no_more() -> None:
@@ -540,12 +550,11 @@ def test_a_plugin_that_is_dropped_is_called_no_more() -> None:
     assert manager.implementation("p0", "init") is None
 
 
-def test_two_plugins_of_one_name_collide_within_a_role_only() -> None:
-    manager = manager_of("extension", adding("a"))
-    with pytest.raises(CollisionError, match="two extension plugins are called 'p0'"):
-        manager.register_plugin("p0", find_implementations(made(adding("b")), "extension", "p0"))
-    assert call_state(manager, {}) == {"a": True}
-    assert manager_of("tool", adding("a")).has_plugin("p0")
+def test_two_plugins_of_one_name_collide() -> None:
+    found = find_implementations(made(adding("a")), "extension", "same")
+    with pytest.raises(CollisionError, match="two extension plugins are called 'same'") as caught:
+        RoleManager("extension", [("same", found), ("other", {}), ("same", found)])
+    assert "rename one" in caught.value.hint
 
 
 def test_a_plugin_may_be_called_like_the_host() -> None:

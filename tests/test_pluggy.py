@@ -22,7 +22,7 @@ from agent_hookspecs import (
     hookimpl,
 )
 from agent_hookspecs.errors import AgentError, ContractError, LoadError, OrderingError
-from agent_hookspecs.roles import PLUGIN_ROLES
+from agent_hookspecs.roles import PLUGIN_ROLES, Plugin
 from agent_hookspecs.specs import SPECS, SpecRole, hooks_of
 from agent_host import AgentApplication, AgentCore
 from agent_host.plugins.catalog import LoaderSettings, build_catalog
@@ -104,6 +104,16 @@ def test_without_registration_nothing_is_read_and_nobody_else_acts_or_offers_too
 # Every call of a run is pluggy's ------------------------------------------------------------------
 
 
+def observing(base: type[Plugin], name: str, calls: Calls, **attributes: Any) -> type:
+    """A plugin with every hook of its role, and those with which it sees the application."""
+
+    def noting(hook: str) -> Callable[[object], None]:
+        return lambda self: calls.note("host", name, hook)
+
+    hooks = {hook: noting(hook) for hook in ("host_started", "host_closing", "observe_event")}
+    return recording(base, name, calls, **hooks, **attributes)
+
+
 @contextmanager
 def recorded_application(calls: Calls) -> Iterator[tuple[AgentApplication, dict[str, Any]]]:
     """An application with one plugin of each role, each with every hook of its role."""
@@ -115,10 +125,10 @@ def recorded_application(calls: Calls) -> Iterator[tuple[AgentApplication, dict[
         ) as application,
     ):
         core = application.core
-        core.register_provider(recording(ProviderPlugin, "p", calls, framing="sse"))
-        core.register_extension(recording(ProviderExtensionPlugin, "e", calls))
-        core.register_feature(recording(FeaturePlugin, "f", calls))
-        core.register_tool(recording(ToolPlugin, "t", calls))
+        core.register_provider(observing(ProviderPlugin, "p", calls, framing="sse"))
+        core.register_extension(observing(ProviderExtensionPlugin, "e", calls))
+        core.register_feature(observing(FeaturePlugin, "f", calls))
+        core.register_tool(observing(ToolPlugin, "t", calls))
         yield application, {"settings": {"base_url": server.url}, "model": "m"}
 
 
@@ -157,7 +167,9 @@ def test_no_hook_is_called_past_pluggy_but_those_of_each_chunk(run_calls: Calls)
     declarations = {f"{role}.{name}" for role, name in product(PLUGIN_ROLES, BEFORE_REGISTRATION)}
     assert set(run_calls.outside) <= per_chunk | declarations
     # The other way round: nothing that runs for every chunk costs a call of pluggy's.
-    assert {"provider.process_chunk", "extension.process_chunk"} <= set(run_calls.outside)
+    assert set(run_calls.outside) >= {
+        *("provider.process_chunk", "extension.process_chunk", "host.observe_event"),
+    }
     assert set(run_calls.monitored).isdisjoint(per_chunk)
 
 
@@ -172,9 +184,7 @@ def test_every_hook_that_a_run_uses_is_called_by_pluggy(run_calls: Calls) -> Non
             and name not in ELSEWHERE[role] | BEFORE_REGISTRATION | unused
         }
         assert used <= set(run_calls.monitored)
-    made = {"p": "provider", "e": "extension", "f": "feature", "t": "tool"}
-    hooks = {f"{made[each[0]]}{each[1:]}" for each in run_calls.made}
-    assert hooks - set(run_calls.outside) <= set(run_calls.monitored)
+    assert {"host.host_started", "host.host_closing"} <= set(run_calls.monitored)
 
 
 def test_a_fold_is_one_implementation_of_the_hosts_that_pluggy_calls(run_calls: Calls) -> None:
