@@ -185,8 +185,10 @@ class _Functions:
         # pluggy tell who implements it. pluggy registers by name and calls the latest first.
         for described, function in reversed([*functions]):
             name = described.name if isinstance(described, Hook) else described.hook.name
-            earlier = sum(options["specname"] == name for options in self.options.values())
-            attribute = f"{name}_{earlier:04}" if earlier else name
+            attribute, number = name, 0
+            while attribute in self.options:
+                number += 1
+                attribute = f"{name}_{number:04}"
             setattr(self, attribute, function)
             self.options[attribute] = self._options(described)
             if isinstance(described, Implementation):
