@@ -210,6 +210,8 @@ def _compared(expected: Outcome, stream: bool, seen: Seen, views: list[CallView]
         )
     yield from _counts(expected, stream, seen)
     yield from _calls(expected.tool_calls, seen, views)
+    if stream:
+        yield from _shown_calls(len(expected.tool_calls), seen)
     said = " ".join(event["message"] for event in seen.of("warning"))
     for words in expected.warnings:
         if words not in said:
@@ -242,6 +244,16 @@ def _counts(expected: Outcome, stream: bool, seen: Seen) -> Iterator[str]:
         yield from _differs(f"metadata.usage.{count}", usage.get(count), number)
     if expected.usage and stream and len(seen.of("usage")) != 1:
         yield f"there were {len(seen.of('usage'))} usage events instead of one"
+
+
+def _shown_calls(count: int, seen: Seen) -> Iterator[str]:
+    """Each call is begun once, in order, and given out as it stands in the message."""
+    begun = [event["index"] for event in seen.of("tool_call_started")]
+    yield from _differs("the places of the calls that were begun", begun, [*range(count)])
+    given = [event["call"] for event in seen.of("tool_call")]
+    yield from _differs(
+        "the calls given out to be run", given, list(seen.metadata.get("tool_calls") or ())
+    )
 
 
 def _calls(expected: tuple[ShapeCall, ...], seen: Seen, views: list[CallView]) -> Iterator[str]:
