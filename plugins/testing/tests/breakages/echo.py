@@ -105,11 +105,13 @@ BREAKAGES = (
         "remembers-requests",
         "The instance counts the chunks that it ever saw.",
         "test_requests_do_not_see_each_other",
-        _in_chunks(
-            'seen = self.__dict__.setdefault("seen", [])\n'
-            "    if native_chunk:\n"
+        Change(
+            "extension.py",
+            "        return accumulate_reasoning(delta, accumulated)\n",
+            '        seen = self.__dict__.setdefault("seen", [])\n'
             "        seen.append(1)\n"
-            '        state["seen"] = len(seen)'
+            '        accumulated["seen"] = len(seen)\n'
+            "        return accumulate_reasoning(delta, accumulated)\n",
         ),
     ),
     _extension(

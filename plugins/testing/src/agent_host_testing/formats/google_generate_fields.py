@@ -1,30 +1,18 @@
 """The fields of a request to Gemini's generateContent, and the schema dialect of its tools.
 
-The API reads JSON as protobuf does: a field may be written in camelCase or in snake_case, and an
-unknown one is refused by name. What contents have to be to each other is in
-`google_generate_rules`.
+The API reads JSON as protobuf does: a field may be written in camelCase or in snake_case, null is
+as good as absent, and an unknown field is refused by name. What contents have to be to each other
+is in `google_generate_rules`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 
-from agent_host_testing.formats.checks import (
-    Check,
-    Node,
-    anything,
-    each,
-    flag,
-    json_object,
-    legal,
-    number,
-    one_of,
-    text,
-    unique,
-)
+from agent_host_testing.formats.checks import Check, Node, legal, text, unique
+from agent_host_testing.formats.tables import Fields, Notation
 
-__all__ = ["PART_DATA", "body_fields", "declared_names", "field", "message"]
+__all__ = ["PART_DATA", "body_fields", "declared_names", "field"]
 
 #: Exactly one of these is in a part.
 PART_DATA = (
@@ -46,10 +34,13 @@ def field(node: Node, name: str) -> Node:
     return node.child(snake if snake in node.fields() else name)
 
 
-def message(fields: Mapping[str, Check], required: Iterable[str] = ()) -> Check:
-    """A protobuf message with these fields; null is as good as absent."""
-    known = {**fields, **{_snake(name): check for name, check in fields.items()}}
-    needed = tuple(required)
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", lambda upper: "_" + upper[1].lower(), name)
+
+
+def _check_message(fields: Fields) -> Check:
+    """A protobuf message with these fields."""
+    known = {**fields.checks, **{_snake(name): check for name, check in fields.checks.items()}}
 
     def check(node: Node) -> None:
         for name in node.fields():
@@ -57,19 +48,15 @@ def message(fields: Mapping[str, Check], required: Iterable[str] = ()) -> Check:
                 node.child(name).refuse(
                     f"Invalid JSON payload received. Unknown name \"{name}\" at '{node.place}': "
                     "Cannot find field",
-                    f"the fields here are {', '.join(sorted(fields))}",
+                    f"the fields here are {', '.join(sorted(fields.checks))}",
                 )
             if node.has(name):
                 known[name](node.child(name))
-        for name in needed:
+        for name in fields.required:
             if field(node, name).value is None:
                 node.child(name).refuse("missing required field", f"{name!r} is required")
 
     return check
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)([A-Z])", lambda upper: "_" + upper[1].lower(), name)
 
 
 def _whole_number(node: Node) -> None:
@@ -88,6 +75,9 @@ def _choice(*names: str) -> Check:
     return check
 
 
+_message = Notation({"integer": _whole_number}, _check_message).compile
+
+
 # Schemas
 
 _FORMATS = {
@@ -95,6 +85,7 @@ _FORMATS = {
     "NUMBER": ("float", "double"),
     "INTEGER": ("int32", "int64"),
 }
+_TYPES = _choice("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
 
 
 def _schema(node: Node) -> None:
@@ -133,78 +124,72 @@ def _one_type(node: Node) -> None:
         node.refuse(
             "Proto field is not repeating, cannot start list", "a type is one name, not a list"
         )
-    _choice("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")(node)
+    _TYPES(node)
 
 
-_SCHEMA_FIELDS = message(
+_SCHEMA_FIELDS = _message(
     {
         "type": _one_type,
-        "format": text,
-        "title": text,
-        "description": text,
-        "nullable": flag,
-        "enum": each(text),
+        "format": "text",
+        "title": "text",
+        "description": "text",
+        "nullable": "flag",
+        "enum": ["text"],
         "items": _schema,
-        "minItems": _whole_number,
-        "maxItems": _whole_number,
+        "minItems": "integer",
+        "maxItems": "integer",
         "properties": _schemas,
-        "propertyOrdering": each(text),
-        "required": each(text),
-        "minProperties": _whole_number,
-        "maxProperties": _whole_number,
-        "minLength": _whole_number,
-        "maxLength": _whole_number,
-        "pattern": text,
-        "minimum": number(),
-        "maximum": number(),
-        "anyOf": each(_schema),
-        "default": anything,
-        "example": anything,
+        "propertyOrdering": ["text"],
+        "required": ["text"],
+        "minProperties": "integer",
+        "maxProperties": "integer",
+        "minLength": "integer",
+        "maxLength": "integer",
+        "pattern": "text",
+        "minimum": "number",
+        "maximum": "number",
+        "anyOf": [_schema],
+        "default": "any",
+        "example": "any",
     }
 )
 
 
 # Contents
 
-_BLOB = message({"mimeType": text, "data": text, "displayName": text}, ("mimeType", "data"))
-_FILE = message({"mimeType": text, "fileUri": text, "displayName": text}, ("fileUri",))
+_BLOB = _message({"mimeType!": "text", "data!": "text", "displayName": "text"})
+_FILE = _message({"mimeType": "text", "fileUri!": "text", "displayName": "text"})
 _function_name = legal(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", "function name")
 
-_PART = message(
+_PART = _message(
     {
-        "text": text,
+        "text": "text",
         "inlineData": _BLOB,
         "fileData": _FILE,
-        "functionCall": message(
-            {
-                "id": text,
-                "name": _function_name,
-                "args": json_object,
-                "partialArgs": each(json_object),
-                "willContinue": flag,
-            },
-            ("name",),
-        ),
-        "functionResponse": message(
-            {
-                "id": text,
-                "name": _function_name,
-                "response": json_object,
-                "parts": each(message({"inlineData": _BLOB, "fileData": _FILE})),
-                "willContinue": flag,
-                "scheduling": text,
-            },
-            ("name", "response"),
-        ),
-        "executableCode": json_object,
-        "codeExecutionResult": json_object,
-        "toolCall": json_object,
-        "toolResponse": json_object,
-        "thought": flag,
-        "thoughtSignature": text,
-        "videoMetadata": json_object,
-        "partMetadata": json_object,
-        "mediaResolution": anything,
+        "functionCall": {
+            "id": "text",
+            "name!": _function_name,
+            "args": "object",
+            "partialArgs": ["object"],
+            "willContinue": "flag",
+        },
+        "functionResponse": {
+            "id": "text",
+            "name!": _function_name,
+            "response!": "object",
+            "parts": [{"inlineData": _BLOB, "fileData": _FILE}],
+            "willContinue": "flag",
+            "scheduling": "text",
+        },
+        "executableCode": "object",
+        "codeExecutionResult": "object",
+        "toolCall": "object",
+        "toolResponse": "object",
+        "thought": "flag",
+        "thoughtSignature": "text",
+        "videoMetadata": "object",
+        "partMetadata": "object",
+        "mediaResolution": "any",
     }
 )
 
@@ -222,12 +207,11 @@ def _part(node: Node) -> None:
 def _parts(node: Node) -> None:
     if node.value == []:
         node.refuse("contents.parts must not be empty", "a content has at least one part")
-    each(_part)(node)
+    _PARTS(node)
 
 
-_CONTENT_FIELDS = message(
-    {"role": one_of("user", "model", "function"), "parts": _parts}, ("parts",)
-)
+_PARTS = _message([_part])
+_CONTENT_FIELDS = _message({"role": ("user", "model", "function"), "parts!": _parts})
 
 
 def _contents(node: Node) -> None:
@@ -242,17 +226,16 @@ def _contents(node: Node) -> None:
 
 # Tools
 
-_DECLARATION_FIELDS = message(
+_DECLARATION_FIELDS = _message(
     {
-        "name": _function_name,
-        "description": text,
+        "name!": _function_name,
+        "description": "text",
         "parameters": _schema,
-        "parametersJsonSchema": json_object,
+        "parametersJsonSchema": "object",
         "response": _schema,
-        "responseJsonSchema": json_object,
-        "behavior": text,
-    },
-    ("name",),
+        "responseJsonSchema": "object",
+        "behavior": "text",
+    }
 )
 
 
@@ -265,28 +248,25 @@ def _declaration(node: Node) -> None:
         )
 
 
-_TOOL = message(
-    {
-        "functionDeclarations": each(_declaration),
-        **dict.fromkeys(
-            (
-                "googleSearch",
-                "googleSearchRetrieval",
-                "googleMaps",
-                "codeExecution",
-                "urlContext",
-                "fileSearch",
-                "computerUse",
-            ),
-            json_object,
-        ),
-        "mcpServers": each(json_object),
-    }
+_TOOLS = _message(
+    [
+        {
+            "functionDeclarations": [_declaration],
+            "googleSearch": "object",
+            "googleSearchRetrieval": "object",
+            "googleMaps": "object",
+            "codeExecution": "object",
+            "urlContext": "object",
+            "fileSearch": "object",
+            "computerUse": "object",
+            "mcpServers": ["object"],
+        }
+    ]
 )
 
 
 def _tools(node: Node) -> None:
-    each(_TOOL)(node)
+    _TOOLS(node)
     unique(_declared(node), "function name")
 
 
@@ -306,80 +286,65 @@ def declared_names(body: Node) -> list[str]:
     return [] if tools.value is None else [name.value for name in _declared(tools)]
 
 
-_TOOL_CONFIG = message(
-    {
-        "functionCallingConfig": message(
-            {
-                "mode": _choice("AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"),
-                "allowedFunctionNames": each(text),
-                "streamFunctionCallArguments": flag,
-            }
-        ),
-        "retrievalConfig": json_object,
-        "includeServerSideToolInvocations": flag,
-    }
-)
-
-
 # Everything
 
-_GENERATION_CONFIG = message(
-    {
-        "stopSequences": each(text),
-        "candidateCount": _whole_number,
-        "maxOutputTokens": _whole_number,
-        "temperature": number(0, 2),
-        "topP": number(0, 1),
-        "topK": number(0),
-        "seed": _whole_number,
-        "presencePenalty": number(),
-        "frequencyPenalty": number(),
-        "responseMimeType": one_of("text/plain", "application/json", "text/x.enum"),
-        "responseSchema": _schema,
-        "responseJsonSchema": anything,
-        "responseFormat": anything,
-        "responseModalities": each(_choice("TEXT", "IMAGE", "AUDIO")),
-        "responseLogprobs": flag,
-        "logprobs": _whole_number,
-        "enableEnhancedCivicAnswers": flag,
-        "speechConfig": json_object,
-        "imageConfig": json_object,
-        "mediaResolution": text,
-        "thinkingConfig": message(
-            {
-                "includeThoughts": flag,
-                "thinkingBudget": _whole_number,
-                "thinkingLevel": _choice("MINIMAL", "LOW", "MEDIUM", "HIGH"),
-            }
-        ),
-    }
-)
-_SAFETY_SETTING = message(
-    {
-        "category": legal(r"HARM_CATEGORY_[A-Z_]+", "harm category"),
-        "threshold": one_of(
-            "HARM_BLOCK_THRESHOLD_UNSPECIFIED",
-            "BLOCK_LOW_AND_ABOVE",
-            "BLOCK_MEDIUM_AND_ABOVE",
-            "BLOCK_ONLY_HIGH",
-            "BLOCK_NONE",
-            "OFF",
-        ),
-    },
-    ("category", "threshold"),
-)
 #: The whole body of a request.
-body_fields: Check = message(
+body_fields: Check = _message(
     {
-        "contents": _contents,
-        "systemInstruction": message({"role": text, "parts": each(_part, least=1)}, ("parts",)),
+        "contents!": _contents,
+        "systemInstruction": {"role": "text", "parts!": _parts},
         "tools": _tools,
-        "toolConfig": _TOOL_CONFIG,
-        "safetySettings": each(_SAFETY_SETTING),
-        "generationConfig": _GENERATION_CONFIG,
-        "cachedContent": text,
-        "serviceTier": text,
-        "model": text,
-    },
-    ("contents",),
+        "toolConfig": {
+            "functionCallingConfig": {
+                "mode": _choice("AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"),
+                "allowedFunctionNames": ["text"],
+                "streamFunctionCallArguments": "flag",
+            },
+            "retrievalConfig": "object",
+            "includeServerSideToolInvocations": "flag",
+        },
+        "safetySettings": [
+            {
+                "category!": legal(r"HARM_CATEGORY_[A-Z_]+", "harm category"),
+                "threshold!": (
+                    "HARM_BLOCK_THRESHOLD_UNSPECIFIED",
+                    "BLOCK_LOW_AND_ABOVE",
+                    "BLOCK_MEDIUM_AND_ABOVE",
+                    "BLOCK_ONLY_HIGH",
+                    "BLOCK_NONE",
+                    "OFF",
+                ),
+            }
+        ],
+        "generationConfig": {
+            "stopSequences": ["text"],
+            "candidateCount": "integer",
+            "maxOutputTokens": "integer",
+            "temperature": "number 0..2",
+            "topP": "number 0..1",
+            "topK": "number 0..",
+            "seed": "integer",
+            "presencePenalty": "number",
+            "frequencyPenalty": "number",
+            "responseMimeType": ("text/plain", "application/json", "text/x.enum"),
+            "responseSchema": _schema,
+            "responseJsonSchema": "any",
+            "responseFormat": "any",
+            "responseModalities": [_choice("TEXT", "IMAGE", "AUDIO")],
+            "responseLogprobs": "flag",
+            "logprobs": "integer",
+            "enableEnhancedCivicAnswers": "flag",
+            "speechConfig": "object",
+            "imageConfig": "object",
+            "mediaResolution": "text",
+            "thinkingConfig": {
+                "includeThoughts": "flag",
+                "thinkingBudget": "integer",
+                "thinkingLevel": _choice("MINIMAL", "LOW", "MEDIUM", "HIGH"),
+            },
+        },
+        "cachedContent": "text",
+        "serviceTier": "text",
+        "model": "text",
+    }
 )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 
 from agent_host_testing.formats.checks import Check, Node, first_problem
+from agent_host_testing.formats.tables import Fields, Notation, Rule, Table
 from agent_host_testing.wire import Problem, Request
 
 __all__ = ["capabilities", "first_refusal"]
@@ -51,9 +52,7 @@ def first_refusal(request: Request) -> Problem | None:
     """The first thing for which the API would refuse the request, or None."""
 
     def check(body: Node) -> None:
-        for name, rule in _FIELDS.items():
-            if body.has(name):
-                rule(body.child(name))
+        _FIELDS(body)
         if not body.child("model").value:
             body.child("model").refuse("model is required", "a request names its model")
         _can(body)
@@ -88,34 +87,51 @@ def _typed(kind: type, go_type: str, *more: type) -> Check:
     return check
 
 
-_string = _typed(str, "string")
-_object = _typed(dict, "map[string]interface {}")
+def _check_struct(fields: Fields) -> Check:
+    """The fields of a Go struct: null is as good as absent, and others are ignored."""
+
+    def check(node: Node) -> None:
+        for name in fields.required:
+            fields.checks[name](node.need(name))
+        for name, rule in fields.checks.items():
+            if node.has(name):
+                rule(node.child(name))
+
+    return check
 
 
-def _messages(node: Node) -> None:
-    _typed(list, "[]api.Message")(node)
-    for message in node.items():
-        _message(message)
+_go = Notation({"string": _typed(str, "string"), "bool": _typed(bool, "bool")}, _check_struct)
 
 
-def _message(message: Node) -> None:
-    _typed(dict, "api.Message")(message)
-    for name in ("role", "content", "thinking", "tool_name", "tool_call_id"):
-        if message.has(name):
-            _string(message.child(name))
-    if message.child("role").value not in _ROLES:
-        message.child("role").refuse(
-            f"unknown role {message.child('role').value!r}",
+def _struct(go_type: str, table: Table) -> Check:
+    """An object of a Go type."""
+    of_type, fields = _typed(dict, go_type), _go.compile(table)
+
+    def check(node: Node) -> None:
+        of_type(node)
+        fields(node)
+
+    return check
+
+
+def _slice(go_type: str, rule: Rule) -> Check:
+    """An array of a Go type."""
+    of_type, elements = _typed(list, go_type), _go.compile([rule])
+
+    def check(node: Node) -> None:
+        of_type(node)
+        elements(node)
+
+    return check
+
+
+def _message(node: Node) -> None:
+    _MESSAGE(node)
+    if node.child("role").value not in _ROLES:
+        node.child("role").refuse(
+            f"unknown role {node.child('role').value!r}",
             f"templates know the roles {', '.join(_ROLES)} and leave other messages out",
         )
-    if message.has("images"):
-        _typed(list, "[]api.ImageData")(message.child("images"))
-        for image in message.child("images").items():
-            _image(image)
-    if message.has("tool_calls"):
-        _typed(list, "[]api.ToolCall")(message.child("tool_calls"))
-        for call in message.child("tool_calls").items():
-            _tool_call(call)
 
 
 def _image(image: Node) -> None:
@@ -124,29 +140,6 @@ def _image(image: Node) -> None:
         base64.b64decode(image.value, validate=True)
     except ValueError:
         image.refuse("illegal base64 data at input byte 0", "an image is base64 and no URL")
-
-
-def _tool_call(call: Node) -> None:
-    _typed(dict, "api.ToolCall")(call)
-    if call.has("id"):
-        _string(call.child("id"))
-    function = call.need("function")
-    _typed(dict, "api.ToolCallFunction")(function)
-    _string(function.need("name"))
-    _typed(dict, "api.ToolCallFunctionArguments")(function.need("arguments"))
-
-
-def _tools(node: Node) -> None:
-    _typed(list, "api.Tools")(node)
-    for tool in node.items():
-        _typed(dict, "api.Tool")(tool)
-        function = tool.need("function")
-        _typed(dict, "api.ToolFunction")(function)
-        _string(function.need("name"))
-        if function.has("description"):
-            _string(function.child("description"))
-        if function.has("parameters"):
-            _typed(dict, "api.ToolFunctionParameters")(function.child("parameters"))
 
 
 def _think(node: Node) -> None:
@@ -171,8 +164,57 @@ def _format(node: Node) -> None:
         )
 
 
-_INTEGER_OPTIONS = ("num_ctx", "num_predict", "num_keep", "seed", "top_k", "repeat_last_n")
-_FLOAT_OPTIONS = (
+def _option(kind: str) -> Check:
+    def check(node: Node) -> None:
+        if type(node.value) not in (int, float):
+            name = node.place.rpartition(".")[2]
+            node.refuse(f'option "{name}" must be of type {kind}', f"this is of type {kind}")
+
+    return check
+
+
+_MESSAGE = _struct(
+    "api.Message",
+    {
+        "role": "string",
+        "content": "string",
+        "thinking": "string",
+        "tool_name": "string",
+        "tool_call_id": "string",
+        "images": _slice("[]api.ImageData", _image),
+        "tool_calls": _slice(
+            "[]api.ToolCall",
+            _struct(
+                "api.ToolCall",
+                {
+                    "id": "string",
+                    "function!": _struct(
+                        "api.ToolCallFunction",
+                        {
+                            "name!": "string",
+                            "arguments!": _struct("api.ToolCallFunctionArguments", {}),
+                        },
+                    ),
+                },
+            ),
+        ),
+    },
+)
+_TOOL = _struct(
+    "api.Tool",
+    {
+        "function!": _struct(
+            "api.ToolFunction",
+            {
+                "name!": "string",
+                "description": "string",
+                "parameters": _struct("api.ToolFunctionParameters", {}),
+            },
+        )
+    },
+)
+_INTEGERS = ("num_ctx", "num_predict", "num_keep", "seed", "top_k", "repeat_last_n")
+_FLOATS = (
     "temperature",
     "top_p",
     "min_p",
@@ -181,29 +223,23 @@ _FLOAT_OPTIONS = (
     "presence_penalty",
     "frequency_penalty",
 )
-
-
-def _options(node: Node) -> None:
-    _object(node)
-    for names, kind in ((_INTEGER_OPTIONS, "integer"), (_FLOAT_OPTIONS, "float32")):
-        for name in names:
-            option = node.child(name)
-            if option.value is not None and type(option.value) not in (int, float):
-                option.refuse(f'option "{name}" must be of type {kind}', f"this is of type {kind}")
-    if node.has("stop"):
-        _typed(list, "[]string")(node.child("stop"))
-
-
-_FIELDS: dict[str, Check] = {
-    "model": _string,
-    "stream": _typed(bool, "bool"),
-    "messages": _messages,
-    "tools": _tools,
-    "think": _think,
-    "keep_alive": _keep_alive,
-    "format": _format,
-    "options": _options,
+_OPTIONS: Table = {
+    **dict.fromkeys(_INTEGERS, _option("integer")),
+    **dict.fromkeys(_FLOATS, _option("float32")),
+    "stop": _typed(list, "[]string"),
 }
+_FIELDS = _go.compile(
+    {
+        "model": "string",
+        "stream": "bool",
+        "messages": _slice("[]api.Message", _message),
+        "tools": _slice("api.Tools", _TOOL),
+        "think": _think,
+        "keep_alive": _keep_alive,
+        "format": _format,
+        "options": _struct("map[string]interface {}", _OPTIONS),
+    }
+)
 
 
 # What the model can do

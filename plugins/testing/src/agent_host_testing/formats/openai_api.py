@@ -8,33 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from agent_host_testing.formats.checks import (
-    Check,
-    Node,
-    Refused,
-    each,
-    flag,
-    json_object,
-    legal,
-    nullable,
-    one_of,
-    record,
-    text,
-)
+from agent_host_testing.formats.checks import Check, Node, Refused, legal, one_of, text
 from agent_host_testing.formats.encoding import compact
+from agent_host_testing.formats.tables import Table, compile_rule
 from agent_host_testing.script import Failure, FailureKind
 from agent_host_testing.wire import Operation, Problem, Refusal, Request, WireFormat
 
 __all__ = [
+    "COMMON_FIELDS",
     "CREATED",
+    "EFFORTS",
     "FUNCTION_FIELDS",
     "SCHEMA_FIELDS",
+    "STREAM_NEEDS",
     "OpenAIFormat",
     "asked",
     "bearer",
-    "content",
+    "check_needs",
     "custom_format",
-    "effort",
     "error_object",
     "error_status",
     "function_schema",
@@ -100,15 +91,15 @@ def padding(words: str) -> str:
     return "aB3dE6gH9jK2mN5p"[len(words) % 16 :]
 
 
-effort: Check = one_of("none", "minimal", "low", "medium", "high", "xhigh", "max")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 legal_name: Check = legal(r"[a-zA-Z0-9_-]{1,64}", "function name")
 
-_short = legal(r"(?s).{0,512}", "string of at most 512 characters")
+_strings = compile_rule({"*": legal(r"(?s).{0,512}", "string of at most 512 characters")})
 
 
 def string_map(node: Node) -> None:
     """An object of at most 16 strings, such as ``metadata``."""
-    record({}, extra=_short)(node)
+    _strings(node)
     if len(node.fields()) > 16:
         node.refuse(f"{len(node.fields())} pairs are too many", "there are at most 16 pairs")
 
@@ -158,28 +149,12 @@ def strict_schema(node: Node) -> None:
 
 
 #: What describes a function; chat has it one level below ``type``, Responses beside it.
-FUNCTION_FIELDS: dict[str, Check] = {
-    "name": legal_name,
-    "description": nullable(text),
-    "parameters": nullable(function_schema),
-    "strict": nullable(flag),
+FUNCTION_FIELDS: Table = {
+    "name!": legal_name,
+    "description?": "text",
+    "parameters?": function_schema,
+    "strict?": "flag",
 }
-
-
-def content(kinds: Mapping[str, Check], least: int = 0) -> Check:
-    """A string, or an array of at least so many parts of these kinds."""
-
-    def part(node: Node) -> None:
-        one_of(*kinds)(node.need("type"))
-        kinds[node.value["type"]](node)
-
-    def check(node: Node) -> None:
-        if isinstance(node.value, list):
-            each(part, least)(node)
-        else:
-            text(node)
-
-    return check
 
 
 def custom_format(node: Node) -> None:
@@ -192,12 +167,51 @@ def custom_format(node: Node) -> None:
 
 
 #: A JSON Schema that answers have to follow; chat has it below ``json_schema``.
-SCHEMA_FIELDS: dict[str, Check] = {
-    "name": legal(r"[a-zA-Z0-9_-]{1,64}", "schema name"),
-    "description": nullable(text),
-    "schema": json_object,
-    "strict": nullable(flag),
+SCHEMA_FIELDS: Table = {
+    "name!": legal(r"[a-zA-Z0-9_-]{1,64}", "schema name"),
+    "description?": "text",
+    "schema": "object",
+    "strict?": "flag",
 }
+#: Fields that both APIs have.
+COMMON_FIELDS: Table = {
+    "model!": legal(r"(?s).+", "model"),
+    "metadata?": string_map,
+    "moderation?": "object",
+    "prompt_cache_key?": "text",
+    "prompt_cache_options": "object",
+    "prompt_cache_retention?": ("in_memory", "24h"),
+    "safety_identifier?": "text",
+    "service_tier?": ("auto", "default", "flex", "scale", "priority", "fast"),
+    "store?": "flag",
+    "stream?": "flag",
+    "temperature?": "number 0..2",
+    "top_logprobs?": "integer 0..20",
+    "top_p?": "number 0..1",
+    "user": "text",
+}
+
+
+def check_needs(body: Node, needs: Sequence[tuple[str, str, object, str, str]]) -> None:
+    """Refuse fields that make sense only beside others.
+
+    Each row has the field, the other one and the value that it needs to have, or None for any, what
+    is wrong without it, and the rule.
+    """
+    for name, other, value, message, rule in needs:
+        found = body.child(other).value
+        if body.has(name) and (found is None if value is None else found is not value):
+            body.child(name).refuse(message, rule)
+
+
+#: What there is to stream about only where a stream is asked for.
+STREAM_NEEDS = (
+    "stream_options",
+    "stream",
+    True,
+    "no stream is asked for",
+    "only with stream: true",
+)
 
 
 class OpenAIFormat(WireFormat):

@@ -11,17 +11,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from agent_host_testing.formats import openai_api
-from agent_host_testing.formats.checks import (
-    Check,
-    Node,
-    each,
-    first_problem,
-    json_object,
-    nullable,
-    text,
-)
+from agent_host_testing.formats.checks import Node, first_problem
 from agent_host_testing.formats.encoding import arguments_text, compact, sse
 from agent_host_testing.formats.openai_chat_rules import body_rules, call_ids
+from agent_host_testing.formats.tables import Table
 from agent_host_testing.script import Call, Failure, Picture, Reply, Text, Thought, Tokens
 from agent_host_testing.wire import Ledger, Problem, Request, pieces
 
@@ -29,13 +22,13 @@ __all__ = ["OpenAIChat", "ReasoningField"]
 
 ReasoningField = Literal["reasoning", "reasoning_content", "reasoning_details"]
 
-_REASONING: dict[ReasoningField, dict[str, Check]] = {
-    "reasoning": {"reasoning": nullable(text)},
-    "reasoning_content": {"reasoning_content": nullable(text)},
+_REASONING: dict[ReasoningField, Table] = {
+    "reasoning": {"reasoning?": "text"},
+    "reasoning_content": {"reasoning_content?": "text"},
     "reasoning_details": {
-        "reasoning": nullable(text),
-        "reasoning_details": nullable(each(json_object)),
-        "images": nullable(each(json_object)),
+        "reasoning?": "text",
+        "reasoning_details?": ["object"],
+        "images?": ["object"],
     },
 }
 #: What routers and servers of open models take besides; each has its own meaning for them.

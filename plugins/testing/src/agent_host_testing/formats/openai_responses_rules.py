@@ -6,148 +6,107 @@ say, which has the ledger.
 
 from __future__ import annotations
 
-from agent_host_testing.formats.checks import (
-    Check,
-    Node,
-    anything,
-    each,
-    flag,
-    integer,
-    json_object,
-    json_object_text,
-    legal,
-    nullable,
-    number,
-    one_of,
-    record,
-    text,
-)
+from agent_host_testing.formats.checks import Check, Node, legal, one_of
 from agent_host_testing.formats.openai_api import (
+    COMMON_FIELDS,
+    EFFORTS,
     FUNCTION_FIELDS,
     SCHEMA_FIELDS,
-    content,
+    STREAM_NEEDS,
+    check_needs,
     custom_format,
-    effort,
     legal_name,
     strict_schema,
-    string_map,
 )
+from agent_host_testing.formats.tables import Rule, Table, compile_rule, text_or, variants
 
 __all__ = ["check_body", "item_type"]
 
 _call_id = legal(r"[a-zA-Z0-9_-]{1,64}", "call id")
-_status = one_of("in_progress", "completed", "incomplete")
-_detail = nullable(one_of("auto", "low", "high", "original"))
+_STATUS = ("in_progress", "completed", "incomplete")
 
 
 def _item_id(prefix: str) -> Check:
     return legal(rf"{prefix}_[a-zA-Z0-9_-]{{1,60}}", f"item id that begins with {prefix!r}")
 
 
-_INPUT_PARTS: dict[str, Check] = {
-    "input_text": record({"type": anything, "text": text}, ("text",)),
-    "input_image": record(
-        {
-            "type": anything,
-            "image_url": nullable(text),
-            "file_id": nullable(text),
-            "detail": _detail,
-        }
-    ),
-    "input_file": record(
-        {
-            "type": anything,
-            "file_data": nullable(text),
-            "file_id": nullable(text),
-            "file_url": nullable(text),
-            "filename": nullable(text),
-            "detail": _detail,
-        }
-    ),
-    "input_audio": record({"type": anything, "input_audio": json_object}, ("input_audio",)),
+# Items
+
+_DETAIL: Table = {"detail?": ("auto", "low", "high", "original")}
+_heard = text_or(
+    [
+        variants(
+            "type",
+            {
+                "input_text": {"text!": "text"},
+                "input_image": {"image_url?": "text", "file_id?": "text", **_DETAIL},
+                "input_file": {
+                    "file_data?": "text",
+                    "file_id?": "text",
+                    "file_url?": "text",
+                    "filename?": "text",
+                    **_DETAIL,
+                },
+                "input_audio": {"input_audio!": "object"},
+            },
+        )
+    ]
+)
+_said = text_or(
+    [
+        variants(
+            "type",
+            {
+                "output_text": {
+                    "text!": "text",
+                    "annotations": ["object"],
+                    "logprobs?": ["object"],
+                },
+                "refusal": {"refusal!": "text"},
+            },
+        )
+    ]
+)
+_HEARD: Table = {"type": "any", "content!": _heard, "status": _STATUS}
+_MESSAGE = variants(
+    "role",
+    {
+        "user": _HEARD,
+        "assistant": {
+            "type": "any",
+            "id": _item_id("msg"),
+            "content!": _said,
+            "phase?": ("commentary", "final_answer"),
+            "status": _STATUS,
+        },
+        "system": _HEARD,
+        "developer": _HEARD,
+    },
+)
+_CALL: Table = {"type": "any", "call_id!": _call_id, "name!": legal_name, "status": _STATUS}
+_RESULT: Table = {
+    "type": "any",
+    "id?": "text",
+    "call_id!": _call_id,
+    "output!": _heard,
+    "status?": _STATUS,
 }
-_OUTPUT_PARTS: dict[str, Check] = {
-    "output_text": record(
-        {
-            "type": anything,
-            "text": text,
-            "annotations": each(json_object),
-            "logprobs": nullable(each(json_object)),
-        },
-        ("text",),
-    ),
-    "refusal": record({"type": anything, "refusal": text}, ("refusal",)),
-}
-
-
-def _message(node: Node) -> None:
-    role = node.need("role")
-    one_of("user", "assistant", "system", "developer")(role)
-    by_model = role.value == "assistant"
-    fields: dict[str, Check] = {
-        "type": anything,
-        "role": anything,
-        "content": content(_OUTPUT_PARTS if by_model else _INPUT_PARTS),
-        "status": _status,
-    }
-    if by_model:
-        fields["id"] = _item_id("msg")
-        fields["phase"] = nullable(one_of("commentary", "final_answer"))
-    record(fields, ("content",))(node)
-
-
-def _result(node: Node) -> None:
-    fields = {
-        "type": anything,
-        "id": nullable(text),
-        "call_id": _call_id,
-        "output": content(_INPUT_PARTS),
-        "status": nullable(_status),
-    }
-    record(fields, ("call_id", "output"))(node)
-
-
-_ITEMS: dict[str, Check] = {
-    "message": _message,
-    "function_call": record(
-        {
-            "type": anything,
-            "id": _item_id("fc"),
-            "call_id": _call_id,
-            "name": legal_name,
-            "arguments": json_object_text,
-            "status": _status,
-        },
-        ("call_id", "name", "arguments"),
-    ),
-    "function_call_output": _result,
-    "custom_tool_call": record(
-        {
-            "type": anything,
-            "id": _item_id("ctc"),
-            "call_id": _call_id,
-            "name": legal_name,
-            "input": text,
-            "status": _status,
-        },
-        ("call_id", "name", "input"),
-    ),
-    "custom_tool_call_output": _result,
-    "reasoning": record(
-        {
-            "type": anything,
-            "id": _item_id("rs"),
-            "summary": each(
-                record({"type": one_of("summary_text"), "text": text}, ("type", "text"))
-            ),
-            "content": nullable(each(json_object)),
-            "encrypted_content": nullable(text),
-            "status": _status,
-        },
-        ("id", "summary"),
-    ),
-    "item_reference": record({"type": anything, "id": text}, ("id",)),
-    "image_generation_call": record({"id": _item_id("ig")}, ("id",), extra=anything),
+_TABLES: dict[str, Rule] = {
+    "message": _MESSAGE,
+    "function_call": {**_CALL, "id": _item_id("fc"), "arguments!": "object text"},
+    "function_call_output": _RESULT,
+    "custom_tool_call": {**_CALL, "id": _item_id("ctc"), "input!": "text"},
+    "custom_tool_call_output": _RESULT,
+    "reasoning": {
+        "type": "any",
+        "id!": _item_id("rs"),
+        "summary!": [{"type!": ("summary_text",), "text!": "text"}],
+        "content?": ["object"],
+        "encrypted_content?": "text",
+        "status": _STATUS,
+    },
+    "item_reference": {"type": "any", "id!": "text"},
+    "image_generation_call": {"id!": _item_id("ig"), "*": "any"},
 }
 #: Items of tools that the vendor runs; what is in them is between it and itself.
 _HOSTED_ITEMS = (
@@ -168,6 +127,27 @@ _HOSTED_ITEMS = (
     "shell_call_output",
     "web_search_call",
 )
+_ITEMS = {
+    **{kind: compile_rule(rule) for kind, rule in _TABLES.items()},
+    **{kind: compile_rule("any") for kind in _HOSTED_ITEMS},
+}
+
+
+def item_type(item: Node) -> str:
+    """What an item is; a role is enough to be a message."""
+    if "type" not in item.fields() and "role" in item.fields():
+        return "message"
+    kind = item.need("type")
+    one_of(*_ITEMS)(kind)
+    return str(kind.value)
+
+
+def _item(node: Node) -> None:
+    _ITEMS[item_type(node)](node)
+
+
+# Tools
+
 _HOSTED_TOOLS = (
     "apply_patch",
     "code_interpreter",
@@ -182,58 +162,41 @@ _HOSTED_TOOLS = (
     "web_search",
     "web_search_preview",
 )
+_HOSTED: dict[str, Rule] = dict.fromkeys(_HOSTED_TOOLS, "any")
+_NAMED: Table = {"name!": legal_name}
+_FUNCTION = compile_rule({"type": "any", **FUNCTION_FIELDS})
+_SCHEMA = compile_rule({"type": "any", **SCHEMA_FIELDS, "schema!": "object"})
 
 
-def item_type(item: Node) -> str:
-    """What an item is; a role is enough to be a message."""
-    if "type" not in item.fields() and "role" in item.fields():
-        return "message"
-    kind = item.need("type")
-    one_of(*_ITEMS, *_HOSTED_ITEMS)(kind)
-    return str(kind.value)
+def _function(node: Node) -> None:
+    _FUNCTION(node)
+    strict_schema(node)
 
 
-def _item(node: Node) -> None:
-    _ITEMS.get(item_type(node), anything)(node)
+def _schema(node: Node) -> None:
+    _SCHEMA(node)
+    strict_schema(node)
 
 
-def _input(node: Node) -> None:
-    if isinstance(node.value, list):
-        each(_item)(node)
-    else:
-        text(node)
-
-
-def _tool(node: Node) -> None:
-    kind = node.need("type")
-    one_of("function", "custom", *_HOSTED_TOOLS)(kind)
-    if kind.value == "function":
-        record({"type": anything, **FUNCTION_FIELDS}, ("name",))(node)
-        strict_schema(node)
-    elif kind.value == "custom":
-        fields = {"name": legal_name, "description": text, "format": custom_format}
-        record({"type": anything, **fields}, ("name",))(node)
+_TOOL = variants(
+    "type",
+    {
+        "function": _function,
+        "custom": {**_NAMED, "description": "text", "format": custom_format},
+        **_HOSTED,
+    },
+)
+_CHOICE = variants(
+    "type", {"function": _NAMED, "custom": _NAMED, "allowed_tools": "any", **_HOSTED}
+)
+_mode = one_of("none", "auto", "required")
 
 
 def _tool_choice(node: Node) -> None:
-    if not isinstance(node.value, dict):
-        one_of("none", "auto", "required")(node)
-        return
-    kind = node.need("type")
-    one_of("function", "custom", "allowed_tools", *_HOSTED_TOOLS)(kind)
-    if kind.value in ("function", "custom"):
-        record({"type": anything, "name": legal_name}, ("name",))(node)
+    (_CHOICE if isinstance(node.value, dict) else _mode)(node)
 
 
-def _format(node: Node) -> None:
-    kind = node.need("type")
-    one_of("text", "json_object", "json_schema")(kind)
-    if kind.value == "json_schema":
-        record({"type": anything, **SCHEMA_FIELDS}, ("name", "schema"))(node)
-        strict_schema(node)
-    else:
-        record({"type": anything})(node)
-
+# Everything
 
 _INCLUDABLE = (
     "code_interpreter_call.outputs",
@@ -245,51 +208,36 @@ _INCLUDABLE = (
     "web_search_call.action.sources",
     "web_search_call.results",
 )
-_summary = nullable(one_of("auto", "concise", "detailed"))
-_REASONING = record(
+_SUMMARY = ("auto", "concise", "detailed")
+_BODY = compile_rule(
     {
-        "effort": nullable(effort),
-        "summary": _summary,
-        "generate_summary": _summary,
-        "context": nullable(text),
-    }
-)
-
-_BODY = record(
-    {
-        "model": legal(r"(?s).+", "model"),
-        "input": _input,
-        "background": nullable(flag),
-        "context_management": nullable(each(json_object)),
-        "conversation": anything,
-        "include": nullable(each(one_of(*_INCLUDABLE))),
-        "instructions": nullable(text),
-        "max_output_tokens": nullable(integer(16)),
-        "max_tool_calls": nullable(integer(1)),
-        "metadata": nullable(string_map),
-        "moderation": nullable(json_object),
-        "parallel_tool_calls": nullable(flag),
-        "previous_response_id": nullable(text),
-        "prompt": nullable(json_object),
-        "prompt_cache_key": nullable(text),
-        "prompt_cache_options": json_object,
-        "prompt_cache_retention": nullable(one_of("in_memory", "24h")),
-        "reasoning": nullable(_REASONING),
-        "safety_identifier": nullable(text),
-        "service_tier": nullable(one_of("auto", "default", "flex", "scale", "priority", "fast")),
-        "store": nullable(flag),
-        "stream": nullable(flag),
-        "stream_options": nullable(record({"include_obfuscation": flag})),
-        "temperature": nullable(number(0, 2)),
-        "text": record({"format": _format, "verbosity": nullable(one_of("low", "medium", "high"))}),
+        **COMMON_FIELDS,
+        "input": text_or([_item]),
+        "background?": "flag",
+        "context_management?": ["object"],
+        "conversation": "any",
+        "include?": [_INCLUDABLE],
+        "instructions?": "text",
+        "max_output_tokens?": "integer 16..",
+        "max_tool_calls?": "integer 1..",
+        "parallel_tool_calls?": "flag",
+        "previous_response_id?": "text",
+        "prompt?": "object",
+        "reasoning?": {
+            "effort?": EFFORTS,
+            "summary?": _SUMMARY,
+            "generate_summary?": _SUMMARY,
+            "context?": "text",
+        },
+        "stream_options?": {"include_obfuscation": "flag"},
+        "text": {
+            "format": variants("type", {"text": {}, "json_object": {}, "json_schema": _schema}),
+            "verbosity?": ("low", "medium", "high"),
+        },
         "tool_choice": _tool_choice,
-        "tools": each(_tool),
-        "top_logprobs": nullable(integer(0, 20)),
-        "top_p": nullable(number(0, 1)),
-        "truncation": nullable(one_of("auto", "disabled")),
-        "user": text,
-    },
-    ("model",),
+        "tools": [_TOOL],
+        "truncation?": ("auto", "disabled"),
+    }
 )
 
 
@@ -298,7 +246,6 @@ def check_body(body: Node) -> list[Node]:
     _BODY(body)
     if not any(map(body.has, ("input", "previous_response_id", "prompt", "conversation"))):
         body.need("input")
-    if body.has("stream_options") and body.value.get("stream") is not True:
-        body.child("stream_options").refuse("no stream is asked for", "only with stream: true")
+    check_needs(body, (STREAM_NEEDS,))
     given = body.child("input")
     return given.items() if isinstance(given.value, list) else []
