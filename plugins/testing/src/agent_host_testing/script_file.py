@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agent_host_testing.faults import Drip, Fault, Reset, Split, Stall, Truncate, WrongLength
-from agent_host_testing.formats.checks import Node, Refused
-from agent_host_testing.formats.tables import Table, compile_rule, text_or
+from agent_host_testing.formats.checks import Node, Refused, one_of
+from agent_host_testing.formats.notation import Rules
 from agent_host_testing.script import (
     Answer,
     Call,
@@ -81,36 +81,12 @@ def read_script(value: Any) -> list[Line]:
         raise ScriptError(f"{problem.place}: {problem.message}; {problem.rule}") from None
 
 
-_STRINGS: Table = {"*": "text"}
-_COUNT = "integer 0.."
-_FAILURE: Table = {"kind!": get_args(FailureKind), "message": "text", "headers": _STRINGS}
-_REPLY: Table = {
-    "tokens?": {"input": _COUNT, "output": _COUNT, "cached_input": _COUNT, "reasoning": _COUNT},
-    "finish": get_args(Finish),
-    "fragments": "integer 1..",
-    "failure": _FAILURE,
-    "fault": "any",
-}
-_PARTS: dict[str, Table] = {
-    "text": {"text": "text", "signature": "text"},
-    "thought": {"thought": "text", "signature": "text", "redacted": "flag"},
-    "call": {
-        "call": "text",
-        "arguments": text_or("object"),
-        "id": "text",
-        "signature": "text",
-        "freeform": "flag",
-    },
-    "picture": {"picture": "text", "media_type": "text"},
-}
-#: The fields of an answer by what makes it one.
-_ANSWERS: dict[str, Table] = {
-    "parts": {"parts": "any", **_REPLY},
-    "say": {"say": "text", **_REPLY},
-    "call": {**_PARTS["call"], **_REPLY},
-    "raw": {"raw": ["text"], "status": "integer 100..599", "headers": _STRINGS, "fault": "any"},
-    "failure": {"failure": _FAILURE, "fault": "any"},
-}
+_RULES = Rules(
+    "script",
+    {"failure kind": one_of(*get_args(FailureKind)), "finish": one_of(*get_args(Finish))},
+)
+_ANSWERS = ("parts", "say", "call", "raw", "failure")
+_CALL = ("call", "arguments", "id", "signature", "freeform")
 _MAKERS: dict[str, Callable[..., Part]] = {
     "text": Text,
     "thought": Thought,
@@ -128,7 +104,7 @@ def _kind(node: Node, kinds: tuple[str, ...], what: str) -> str:
 
 
 def _line(node: Node) -> Line:
-    kind = _kind(node, tuple(_ANSWERS), "answer")
+    kind = _kind(node, _ANSWERS, "answer")
     faults = node.child("fault")
     several = faults.items() if isinstance(faults.value, list) else [faults]
     applied = tuple(_fault(fault) for fault in several if fault.value is not None)
@@ -136,7 +112,7 @@ def _line(node: Node) -> Line:
 
 
 def _answer(node: Node, kind: str) -> Answer:
-    compile_rule(_ANSWERS[kind])(node)
+    _RULES[f"{kind} answer"](node)
     if kind == "raw":
         chunks = tuple(chunk.encode() for chunk in node.value["raw"])
         return Raw(chunks, node.value.get("status", 200), node.value.get("headers", {}))
@@ -146,13 +122,13 @@ def _answer(node: Node, kind: str) -> Answer:
         return _reply(node, tuple(_part(part) for part in node.child("parts").items()))
     if kind == "say":
         return _reply(node, (Text(node.value["say"]),))
-    own = {name: value for name, value in node.value.items() if name in _PARTS["call"]}
+    own = {name: value for name, value in node.value.items() if name in _CALL}
     return _reply(node, (_part(Node(own, node.place)),))
 
 
 def _part(node: Node) -> Part:
-    kind = _kind(node, tuple(_PARTS), "part")
-    compile_rule(_PARTS[kind])(node)
+    kind = _kind(node, tuple(_MAKERS), "part")
+    _RULES[f"{kind} part"](node)
     rest = {name: value for name, value in node.value.items() if name != kind}
     return _MAKERS[kind](node.value[kind], **rest)
 
@@ -168,23 +144,21 @@ def _reply(node: Node, parts: tuple[Part, ...]) -> Reply:
     return Reply(parts, **options)
 
 
-_WHERE: Table = {"after?": "integer", "head": "flag"}
-_FAULTS: dict[str, tuple[Callable[..., Fault], Table]] = {
-    "reset": (Reset, _WHERE),
-    "stall": (Stall, _WHERE),
-    "truncate": (Truncate, {**_WHERE, "tidy": "flag"}),
-    "wrong_length": (WrongLength, {"by!": "integer"}),
-    "split": (Split, {"at": ["integer"], "every": "integer 1.."}),
-    "drip": (Drip, {"seconds": "number 0..", "size": "integer 1.."}),
+_FAULTS: dict[str, Callable[..., Fault]] = {
+    "reset": Reset,
+    "stall": Stall,
+    "truncate": Truncate,
+    "wrong_length": WrongLength,
+    "split": Split,
+    "drip": Drip,
 }
 
 
 def _fault(node: Node) -> Fault:
     kind = _kind(node, tuple(_FAULTS), "fault")
-    maker, table = _FAULTS[kind]
-    compile_rule({kind: table})(node)
+    _RULES[f"{kind} fault"](node)
     options = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in node.value[kind].items()
     }
-    return maker(**options)
+    return _FAULTS[kind](**options)

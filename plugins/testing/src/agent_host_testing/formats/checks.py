@@ -2,7 +2,7 @@
 
 A `Node` is a value of the request together with its place, so that every refusal can say where. A
 check is a function of a node that raises `Refused`. Nothing here knows a vendor: what is allowed
-where is for the tables of the formats to say.
+where is for the rules of the formats to say.
 """
 
 from __future__ import annotations

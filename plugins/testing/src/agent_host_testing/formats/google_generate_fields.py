@@ -1,18 +1,19 @@
 """The fields of a request to Gemini's generateContent, and the schema dialect of its tools.
 
-The API reads JSON as protobuf does: a field may be written in camelCase or in snake_case, null is
-as good as absent, and an unknown field is refused by name. What contents have to be to each other
-is in `google_generate_rules`.
+They are in ``rules/google_generate.json``; here is what no table can say. The API reads JSON as
+protobuf does: a field may be written in camelCase or in snake_case, null is as good as absent, and
+an unknown field is refused by name. What contents have to be to each other is in
+`google_generate_rules`.
 """
 
 from __future__ import annotations
 
 import re
 
-from agent_host_testing.formats.checks import Check, Node, legal, text, unique
-from agent_host_testing.formats.tables import Fields, Notation
+from agent_host_testing.formats.checks import Node, unique
+from agent_host_testing.formats.notation import Fields, Reader, Rules
 
-__all__ = ["PART_DATA", "body_fields", "declared_names", "field"]
+__all__ = ["PART_DATA", "check_body", "declared_names", "field"]
 
 #: Exactly one of these is in a part.
 PART_DATA = (
@@ -38,11 +39,16 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", lambda upper: "_" + upper[1].lower(), name)
 
 
-def _check_message(fields: Fields) -> Check:
-    """A protobuf message with these fields."""
-    known = {**fields.checks, **{_snake(name): check for name, check in fields.checks.items()}}
+def check_body(body: Node) -> None:
+    """Refuse a body whose fields are not those of the API."""
+    _RULES["body"](body)
 
-    def check(node: Node) -> None:
+
+class _Protobuf(Reader):
+    """Reads objects as messages of protobuf."""
+
+    def check_object(self, fields: Fields, node: Node) -> None:
+        known = {**fields.checks, **{_snake(name): rule for name, rule in fields.checks.items()}}
         for name in node.fields():
             if name not in known:
                 node.child(name).refuse(
@@ -56,26 +62,11 @@ def _check_message(fields: Fields) -> Check:
             if field(node, name).value is None:
                 node.child(name).refuse("missing required field", f"{name!r} is required")
 
-    return check
-
 
 def _whole_number(node: Node) -> None:
     """Protobuf takes numbers as strings too."""
     if isinstance(node.value, bool) or not re.fullmatch(r"-?\d+(\.0)?", str(node.value)):
         node.refuse(f"Invalid value {node.value!r}", "this is an integer")
-
-
-def _choice(*names: str) -> Check:
-    """An enum; its names are read in any case."""
-
-    def check(node: Node) -> None:
-        if text(node).upper() not in names:
-            node.refuse(f"Invalid value {node.value!r}", f"supported values are {', '.join(names)}")
-
-    return check
-
-
-_message = Notation({"integer": _whole_number}, _check_message).compile
 
 
 # Schemas
@@ -85,12 +76,11 @@ _FORMATS = {
     "NUMBER": ("float", "double"),
     "INTEGER": ("int32", "int64"),
 }
-_TYPES = _choice("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
 
 
 def _schema(node: Node) -> None:
     """A schema in Gemini's own dialect, which is a part of OpenAPI's and not JSON Schema."""
-    _SCHEMA_FIELDS(node)
+    _RULES["schema fields"](node)
     kind = str(node.child("type").value or "").upper()
     form = node.child("format")
     if form.value is not None and form.value not in _FORMATS.get(kind, ()):
@@ -124,78 +114,14 @@ def _one_type(node: Node) -> None:
         node.refuse(
             "Proto field is not repeating, cannot start list", "a type is one name, not a list"
         )
-    _TYPES(node)
+    _RULES["types"](node)
 
 
-_SCHEMA_FIELDS = _message(
-    {
-        "type": _one_type,
-        "format": "text",
-        "title": "text",
-        "description": "text",
-        "nullable": "flag",
-        "enum": ["text"],
-        "items": _schema,
-        "minItems": "integer",
-        "maxItems": "integer",
-        "properties": _schemas,
-        "propertyOrdering": ["text"],
-        "required": ["text"],
-        "minProperties": "integer",
-        "maxProperties": "integer",
-        "minLength": "integer",
-        "maxLength": "integer",
-        "pattern": "text",
-        "minimum": "number",
-        "maximum": "number",
-        "anyOf": [_schema],
-        "default": "any",
-        "example": "any",
-    }
-)
-
-
-# Contents
-
-_BLOB = _message({"mimeType!": "text", "data!": "text", "displayName": "text"})
-_FILE = _message({"mimeType": "text", "fileUri!": "text", "displayName": "text"})
-_function_name = legal(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", "function name")
-
-_PART = _message(
-    {
-        "text": "text",
-        "inlineData": _BLOB,
-        "fileData": _FILE,
-        "functionCall": {
-            "id": "text",
-            "name!": _function_name,
-            "args": "object",
-            "partialArgs": ["object"],
-            "willContinue": "flag",
-        },
-        "functionResponse": {
-            "id": "text",
-            "name!": _function_name,
-            "response!": "object",
-            "parts": [{"inlineData": _BLOB, "fileData": _FILE}],
-            "willContinue": "flag",
-            "scheduling": "text",
-        },
-        "executableCode": "object",
-        "codeExecutionResult": "object",
-        "toolCall": "object",
-        "toolResponse": "object",
-        "thought": "flag",
-        "thoughtSignature": "text",
-        "videoMetadata": "object",
-        "partMetadata": "object",
-        "mediaResolution": "any",
-    }
-)
+# Contents and tools
 
 
 def _part(node: Node) -> None:
-    _PART(node)
+    _RULES["part fields"](node)
     found = [name for name in PART_DATA if field(node, name).value is not None]
     if len(found) != 1:
         node.refuse(
@@ -207,40 +133,22 @@ def _part(node: Node) -> None:
 def _parts(node: Node) -> None:
     if node.value == []:
         node.refuse("contents.parts must not be empty", "a content has at least one part")
-    _PARTS(node)
-
-
-_PARTS = _message([_part])
-_CONTENT_FIELDS = _message({"role": ("user", "model", "function"), "parts!": _parts})
+    for part in node.items():
+        _part(part)
 
 
 def _contents(node: Node) -> None:
     contents = node.items(least=1)
     for content in contents:
-        _CONTENT_FIELDS(content)
+        _RULES["content fields"](content)
         if len(contents) > 1 and not content.has("role"):
             content.child("role").refuse(
                 "Please use a valid role: user, model", "with several contents each has a role"
             )
 
 
-# Tools
-
-_DECLARATION_FIELDS = _message(
-    {
-        "name!": _function_name,
-        "description": "text",
-        "parameters": _schema,
-        "parametersJsonSchema": "object",
-        "response": _schema,
-        "responseJsonSchema": "object",
-        "behavior": "text",
-    }
-)
-
-
 def _declaration(node: Node) -> None:
-    _DECLARATION_FIELDS(node)
+    _RULES["declaration fields"](node)
     if node.has("parameters") and field(node, "parametersJsonSchema").value is not None:
         node.refuse(
             "parameters and parameters_json_schema are mutually exclusive",
@@ -248,25 +156,8 @@ def _declaration(node: Node) -> None:
         )
 
 
-_TOOLS = _message(
-    [
-        {
-            "functionDeclarations": [_declaration],
-            "googleSearch": "object",
-            "googleSearchRetrieval": "object",
-            "googleMaps": "object",
-            "codeExecution": "object",
-            "urlContext": "object",
-            "fileSearch": "object",
-            "computerUse": "object",
-            "mcpServers": ["object"],
-        }
-    ]
-)
-
-
 def _tools(node: Node) -> None:
-    _TOOLS(node)
+    _RULES["tool list"](node)
     unique(_declared(node), "function name")
 
 
@@ -286,65 +177,17 @@ def declared_names(body: Node) -> list[str]:
     return [] if tools.value is None else [name.value for name in _declared(tools)]
 
 
-# Everything
-
-#: The whole body of a request.
-body_fields: Check = _message(
+_RULES = Rules(
+    "google_generate",
     {
-        "contents!": _contents,
-        "systemInstruction": {"role": "text", "parts!": _parts},
+        "whole number": _whole_number,
+        "schema": _schema,
+        "schemas": _schemas,
+        "one type": _one_type,
+        "parts": _parts,
+        "contents": _contents,
+        "declaration": _declaration,
         "tools": _tools,
-        "toolConfig": {
-            "functionCallingConfig": {
-                "mode": _choice("AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"),
-                "allowedFunctionNames": ["text"],
-                "streamFunctionCallArguments": "flag",
-            },
-            "retrievalConfig": "object",
-            "includeServerSideToolInvocations": "flag",
-        },
-        "safetySettings": [
-            {
-                "category!": legal(r"HARM_CATEGORY_[A-Z_]+", "harm category"),
-                "threshold!": (
-                    "HARM_BLOCK_THRESHOLD_UNSPECIFIED",
-                    "BLOCK_LOW_AND_ABOVE",
-                    "BLOCK_MEDIUM_AND_ABOVE",
-                    "BLOCK_ONLY_HIGH",
-                    "BLOCK_NONE",
-                    "OFF",
-                ),
-            }
-        ],
-        "generationConfig": {
-            "stopSequences": ["text"],
-            "candidateCount": "integer",
-            "maxOutputTokens": "integer",
-            "temperature": "number 0..2",
-            "topP": "number 0..1",
-            "topK": "number 0..",
-            "seed": "integer",
-            "presencePenalty": "number",
-            "frequencyPenalty": "number",
-            "responseMimeType": ("text/plain", "application/json", "text/x.enum"),
-            "responseSchema": _schema,
-            "responseJsonSchema": "any",
-            "responseFormat": "any",
-            "responseModalities": [_choice("TEXT", "IMAGE", "AUDIO")],
-            "responseLogprobs": "flag",
-            "logprobs": "integer",
-            "enableEnhancedCivicAnswers": "flag",
-            "speechConfig": "object",
-            "imageConfig": "object",
-            "mediaResolution": "text",
-            "thinkingConfig": {
-                "includeThoughts": "flag",
-                "thinkingBudget": "integer",
-                "thinkingLevel": _choice("MINIMAL", "LOW", "MEDIUM", "HIGH"),
-            },
-        },
-        "cachedContent": "text",
-        "serviceTier": "text",
-        "model": "text",
-    }
+    },
+    _Protobuf(),
 )

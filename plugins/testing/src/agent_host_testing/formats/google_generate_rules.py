@@ -14,7 +14,7 @@ from typing import Any
 from agent_host_testing.formats.checks import Node, first_problem, results_match, text
 from agent_host_testing.formats.google_generate_fields import (
     PART_DATA,
-    body_fields,
+    check_body,
     declared_names,
     field,
 )
@@ -59,7 +59,7 @@ def first_refusal(request: Request, model: str, ledger: Ledger) -> Problem | Non
 
     def check(body: Node) -> None:
         _key(request)
-        body_fields(body)
+        check_body(body)
         _options(body, model)
         contents = [_Content(node) for node in body.child("contents").items()]
         _turns(contents)

@@ -1,8 +1,9 @@
 """Which requests Ollama's chat API refuses, and what its models can do.
 
 Ollama reads JSON as Go does: a field it does not know is ignored, a value of the wrong type is
-refused in Go's words. It does not compare calls with their results; the rule that they match is
-the kit's, because a model that is shown a call without its result makes the call again.
+refused in Go's words. The fields are in ``rules/ollama_chat.json``; here is what no table can say.
+It does not compare calls with their results; the rule that they match is the kit's, because a model
+that is shown a call without its result makes the call again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections.abc import Sequence
 
 from agent_host_testing.formats.checks import Check, Node, first_problem
-from agent_host_testing.formats.tables import Fields, Notation, Rule, Table
+from agent_host_testing.formats.notation import Fields, Reader, Rules
 from agent_host_testing.wire import Problem, Request
 
 __all__ = ["capabilities", "first_refusal"]
@@ -52,7 +53,7 @@ def first_refusal(request: Request) -> Problem | None:
     """The first thing for which the API would refuse the request, or None."""
 
     def check(body: Node) -> None:
-        _FIELDS(body)
+        _RULES["body"](body)
         if not body.child("model").value:
             body.child("model").refuse("model is required", "a request names its model")
         _can(body)
@@ -87,46 +88,22 @@ def _typed(kind: type, go_type: str, *more: type) -> Check:
     return check
 
 
-def _check_struct(fields: Fields) -> Check:
-    """The fields of a Go struct: null is as good as absent, and others are ignored."""
+class _Go(Reader):
+    """Reads objects as structs of Go: null is as good as absent, and other fields are ignored."""
 
-    def check(node: Node) -> None:
+    def check_type(self, kind: type, name: str, node: Node) -> None:
+        _typed(kind, name)(node)
+
+    def check_object(self, fields: Fields, node: Node) -> None:
         for name in fields.required:
             fields.checks[name](node.need(name))
         for name, rule in fields.checks.items():
             if node.has(name):
                 rule(node.child(name))
 
-    return check
-
-
-_go = Notation({"string": _typed(str, "string"), "bool": _typed(bool, "bool")}, _check_struct)
-
-
-def _struct(go_type: str, table: Table) -> Check:
-    """An object of a Go type."""
-    of_type, fields = _typed(dict, go_type), _go.compile(table)
-
-    def check(node: Node) -> None:
-        of_type(node)
-        fields(node)
-
-    return check
-
-
-def _slice(go_type: str, rule: Rule) -> Check:
-    """An array of a Go type."""
-    of_type, elements = _typed(list, go_type), _go.compile([rule])
-
-    def check(node: Node) -> None:
-        of_type(node)
-        elements(node)
-
-    return check
-
 
 def _message(node: Node) -> None:
-    _MESSAGE(node)
+    _RULES["message fields"](node)
     if node.child("role").value not in _ROLES:
         node.child("role").refuse(
             f"unknown role {node.child('role').value!r}",
@@ -173,72 +150,20 @@ def _option(kind: str) -> Check:
     return check
 
 
-_MESSAGE = _struct(
-    "api.Message",
+_RULES = Rules(
+    "ollama_chat",
     {
-        "role": "string",
-        "content": "string",
-        "thinking": "string",
-        "tool_name": "string",
-        "tool_call_id": "string",
-        "images": _slice("[]api.ImageData", _image),
-        "tool_calls": _slice(
-            "[]api.ToolCall",
-            _struct(
-                "api.ToolCall",
-                {
-                    "id": "string",
-                    "function!": _struct(
-                        "api.ToolCallFunction",
-                        {
-                            "name!": "string",
-                            "arguments!": _struct("api.ToolCallFunctionArguments", {}),
-                        },
-                    ),
-                },
-            ),
-        ),
-    },
-)
-_TOOL = _struct(
-    "api.Tool",
-    {
-        "function!": _struct(
-            "api.ToolFunction",
-            {
-                "name!": "string",
-                "description": "string",
-                "parameters": _struct("api.ToolFunctionParameters", {}),
-            },
-        )
-    },
-)
-_INTEGERS = ("num_ctx", "num_predict", "num_keep", "seed", "top_k", "repeat_last_n")
-_FLOATS = (
-    "temperature",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "repeat_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-)
-_OPTIONS: Table = {
-    **dict.fromkeys(_INTEGERS, _option("integer")),
-    **dict.fromkeys(_FLOATS, _option("float32")),
-    "stop": _typed(list, "[]string"),
-}
-_FIELDS = _go.compile(
-    {
-        "model": "string",
-        "stream": "bool",
-        "messages": _slice("[]api.Message", _message),
-        "tools": _slice("api.Tools", _TOOL),
+        "string": _typed(str, "string"),
+        "bool": _typed(bool, "bool"),
+        "whole": _option("integer"),
+        "float": _option("float32"),
+        "image": _image,
+        "message": _message,
         "think": _think,
-        "keep_alive": _keep_alive,
+        "keep alive": _keep_alive,
         "format": _format,
-        "options": _struct("map[string]interface {}", _OPTIONS),
-    }
+    },
+    _Go(),
 )
 
 

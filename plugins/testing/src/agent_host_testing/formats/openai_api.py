@@ -8,32 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from agent_host_testing.formats.checks import Check, Node, Refused, legal, one_of, text
+from agent_host_testing.formats.checks import Check, Node, Refused, one_of, text
 from agent_host_testing.formats.encoding import compact
-from agent_host_testing.formats.tables import Table, compile_rule
+from agent_host_testing.formats.notation import Rules
 from agent_host_testing.script import Failure, FailureKind
 from agent_host_testing.wire import Operation, Problem, Refusal, Request, WireFormat
 
 __all__ = [
-    "COMMON_FIELDS",
+    "API_FUNCTIONS",
+    "API_RULES",
     "CREATED",
-    "EFFORTS",
-    "FUNCTION_FIELDS",
-    "SCHEMA_FIELDS",
-    "STREAM_NEEDS",
     "OpenAIFormat",
     "asked",
     "bearer",
-    "check_needs",
-    "custom_format",
     "error_object",
     "error_status",
-    "function_schema",
-    "legal_name",
     "padding",
     "spoken",
     "strict_schema",
-    "string_map",
     "wants_obfuscation",
 ]
 
@@ -91,20 +83,14 @@ def padding(words: str) -> str:
     return "aB3dE6gH9jK2mN5p"[len(words) % 16 :]
 
 
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-legal_name: Check = legal(r"[a-zA-Z0-9_-]{1,64}", "function name")
-
-_strings = compile_rule({"*": legal(r"(?s).{0,512}", "string of at most 512 characters")})
-
-
-def string_map(node: Node) -> None:
+def _few_strings(node: Node) -> None:
     """An object of at most 16 strings, such as ``metadata``."""
-    _strings(node)
+    API_RULES["strings"](node)
     if len(node.fields()) > 16:
         node.refuse(f"{len(node.fields())} pairs are too many", "there are at most 16 pairs")
 
 
-def function_schema(node: Node) -> None:
+def _function_schema(node: Node) -> None:
     """The JSON Schema of a function's parameters."""
     schema = node.fields()
     if schema.get("type") != "object":
@@ -148,16 +134,7 @@ def strict_schema(node: Node) -> None:
                 _strictness(node.child(name))
 
 
-#: What describes a function; chat has it one level below ``type``, Responses beside it.
-FUNCTION_FIELDS: Table = {
-    "name!": legal_name,
-    "description?": "text",
-    "parameters?": function_schema,
-    "strict?": "flag",
-}
-
-
-def custom_format(node: Node) -> None:
+def _custom_format(node: Node) -> None:
     """The format of a custom tool's input: any text, or what a grammar allows."""
     one_of("text", "grammar")(node.need("type"))
     if node.value["type"] == "grammar":
@@ -166,52 +143,14 @@ def custom_format(node: Node) -> None:
         text(grammar.need("definition"))
 
 
-#: A JSON Schema that answers have to follow; chat has it below ``json_schema``.
-SCHEMA_FIELDS: Table = {
-    "name!": legal(r"[a-zA-Z0-9_-]{1,64}", "schema name"),
-    "description?": "text",
-    "schema": "object",
-    "strict?": "flag",
+#: What the tables of both APIs name that no table can say.
+API_FUNCTIONS: dict[str, Check] = {
+    "few strings": _few_strings,
+    "function schema": _function_schema,
+    "custom format": _custom_format,
 }
-#: Fields that both APIs have.
-COMMON_FIELDS: Table = {
-    "model!": legal(r"(?s).+", "model"),
-    "metadata?": string_map,
-    "moderation?": "object",
-    "prompt_cache_key?": "text",
-    "prompt_cache_options": "object",
-    "prompt_cache_retention?": ("in_memory", "24h"),
-    "safety_identifier?": "text",
-    "service_tier?": ("auto", "default", "flex", "scale", "priority", "fast"),
-    "store?": "flag",
-    "stream?": "flag",
-    "temperature?": "number 0..2",
-    "top_logprobs?": "integer 0..20",
-    "top_p?": "number 0..1",
-    "user": "text",
-}
-
-
-def check_needs(body: Node, needs: Sequence[tuple[str, str, object, str, str]]) -> None:
-    """Refuse fields that make sense only beside others.
-
-    Each row has the field, the other one and the value that it needs to have, or None for any, what
-    is wrong without it, and the rule.
-    """
-    for name, other, value, message, rule in needs:
-        found = body.child(other).value
-        if body.has(name) and (found is None if value is None else found is not value):
-            body.child(name).refuse(message, rule)
-
-
-#: What there is to stream about only where a stream is asked for.
-STREAM_NEEDS = (
-    "stream_options",
-    "stream",
-    True,
-    "no stream is asked for",
-    "only with stream: true",
-)
+#: What is the same in both APIs.
+API_RULES = Rules("openai_api", API_FUNCTIONS)
 
 
 class OpenAIFormat(WireFormat):

@@ -14,7 +14,6 @@ from agent_host_testing.formats import openai_api
 from agent_host_testing.formats.checks import Node, first_problem
 from agent_host_testing.formats.encoding import arguments_text, compact, sse
 from agent_host_testing.formats.openai_chat_rules import body_rules, call_ids
-from agent_host_testing.formats.tables import Table
 from agent_host_testing.script import Call, Failure, Picture, Reply, Text, Thought, Tokens
 from agent_host_testing.wire import Ledger, Problem, Request, pieces
 
@@ -22,7 +21,7 @@ __all__ = ["OpenAIChat", "ReasoningField"]
 
 ReasoningField = Literal["reasoning", "reasoning_content", "reasoning_details"]
 
-_REASONING: dict[ReasoningField, Table] = {
+_REASONING: dict[ReasoningField, dict[str, Any]] = {
     "reasoning": {"reasoning?": "text"},
     "reasoning_content": {"reasoning_content?": "text"},
     "reasoning_details": {

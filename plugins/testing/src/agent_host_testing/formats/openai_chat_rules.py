@@ -1,87 +1,50 @@
 """What OpenAI's chat completions accept: the shape of a request and the order of its messages.
 
-Answers are rendered elsewhere. Dialects that show reasoning add fields, which `body_rules` is told.
+The fields are in ``rules/openai_chat.json``; here is what no table can say. Answers are rendered
+elsewhere. Dialects that show reasoning add fields, which `body_rules` is given.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from agent_host_testing.formats.checks import Check, Node, legal, one_of, results_match
-from agent_host_testing.formats.openai_api import (
-    COMMON_FIELDS,
-    EFFORTS,
-    FUNCTION_FIELDS,
-    SCHEMA_FIELDS,
-    STREAM_NEEDS,
-    check_needs,
-    custom_format,
-    legal_name,
-    strict_schema,
-)
-from agent_host_testing.formats.tables import Table, compile_rule, some, text_or, variants
+from agent_host_testing.formats.checks import Check, Node, one_of, results_match, text
+from agent_host_testing.formats.notation import Rules
+from agent_host_testing.formats.openai_api import API_FUNCTIONS, API_RULES, strict_schema
 
 __all__ = ["body_rules", "call_ids"]
 
-_call_id = legal(r"[a-zA-Z0-9_-]{1,64}", "tool call id")
 
+def body_rules(reasoning: Mapping[str, Any], extra: Iterable[str]) -> Callable[[Node], list[Node]]:
+    """A check of whole requests that gives back their messages.
 
-# Messages
+    ``reasoning`` are the fields a dialect adds to assistant messages, ``extra`` those it adds to
+    the request itself.
+    """
 
-_PARTS: dict[str, Table] = {
-    "text": {"text!": "text", "cache_control": "object"},
-    "refusal": {"refusal!": "text"},
-    "image_url": {"image_url!": {"url!": "text", "detail?": ("auto", "low", "high", "original")}},
-    "input_audio": {"input_audio!": {"data!": "text", "format!": ("wav", "mp3")}},
-    "file": {"file!": {"file_data": "text", "file_id": "text", "filename": "text"}},
-}
-
-
-def _content(*kinds: str) -> Check:
-    """A string, or an array of parts of these kinds."""
-    return text_or(some(variants("type", {kind: _PARTS[kind] for kind in kinds})))
-
-
-_CALL = variants(
-    "type",
-    {
-        "function": {
-            "id!": _call_id,
-            "function!": {"name!": legal_name, "arguments!": "object text"},
-        },
-        "custom": {"id!": _call_id, "custom!": {"name!": legal_name, "input!": "text"}},
-    },
-)
-_SPEECH: Table = {"content!": _content("text"), "name": "text"}
-_ASSISTANT: Table = {
-    "role": "any",
-    "content?": _content("text", "refusal"),
-    "refusal?": "text",
-    "name": "text",
-    "tool_calls": some(_CALL),
-    "function_call?": {"name!": legal_name, "arguments!": "text"},
-    "audio?": {"id": "text", "*": "any"},
-    "annotations?": ["object"],
-}
-_ROLES: dict[str, Table] = {
-    "system": _SPEECH,
-    "developer": _SPEECH,
-    "user": {**_SPEECH, "content!": _content("text", "image_url", "input_audio", "file")},
-    "tool": {"content!": _content("text"), "tool_call_id!": _call_id},
-    "function": {"name!": legal_name, "content?": "text"},
-}
-
-
-def _assistant(reasoning: Table) -> Check:
-    shape = compile_rule({**_ASSISTANT, **reasoning})
-
-    def check(node: Node) -> None:
-        shape(node)
+    def assistant(node: Node) -> None:
+        fields(node)
         if not any(map(node.has, ("content", "refusal", "tool_calls", "function_call", "audio"))):
             rule = "an assistant message has content, unless it calls tools or refuses"
             node.child("content").refuse("expected a string, got null", rule)
 
+    def tool_choice(node: Node) -> None:
+        (rules["chosen tool"] if isinstance(node.value, dict) else _mode)(node)
+
+    def check(body: Node) -> list[Node]:
+        shape(body)
+        messages = body.child("messages").items()
+        _every_call_answered(messages)
+        rules.check_needs(body)
+        _belongs_together(body)
+        return messages
+
+    functions = {**_FUNCTIONS, "assistant": assistant, "tool choice": tool_choice}
+    rules = Rules("openai_chat", functions)
+    fields = rules.compile({"&": "assistant fields", **reasoning})
+    shape = rules.compile({"&": "body", **dict.fromkeys(extra, "any")})
     return check
 
 
@@ -108,101 +71,35 @@ def _every_call_answered(messages: list[Node]) -> None:
     results_match(pending, results)
 
 
-# Tools
-
-_FUNCTION = compile_rule(FUNCTION_FIELDS)
-_SCHEMA = compile_rule(SCHEMA_FIELDS)
-
-
 def _function(node: Node) -> None:
-    _FUNCTION(node)
+    API_RULES["function fields"](node)
     strict_schema(node)
 
 
 def _schema(node: Node) -> None:
-    _SCHEMA(node)
+    API_RULES["schema fields"](node)
     strict_schema(node)
 
 
-_TOOL = variants(
-    "type",
-    {
-        "function": {"function!": _function},
-        "custom": {
-            "custom!": {"name!": legal_name, "description": "text", "format": custom_format}
-        },
-    },
-)
-_NAMED: Table = {"name!": legal_name}
-_CHOICE = variants(
-    "type",
-    {
-        "function": {"function!": _NAMED},
-        "custom": {"custom!": _NAMED},
-        "allowed_tools": {"allowed_tools!": "any"},
-    },
-)
-_mode = one_of("none", "auto", "required")
-
-
-def _tool_choice(node: Node) -> None:
-    (_CHOICE if isinstance(node.value, dict) else _mode)(node)
-
-
-# Everything
-
-
-def _few(node: Node) -> None:
-    if len(node.items()) > 4:
+def _few_stops(node: Node) -> None:
+    stops = node.items()
+    for stop in stops:
+        text(stop)
+    if len(stops) > 4:
         node.refuse("too many stop sequences", "there are at most 4 stop sequences")
-    _STOPS(node)
 
 
-_STOPS = compile_rule(["text"])
-_FIELDS: Table = {
-    **COMMON_FIELDS,
-    "audio?": "object",
-    "frequency_penalty?": "number -2..2",
-    "function_call": "any",
-    "functions": some(_function),
-    "logit_bias?": {"*": "number -100..100"},
-    "logprobs?": "flag",
-    "max_completion_tokens?": "integer 1..",
-    "max_tokens?": "integer 1..",
-    "modalities?": some(("text", "audio")),
-    "n?": "integer 1..128",
-    "parallel_tool_calls": "flag",
-    "prediction?": "object",
-    "presence_penalty?": "number -2..2",
-    "reasoning_effort?": EFFORTS,
-    "response_format": variants(
-        "type", {"text": {}, "json_object": {}, "json_schema": {"json_schema!": _schema}}
-    ),
-    "seed?": "integer",
-    "stop?": text_or(_few),
-    "stream_options?": {"include_usage": "flag", "include_obfuscation": "flag"},
-    "tool_choice": _tool_choice,
-    "tools": some(_TOOL),
-    "verbosity?": ("low", "medium", "high"),
-    "web_search_options": "object",
+_mode = one_of("none", "auto", "required")
+_FUNCTIONS: dict[str, Check] = {
+    **API_FUNCTIONS,
+    "function": _function,
+    "schema": _schema,
+    "few stops": _few_stops,
 }
-_NEEDS = (
-    STREAM_NEEDS,
-    ("top_logprobs", "logprobs", True, "logprobs are off", "only with logprobs: true"),
-    ("tool_choice", "tools", None, "no tools are offered", "'tool_choice' needs 'tools'"),
-    (
-        "parallel_tool_calls",
-        "tools",
-        None,
-        "no tools are offered",
-        "'parallel_tool_calls' needs 'tools'",
-    ),
-)
 
 
 def _belongs_together(body: Node) -> None:
     """Fields that make sense, or are allowed, only beside others."""
-    check_needs(body, _NEEDS)
     if body.has("max_tokens") and body.has("max_completion_tokens"):
         body.child("max_tokens").refuse(
             "'max_tokens' and 'max_completion_tokens' are both set", "one of the two is set"
@@ -225,23 +122,3 @@ def _chosen_tool_exists(body: Node) -> None:
         body.child("tool_choice").refuse(
             f"there is no tool {choice[kind]['name']!r}", "the tool chosen is one of 'tools'"
         )
-
-
-def body_rules(reasoning: Table, extra: Iterable[str]) -> Callable[[Node], list[Node]]:
-    """A check of whole requests that gives back their messages.
-
-    ``reasoning`` are the fields a dialect adds to assistant messages, ``extra`` those it adds to
-    the request itself.
-    """
-    message = variants("role", {**_ROLES, "assistant": _assistant(reasoning)})
-    more: Table = dict.fromkeys(extra, "any")
-    shape = compile_rule({**_FIELDS, "messages!": some(message), **more})
-
-    def check(body: Node) -> list[Node]:
-        shape(body)
-        messages = body.child("messages").items()
-        _every_call_answered(messages)
-        _belongs_together(body)
-        return messages
-
-    return check
