@@ -214,7 +214,7 @@ BREAKAGES = (
     _breakage(
         "chat-gives-ids-twice",
         "The id of a call may be that of an earlier one.",
-        ("test_openai_compatible_calls.py::test_shape_6_a_made_up_id_is_new_in_the_conversation",),
+        ("test_openai_compatible_calls.py::test_a_made_up_id_is_new_in_the_conversation",),
         Change(
             "chat.py",
             "taken=taken_call_ids(native_messages, state) if has_calls else (),",
