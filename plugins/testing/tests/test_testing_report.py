@@ -13,7 +13,7 @@ import pytest
 
 from agent_hookspecs.errors import InvalidRequestError
 from agent_hookspecs.logs import remember_secrets
-from agent_host_testing.violations import Contract, Exchange, explained
+from agent_host_testing.violations import Contract, Exchange, explain_violation
 
 SUITE = '''
 from agent_host_testing import ProviderConformance, check, not_claimed, require, say
@@ -114,7 +114,7 @@ def test_long_bodies_are_cut_to_their_ends() -> None:
     body = json.dumps({"model": "m", "messages": messages}).encode()
     exchange = Exchange("POST /x", body, 400, b"no JSON\n" * 500)
     contract = Contract("things", "Things are well.", "README.md#things")
-    text = str(explained(contract, "acme", AssertionError("they are not"), [exchange]))
+    text = str(explain_violation(contract, "acme", AssertionError("they are not"), [exchange]))
     assert "message 0 " in text
     assert "message 49 " in text
     assert "44 entries left out" in text
@@ -126,6 +126,6 @@ def test_secrets_are_taken_out_of_what_is_told() -> None:
     error = InvalidRequestError("refused told-nobody", hint="use told-nobody")
     contract = Contract("things", "Things are well.", "README.md#things")
     exchange = Exchange("POST /?key=told-nobody", b'{"key": "told-nobody"}', 400, b"told-nobody")
-    text = str(explained(contract, "acme", error, [exchange]))
+    text = str(explain_violation(contract, "acme", error, [exchange]))
     assert "InvalidRequestError: refused [redacted] (use [redacted])" in text
     assert "told-nobody" not in text

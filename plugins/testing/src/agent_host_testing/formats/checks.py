@@ -139,10 +139,10 @@ def json_object(node: Node) -> Mapping[str, Any]:
 def json_object_text(node: Node) -> None:
     """A string that holds a JSON object."""
     try:
-        held = json.loads(text(node))
+        found = json.loads(text(node))
     except ValueError:
-        held = None
-    if not isinstance(held, dict):
+        found = None
+    if not isinstance(found, dict):
         node.refuse(f"{node.value!r} holds no JSON object", "this is a JSON object as a string")
 
 

@@ -158,10 +158,10 @@ def _declaration(node: Node) -> None:
 
 def _tools(node: Node) -> None:
     _RULES["tool list"](node)
-    unique(_declared(node), "function name")
+    unique(_declaration_names(node), "function name")
 
 
-def _declared(tools: Node) -> list[Node]:
+def _declaration_names(tools: Node) -> list[Node]:
     found = [field(tool, "functionDeclarations") for tool in tools.items()]
     return [
         declaration.child("name")
@@ -174,7 +174,7 @@ def _declared(tools: Node) -> list[Node]:
 def declared_names(body: Node) -> list[str]:
     """The names of the functions the model may call."""
     tools = body.child("tools")
-    return [] if tools.value is None else [name.value for name in _declared(tools)]
+    return [] if tools.value is None else [name.value for name in _declaration_names(tools)]
 
 
 _RULES = Rules(

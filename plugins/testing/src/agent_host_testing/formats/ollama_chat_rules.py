@@ -72,7 +72,7 @@ def _family(model: str) -> str:
 _GO_KINDS = {bool: "bool", str: "string", list: "array", dict: "object", int: "number"}
 
 
-def _typed(kind: type, go_type: str, *more: type) -> Check:
+def _of_type(kind: type, go_type: str, *more: type) -> Check:
     """A value of one type; anything else is refused as Go does."""
 
     def check(node: Node) -> None:
@@ -92,7 +92,7 @@ class _Go(Reader):
     """Reads objects as structs of Go: null is as good as absent, and other fields are ignored."""
 
     def check_type(self, kind: type, name: str, node: Node) -> None:
-        _typed(kind, name)(node)
+        _of_type(kind, name)(node)
 
     def check_object(self, fields: Fields, node: Node) -> None:
         for name in fields.required:
@@ -112,7 +112,7 @@ def _message(node: Node) -> None:
 
 
 def _image(image: Node) -> None:
-    _typed(str, "api.ImageData")(image)
+    _of_type(str, "api.ImageData")(image)
     try:
         base64.b64decode(image.value, validate=True)
     except ValueError:
@@ -130,7 +130,7 @@ def _think(node: Node) -> None:
 def _keep_alive(node: Node) -> None:
     if isinstance(node.value, str) and not _DURATION.fullmatch(node.value):
         node.refuse(f'time: invalid duration "{node.value}"', "a duration is 5m, say, or seconds")
-    _typed(str, "api.Duration", int, float)(node)
+    _of_type(str, "api.Duration", int, float)(node)
 
 
 def _format(node: Node) -> None:
@@ -153,8 +153,8 @@ def _option(kind: str) -> Check:
 _RULES = Rules(
     "ollama_chat",
     {
-        "string": _typed(str, "string"),
-        "bool": _typed(bool, "bool"),
+        "string": _of_type(str, "string"),
+        "bool": _of_type(bool, "bool"),
         "whole": _option("integer"),
         "float": _option("float32"),
         "image": _image,

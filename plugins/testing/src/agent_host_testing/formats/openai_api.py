@@ -19,12 +19,12 @@ __all__ = [
     "API_RULES",
     "CREATED",
     "OpenAIFormat",
-    "asked",
     "bearer",
     "error_object",
     "error_status",
     "padding",
-    "spoken",
+    "request_fields",
+    "spoken_text",
     "strict_schema",
     "wants_obfuscation",
 ]
@@ -61,17 +61,19 @@ def error_status(failure: Failure) -> int:
     return _ERRORS[failure.kind][0]
 
 
-def asked(request: Request) -> Mapping[str, Any]:
+def request_fields(request: Request) -> Mapping[str, Any]:
     """The fields of the request; none if it is no object, which only a lenient server lets pass."""
     return request.body if isinstance(request.body, dict) else {}
 
 
 def wants_obfuscation(request: Request) -> bool:
     """Whether deltas carry padding, as they do unless the request says no."""
-    return (asked(request).get("stream_options") or {}).get("include_obfuscation") is not False
+    return (request_fields(request).get("stream_options") or {}).get(
+        "include_obfuscation"
+    ) is not False
 
 
-def spoken(content: Any) -> str:
+def spoken_text(content: Any) -> str:
     """The words of a message's content, be it a string, parts or null."""
     if not isinstance(content, list):
         return content or ""
@@ -171,7 +173,7 @@ class OpenAIFormat(WireFormat):
         return "detail" if request.path.startswith(f"{self.base_path}/models/") else None
 
     def wants_stream(self, request: Request) -> bool:
-        return asked(request).get("stream") is True
+        return request_fields(request).get("stream") is True
 
     def credential(self, request: Request) -> str | None:
         return bearer(request)
