@@ -196,7 +196,7 @@ def _complete_name(
 def info(settings: LoaderSettings, name: str, as_json: bool, strict: bool) -> int:
     """Show all that is known of a plugin, bundle or distribution called NAME. Imports nothing."""
     catalog = load_catalog(settings)
-    found = catalog.named(name)
+    found = catalog.find(name)
     if not found:
         import difflib
 

@@ -85,7 +85,7 @@ class Activator:
         self._on_manager = on_manager
         self._managers: dict[SpecRole, RoleManager] = {r: self.new_manager(r) for r in SPECS}
         self._adopted: dict[str, object] = {}
-        self._identified: dict[str, _Identified | PluginError] = {}
+        self._identified: dict[str, _Identity | PluginError] = {}
         self._loaded: dict[str, LoadedPlugin | PluginError] = {}
         self._lock = threading.RLock()
 
@@ -142,7 +142,7 @@ class Activator:
                     self._loaded[key] = _unreadable(record.name, error)
             return _result_of(self._loaded[key])
 
-    def _identify(self, record: PluginRecord) -> _Identified:
+    def _identify(self, record: PluginRecord) -> _Identity:
         with self._lock:
             key = _key(record)
             if key not in self._identified:
@@ -154,7 +154,7 @@ class Activator:
                     self._identified[key] = _unreadable(record.name, error)
             return _result_of(self._identified[key])
 
-    def _register(self, record: PluginRecord, found: _Identified) -> LoadedPlugin:
+    def _register(self, record: PluginRecord, found: _Identity) -> LoadedPlugin:
         role, name = cast(PluginRole, found.entry.role), cast(str, found.entry.name)
         require_contract(role, found.instance, name)
         key = f"{role}:{name}"
@@ -173,7 +173,7 @@ class Activator:
 
 
 @dataclass(frozen=True, slots=True)
-class _Identified:
+class _Identity:
     entry: Entry
     instance: object
 
@@ -248,7 +248,7 @@ def _import_error(record: PluginRecord, module: str, error: BaseException) -> Lo
     )
 
 
-def _construct(record: PluginRecord, found: type, entry: Entry) -> object:
+def _construct_plugin(record: PluginRecord, found: type, entry: Entry) -> object:
     try:
         return found(**entry.options)
     except KeyboardInterrupt:
@@ -262,7 +262,7 @@ def _construct(record: PluginRecord, found: type, entry: Entry) -> object:
         ) from error
 
 
-def _identify_plugin(record: PluginRecord, adopted: object) -> _Identified:
+def _identify_plugin(record: PluginRecord, adopted: object) -> _Identity:
     """The instance, and the entry with role and name, which descriptor and class must agree on."""
     entry = record.entry
     if entry is None:
@@ -275,10 +275,10 @@ def _identify_plugin(record: PluginRecord, adopted: object) -> _Identified:
             plugin=record.name,
             hint=f"correct {entry.entry!r} in {record.bundle.file or 'the entry point'}",
         )
-    instance = _construct(record, found, entry) if isinstance(found, type) else found
+    instance = _construct_plugin(record, found, entry) if isinstance(found, type) else found
     if not record.described:
         actual = entry_from_class(entry.entry, instance, entry.role, entry.name)
-        return _Identified(actual, instance)
+        return _Identity(actual, instance)
     claims = {"role": entry.role, "name": entry.name}
     for what, claimed in claims.items():
         stated = getattr(instance, what, None) or claimed
@@ -289,7 +289,7 @@ def _identify_plugin(record: PluginRecord, adopted: object) -> _Identified:
                 plugin=record.name,
                 hint=f"correct {record.bundle.file} or the class",
             )
-    return _Identified(entry, instance)
+    return _Identity(entry, instance)
 
 
 def _can_be_plugin(found: object) -> bool:
@@ -315,7 +315,7 @@ def entry_from_class(
     A class that describes itself in another way than the model allows is a `ContractError`.
     """
     try:
-        values = _stated(path, instance, role, name)
+        values = _describe_instance(path, instance, role, name)
     except PluginError:
         raise
     except Exception as error:
@@ -331,7 +331,7 @@ def entry_from_class(
     return replace(entry, entry=path)
 
 
-def _stated(
+def _describe_instance(
     path: str, instance: object, role: PluginRole | None, name: str | None
 ) -> dict[str, Any]:
     """What a class says of itself, in the words of a descriptor."""
@@ -359,7 +359,7 @@ def _stated(
         "default_enabled": getattr(instance, "default_enabled", True),
     }
     for key in ("required_tags", "forbidden_tags", "before", "after"):
-        values[key] = _declared(instance, key)
+        values[key] = _read_list(instance, key)
     if role == "provider":
         for key in ("requires_api_key", "optional_api_key", "requires_base_url"):
             values[key] = getattr(instance, key, False)
@@ -368,7 +368,7 @@ def _stated(
     return values
 
 
-def _declared(instance: object, attribute: str) -> object:
+def _read_list(instance: object, attribute: str) -> object:
     """A list, however it was written; what is none is left for the model to refuse."""
     value = getattr(instance, attribute, ())
     value = value() if callable(value) else value
