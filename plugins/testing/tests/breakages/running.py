@@ -102,7 +102,8 @@ def _run_pytest(
     """What pytest writes; and why nothing is known, if so."""
     # The copy comes before what is installed; where it was installed from is no concern here.
     kept = {key: value for key, value in os.environ.items() if key != "TOX_ENV_DIR"}
-    paths = (str(folder / "sources"), str(breakage.suite.path.parent))
+    paths = [str(folder / "sources"), str(breakage.suite.path.parent)]
+    paths += filter(None, [os.environ.get("PYTHONPATH")])
     # Wide enough for what a test says to stand beside its name.
     ours = {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_ADDOPTS": "", "COLUMNS": "500"}
     try:
