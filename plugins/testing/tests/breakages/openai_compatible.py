@@ -114,9 +114,7 @@ BREAKAGES = (
         ("test_reasoning_is_shown",),
         add(
             "reasoning.py",
-            "def _from_native_messages(\n"
-            "    self: object, native_messages: Sequence[NativeMessage], messages: list[CoreMessage]\n"
-            ") -> list[CoreMessage]:\n"
+            "def _from_native_messages(self: Any, native_messages: Any, messages: Any) -> Any:\n"
             "    return messages\n\n\n"
             "ChatThoughts.from_native_messages = _from_native_messages\n",
         ),
