@@ -105,7 +105,8 @@ def improvise(request: Request) -> Reply:
             results.append(message["text"])
     offers = [Offer(tool["name"], tool["parameters"]) for tool in request.body.get("tools", ())]
     thinks = request.body.get("think") is True
-    return improvise_reply(Gist(said, tuple(results), tuple(offers), thinks), f"seal-{len(results)}")
+    gist = Gist(said, tuple(results), tuple(offers), thinks)
+    return improvise_reply(gist, f"seal-{len(results)}")
 
 
 def _lines(reply: Reply, ledger: Ledger) -> Iterator[dict[str, Any]]:
