@@ -49,7 +49,6 @@ if TYPE_CHECKING:
         ProviderSpec as ProviderSpec,
         ToolSpec as ToolSpec,
     )
-    from agent_hookspecs.writing import WrittenList as WrittenList
 
 #: Where each public name is defined; read by `__getattr__` on first use.
 _MODULES = {
@@ -157,7 +156,6 @@ _MODULES = {
         "ToolPlugin",
     ),
     "session": ("Session",),
-    "writing": ("WrittenList",),
     "specs": (
         "ExtensionSpec",
         "FeatureSpec",
