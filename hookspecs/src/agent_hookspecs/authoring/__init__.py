@@ -70,6 +70,7 @@ _MODULES = {
         "AccumulatorStreamingMixin",
         "accumulate_reasoning",
         "accumulate_tool_calls",
+        "show_patch",
     ),
     "natives": (
         "Rendering",

@@ -22,10 +22,10 @@ from agent_hookspecs.authoring import (
     knob_elements,
     knob_schema,
     nearest_effort,
+    show_patch,
     take_knob,
 )
 from agent_host_google._version import __version__
-from agent_host_google.answers import show
 from agent_host_google.models import WIRE_TAG, facts_of
 from agent_host_google.requests import generation_config
 
@@ -91,7 +91,7 @@ class GoogleThinking(ProviderExtensionPlugin):
         if answer is not None and (thought := answer.thought):
             partial: Partial = state["partial"]
             partial.append_text("reasoning", thought)
-            show(partial_messages, {"reasoning": thought})
+            show_patch(partial_messages, {"reasoning": thought})
         return partial_messages, final_messages, native_messages, state
 
 

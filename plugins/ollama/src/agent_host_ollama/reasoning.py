@@ -16,9 +16,15 @@ from agent_hookspecs import (
     State,
     get_warn_from_context,
 )
-from agent_hookspecs.authoring import EFFORTS, knob_elements, knob_schema, nearest_effort, take_knob
+from agent_hookspecs.authoring import (
+    EFFORTS,
+    knob_elements,
+    knob_schema,
+    nearest_effort,
+    show_patch,
+    take_knob,
+)
 from agent_host_ollama._version import __version__
-from agent_host_ollama.answers import show
 from agent_host_ollama.models import WIRE_TAG, levels_of
 
 __all__ = ["OllamaThinking"]
@@ -59,7 +65,7 @@ class OllamaThinking(ProviderExtensionPlugin):
         answer = state.get("answer")
         if answer is not None and (thought := answer.thinking):
             state["partial"].append_text("reasoning", thought)
-            show(partial_messages, {"reasoning": thought})
+            show_patch(partial_messages, {"reasoning": thought})
         return partial_messages, final_messages, native_messages, state
 
 

@@ -11,18 +11,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from agent_hookspecs import Context, CoreMessage, NativeMessage, ProviderExtensionPlugin, State
-from agent_hookspecs.authoring import reasoning_fragment
-from agent_hookspecs.authoring.knobs import (
+from agent_hookspecs.authoring import (
     EFFORTS,
     knob_elements,
     knob_schema,
     nearest_effort,
+    reasoning_fragment,
+    show_patch,
     take_knob,
 )
 from agent_hookspecs.logs import get_warn_from_context
 from agent_host_openai_compatible._version import __version__
 from agent_host_openai_compatible.answers import told_in
-from agent_host_openai_compatible.tools import show
 
 __all__ = ["ChatReasoning", "ChatThoughts", "effort_body", "rounded_effort"]
 
@@ -101,7 +101,7 @@ class ChatThoughts(ProviderExtensionPlugin):
         state: State,
     ) -> _Fold:
         if "new_reasoning" in state:
-            show(partial_messages, "reasoning", state.pop("new_reasoning"))
+            show_patch(partial_messages, {"reasoning": state.pop("new_reasoning")})
         return partial_messages, final_messages, native_messages, state
 
     def from_native_messages(
