@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_hookspecs.authoring.attachments import *
+    from agent_hookspecs.authoring.calls import *
     from agent_hookspecs.authoring.facts import *
     from agent_hookspecs.authoring.function_tools import *
     from agent_hookspecs.authoring.knobs import *
@@ -26,6 +27,11 @@ _MODULES = {
         "attachment",
         "expand_attachments",
         "refers_to_files",
+    ),
+    "calls": (
+        "tool_call_id",
+        "tool_call_ids",
+        "unique_call_id",
     ),
     "facts": (
         "facts_about",
@@ -63,7 +69,6 @@ _MODULES = {
         "merge_tool_calls",
         "reasoning_fragment",
         "tool_call_deltas",
-        "tool_call_ids",
     ),
     "mixins": (
         "AccumulatorExtensionMixin",
@@ -81,7 +86,6 @@ _MODULES = {
         "rendered",
         "retained_count",
         "taken_call_ids",
-        "unique_call_id",
     ),
     "partial": (
         "Partial",

@@ -12,6 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, NoReturn, SupportsIndex, TypedDict
 
+from agent_hookspecs.authoring.calls import unique_call_id
 from agent_hookspecs.authoring.partial import Partial, plain
 
 __all__ = [
@@ -31,7 +32,6 @@ __all__ = [
     "merge_tool_calls",
     "reasoning_fragment",
     "tool_call_deltas",
-    "tool_call_ids",
 ]
 
 #: An ``index`` beyond this is noise, not a position, and is ignored.
@@ -128,23 +128,6 @@ def tool_call_deltas(source: object) -> list[dict[str, Any]]:
         # There is only ever one of these in a message.
         return [{"index": 0, "type": "function", "function": legacy}]
     return deltas
-
-
-def tool_call_ids(messages: Iterable[object]) -> set[str]:
-    """The ids that calls and results in OpenAI-like native messages use already."""
-    used: set[str] = set()
-    for message in messages:
-        # A long history is walked at every turn, so what has neither must cost next to nothing.
-        if isinstance(message, dict):
-            if calls := message.get("tool_calls"):
-                for call in calls if isinstance(calls, list) else [calls]:
-                    identity = call.get("id") if isinstance(call, dict) else None
-                    if identity and isinstance(identity, str):
-                        used.add(identity)
-            answered = message.get("tool_call_id")
-            if answered and isinstance(answered, str):
-                used.add(answered)
-    return used
 
 
 # Text.
@@ -445,10 +428,8 @@ def finish_tool_calls(calls: object, *, taken: Collection[str] = ()) -> list[dic
             finished.append(plain(call))
             continue
         call_id = _id(call)
-        if not call_id.strip():
-            call_id = _first_free("tc_", 1, reserved, taken)
-        elif call_id in used or call_id in taken:
-            call_id = _first_free(f"{call_id}__", 2, reserved, taken)
+        if not call_id.strip() or call_id in used or call_id in taken:
+            call_id = unique_call_id(call_id, taken, reserved)
         used.add(call_id)
         reserved.add(call_id)
         finished.append(_finish_call(call, call_id))
@@ -458,12 +439,6 @@ def finish_tool_calls(calls: object, *, taken: Collection[str] = ()) -> list[dic
 def _is_foreign(call: dict[str, Any]) -> bool:
     shaped = any(isinstance(call.get(part), dict) for part in _PAYLOADS)
     return not shaped and bool(_text(call, "name").strip())
-
-
-def _first_free(prefix: str, number: int, reserved: Collection[str], taken: Collection[str]) -> str:
-    while (name := f"{prefix}{number}") in reserved or name in taken:
-        number += 1
-    return name
 
 
 def _finish_call(call: dict[str, Any], call_id: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.arguments import sanitized_arguments
 from agent_hookspecs.tool_interop.contents import (
@@ -53,8 +54,8 @@ class GenericToolCallAccessor:
         return "type" not in call and isinstance(call.get("name"), str) and "arguments" in call
 
     def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        call_id = call.get("id") or call.get("call_id")
-        return object_call(self.format, call, call["name"], call_id, call["arguments"], limit)
+        arguments = call["arguments"]
+        return object_call(self.format, call, call["name"], tool_call_id(call), arguments, limit)
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
         arguments = call.get("arguments")

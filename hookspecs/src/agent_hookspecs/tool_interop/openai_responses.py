@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.arguments import sanitized_arguments
 from agent_hookspecs.tool_interop.contents import (
@@ -62,9 +63,8 @@ class OpenAIResponsesFunctionToolCallAccessor:
         return call.get("type") == "function_call"
 
     def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        call_id = call.get("call_id") or call.get("id")
-        arguments = call.get("arguments")
-        return object_call(self.format, call, call.get("name"), call_id, arguments, limit)
+        name, arguments = call.get("name"), call.get("arguments")
+        return object_call(self.format, call, name, tool_call_id(call), arguments, limit)
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
         arguments = call.get("arguments")
@@ -131,8 +131,8 @@ class OpenAIResponsesCustomToolCallAccessor:
         return call.get("type") == "custom_tool_call"
 
     def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        call_id = call.get("call_id") or call.get("id")
-        return text_call(self.format, call, call.get("name"), call_id, call.get("input"), limit)
+        name, text = call.get("name"), call.get("input")
+        return text_call(self.format, call, name, tool_call_id(call), text, limit)
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
         return call

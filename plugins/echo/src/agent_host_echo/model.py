@@ -20,7 +20,12 @@ from agent_hookspecs import (
     ServerError,
     StreamCutError,
 )
-from agent_hookspecs.authoring import content_fragment, tool_call_deltas, tool_call_ids
+from agent_hookspecs.authoring import (
+    content_fragment,
+    tool_call_deltas,
+    tool_call_id,
+    tool_call_ids,
+)
 from agent_hookspecs.values import dataclass
 from agent_host_echo.prompt import Call, Fail, Text, Think, parse
 
@@ -175,7 +180,7 @@ def _refusal(name: str, offered: list[str]) -> str:
 def _results(messages: list[dict[str, Any]]) -> list[str]:
     """One line for each of the tool results that the history ends with."""
     names = {
-        str(call.get("id") or call.get("call_id")): _name(call)
+        tool_call_id(call): _name(call)
         for message in messages
         for call in tool_call_deltas(message)
     }

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import InvalidRequestError, OverloadedError, ProviderError, RateLimitError, ServerError
+from agent_hookspecs import (
+    InvalidRequestError,
+    OverloadedError,
+    ProviderError,
+    RateLimitError,
+    ServerError,
+)
 
 __all__ = ["delta_of", "raise_error", "usage_of"]
 
@@ -31,7 +37,8 @@ def delta_of(chunk: dict[str, Any]) -> dict[str, Any]:
         delta = {"content": chunk.get("text"), "reasoning": chunk.get("thought")}
         delta = {key: value for key, value in delta.items() if value}
     end = chunk.get("end")
-    more = {"seal": chunk.get("seal"), "finish_reason": end.get("reason") if isinstance(end, dict) else None}
+    reason = end.get("reason") if isinstance(end, dict) else None
+    more = {"seal": chunk.get("seal"), "finish_reason": reason}
     delta |= {key: value for key, value in more.items() if value}
     return {"delta": delta} if delta else {}
 

@@ -9,8 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_hookspecs import Config, Context, CoreMessage, ModelInfo, NativeMessage, ProtocolError, ProviderPlugin, RequestSpec, State
-from agent_hookspecs.authoring import AccumulatorStreamingMixin, Partial, bare_messages, knob_schema, requested_knobs, selected_model, take_knob
+from agent_hookspecs import (
+    Config,
+    Context,
+    CoreMessage,
+    ModelInfo,
+    NativeMessage,
+    ProtocolError,
+    ProviderPlugin,
+    RequestSpec,
+    State,
+)
+from agent_hookspecs.authoring import (
+    AccumulatorStreamingMixin,
+    Partial,
+    bare_messages,
+    knob_schema,
+    requested_knobs,
+    selected_model,
+    take_knob,
+)
 from agent_hookspecs.messages import Framing
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
