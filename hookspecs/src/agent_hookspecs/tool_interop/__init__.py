@@ -41,7 +41,6 @@ from agent_hookspecs.tool_interop.freeform import INPUT_PROPERTY
 from agent_hookspecs.tool_interop.generic import (
     GENERIC_FUNCTION,
     GenericFunctionFormat,
-    GenericToolCallAccessor,
 )
 from agent_hookspecs.tool_interop.names import MAX_WIRE_NAME, WireNames
 from agent_hookspecs.tool_interop.openai_chat import (
@@ -49,23 +48,20 @@ from agent_hookspecs.tool_interop.openai_chat import (
     OPENAI_CHAT_CUSTOM,
     OPENAI_CHAT_FUNCTION,
     OpenAIChatCustomFormat,
-    OpenAIChatCustomToolCallAccessor,
     OpenAIChatFunctionFormat,
-    OpenAIChatToolCallAccessor,
 )
 from agent_hookspecs.tool_interop.openai_responses import (
     OPENAI_RESPONSES,
     OPENAI_RESPONSES_CUSTOM,
     OPENAI_RESPONSES_FUNCTION,
     OpenAIResponsesCustomFormat,
-    OpenAIResponsesCustomToolCallAccessor,
     OpenAIResponsesFunctionFormat,
-    OpenAIResponsesFunctionToolCallAccessor,
 )
 from agent_hookspecs.tool_interop.registry import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     ToolInteropRegistry,
 )
+from agent_hookspecs.tool_interop.tool_format import ToolFormat
 from agent_hookspecs.tool_interop.views import (
     CallProblem,
     CallView,
@@ -95,16 +91,11 @@ __all__ = [
     "CallProblem",
     "CallView",
     "GenericFunctionFormat",
-    "GenericToolCallAccessor",
     "JsonObject",
     "OpenAIChatCustomFormat",
-    "OpenAIChatCustomToolCallAccessor",
     "OpenAIChatFunctionFormat",
-    "OpenAIChatToolCallAccessor",
     "OpenAIResponsesCustomFormat",
-    "OpenAIResponsesCustomToolCallAccessor",
     "OpenAIResponsesFunctionFormat",
-    "OpenAIResponsesFunctionToolCallAccessor",
     "PayloadKind",
     "ResultView",
     "SchemaDialect",
@@ -112,6 +103,7 @@ __all__ = [
     "ToolCallAccessor",
     "ToolCallAdapter",
     "ToolDescriptor",
+    "ToolFormat",
     "ToolInteropContribution",
     "ToolInteropRegistry",
     "ToolInteropTarget",
