@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context, CoreMessage
-from agent_hookspecs.tool_interop import MAX_ARGUMENT_BYTES
+from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
 from agent_host.agent.arguments import arguments_objection
 from agent_host.agent.results import tool_message

@@ -10,8 +10,8 @@ from agent_hookspecs.authoring.merging import arguments_problem
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     parse_tool_arguments,
-    sanitized_arguments,
 )
+from agent_hookspecs.tool_interop.arguments import sanitized_arguments
 
 registry = DEFAULT_TOOL_INTEROP_REGISTRY
 

@@ -12,14 +12,11 @@ from agent_hookspecs.errors import ContractError
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     GENERIC_FUNCTION,
-    NATIVE_ENVELOPE,
     OPENAI_CHAT_CUSTOM,
     OPENAI_CHAT_FUNCTION,
     OPENAI_RESPONSES_CUSTOM,
     OPENAI_RESPONSES_FUNCTION,
     CallView,
-    OpenAIChatFunctionFormat,
-    PayloadKind,
     ResultView,
     SchemaView,
     ToolDescriptor,
@@ -28,6 +25,9 @@ from agent_hookspecs.tool_interop import (
     ToolInteropTarget,
     Warn,
 )
+from agent_hookspecs.tool_interop.contents import NATIVE_ENVELOPE
+from agent_hookspecs.tool_interop.openai_chat import OpenAIChatFunctionFormat
+from agent_hookspecs.tool_interop.views import PayloadKind
 
 registry = DEFAULT_TOOL_INTEROP_REGISTRY
 

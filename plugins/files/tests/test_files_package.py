@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, parse_descriptor
-from agent_hookspecs.descriptor import split_entry
+from agent_hookspecs import API_VERSION
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, parse_descriptor, split_entry
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     ToolInteropTarget,

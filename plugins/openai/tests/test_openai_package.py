@@ -10,8 +10,8 @@ from importlib.resources import files
 
 import pytest
 
-from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry, parse_descriptor
-from agent_hookspecs.descriptor import split_entry
+from agent_hookspecs import API_VERSION
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Entry, parse_descriptor, split_entry
 from agent_hookspecs.roles import Plugin
 from agent_host.plugins.registry import implementations_of
 

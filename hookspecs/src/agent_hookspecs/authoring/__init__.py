@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 #: Where each public name is defined; read by `__getattr__` on first use.
 _MODULES = {
     "attachments": (
-        "MAX_ATTACHMENT_BYTES",
         "attachment",
         "expand_attachments",
         "refers_to_files",
     ),
     "calls": (
         "tool_call_id",
-        "tool_call_ids",
         "unique_call_id",
     ),
     "facts": (
@@ -39,36 +37,21 @@ _MODULES = {
         "selected_model",
     ),
     "function_tools": (
-        "FunctionTool",
         "tool",
         "tools",
     ),
     "knobs": (
         "EFFORTS",
-        "KNOBS",
         "knob_elements",
         "knob_schema",
         "nearest_effort",
         "requested_knobs",
+        "take_effort",
         "take_knob",
     ),
     "merging": (
-        "CallFragment",
-        "MAX_TOOL_INDEX",
-        "ReasoningDetails",
-        "ToolCalls",
-        "arguments_problem",
-        "choice_delta",
-        "content_fragment",
-        "finish_reasoning_details",
         "finish_tool_calls",
         "first_choice",
-        "merge_delta_content",
-        "merge_reasoning_details",
-        "merge_text",
-        "merge_tool_calls",
-        "reasoning_fragment",
-        "tool_call_deltas",
     ),
     "mixins": (
         "AccumulatorExtensionMixin",
@@ -79,7 +62,6 @@ _MODULES = {
     ),
     "natives": (
         "Rendering",
-        "RetainedNatives",
         "bare_messages",
         "common_length",
         "render",

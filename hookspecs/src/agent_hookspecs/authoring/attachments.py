@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from agent_hookspecs.messages import MultipartContent
 
-__all__ = ["MAX_ATTACHMENT_BYTES", "attachment", "expand_attachments", "refers_to_files"]
+__all__ = ["attachment", "expand_attachments", "refers_to_files"]
 
 #: A larger file is not sent unless the caller says so.
 MAX_ATTACHMENT_BYTES = 5_000_000

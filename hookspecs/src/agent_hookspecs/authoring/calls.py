@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["tool_call_id", "tool_call_ids", "unique_call_id"]
+__all__ = ["tool_call_id", "unique_call_id"]
 
 
 def tool_call_id(call: object) -> str:

@@ -35,7 +35,7 @@ from agent_hookspecs.values import dataclass
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
-__all__ = ["FunctionTool", "tool", "tools"]
+__all__ = ["tool", "tools"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

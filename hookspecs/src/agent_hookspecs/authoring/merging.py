@@ -9,30 +9,13 @@ told apart here but repaired elsewhere.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any, Literal, NoReturn, SupportsIndex, TypedDict
 
 from agent_hookspecs.authoring.calls import unique_call_id
 from agent_hookspecs.authoring.partial import Partial, plain
 
-__all__ = [
-    "MAX_TOOL_INDEX",
-    "CallFragment",
-    "ReasoningDetails",
-    "ToolCalls",
-    "arguments_problem",
-    "choice_delta",
-    "content_fragment",
-    "finish_reasoning_details",
-    "finish_tool_calls",
-    "first_choice",
-    "merge_delta_content",
-    "merge_reasoning_details",
-    "merge_text",
-    "merge_tool_calls",
-    "reasoning_fragment",
-    "tool_call_deltas",
-]
+__all__ = ["finish_tool_calls", "first_choice"]
 
 #: An ``index`` beyond this is noise, not a position, and is ignored.
 MAX_TOOL_INDEX = 1024
@@ -128,45 +111,6 @@ def tool_call_deltas(source: object) -> list[dict[str, Any]]:
         # There is only ever one of these in a message.
         return [{"index": 0, "type": "function", "function": legacy}]
     return deltas
-
-
-# Text.
-
-
-def merge_text(partial: Partial, key: str, fragment: object) -> None:
-    """Append ``fragment`` to the text at ``key``; null and other non-strings are ignored."""
-    if isinstance(fragment, str) and fragment:
-        partial.append_text(key, fragment)
-
-
-def merge_delta_content(
-    current: Mapping[str, Any] | None,
-    delta: Mapping[str, Any] | None,
-    *,
-    override: Iterable[str] = (),
-    accumulate: Iterable[str] = (),
-) -> Partial:
-    """Merge the named keys of ``delta`` into ``current``, in place if that is a `Partial`.
-
-    ``override`` keys take the delta's value unless it is None or ""; ``accumulate`` keys append the
-    delta's text. A named key that neither side has becomes "". All other keys are kept.
-    """
-    merged = Partial.of(current)
-    news = delta or {}
-    for key in override:
-        _override(merged, key, news.get(key), absent="")
-    for key in accumulate:
-        fragment = news.get(key)
-        merged.append_text(key, fragment if isinstance(fragment, str) else "")
-    return merged
-
-
-def _override(target: dict[str, Any], key: str, value: object, *, absent: object = None) -> None:
-    """Set ``key`` unless ``value`` says nothing; then the key is only made to exist."""
-    if value is not None and value != "":
-        target[key] = value
-    elif key not in target:
-        target[key] = absent
 
 
 # Tool calls.
@@ -588,6 +532,14 @@ def finish_reasoning_details(details: object) -> list[dict[str, Any]]:
 
 
 # Fields of the wire.
+
+
+def _override(target: dict[str, Any], key: str, value: object, *, absent: object) -> None:
+    """Set ``key`` unless ``value`` says nothing; then the key is only made to exist."""
+    if value is not None and value != "":
+        target[key] = value
+    elif key not in target:
+        target[key] = absent
 
 
 def _entries(value: object) -> list[dict[str, Any]]:

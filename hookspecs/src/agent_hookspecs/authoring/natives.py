@@ -16,7 +16,6 @@ from agent_hookspecs.writing import WrittenList
 
 __all__ = [
     "Rendering",
-    "RetainedNatives",
     "bare_messages",
     "common_length",
     "render",

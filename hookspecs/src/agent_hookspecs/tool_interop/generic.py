@@ -32,6 +32,7 @@ from agent_hookspecs.tool_interop.views import (
 
 __all__ = ["GENERIC_FUNCTION", "GenericFunctionFormat"]
 
+#: The format of tools without any API's wrapping.
 GENERIC_FUNCTION = "generic.function"
 
 #: The format of a result that is a bare string.

@@ -32,8 +32,11 @@ __all__ = [
     "OpenAIChatFunctionFormat",
 ]
 
+#: The family of the formats of the Chat Completions API.
 OPENAI_CHAT = "openai.chat_completions"
+#: Function tools of the Chat Completions API.
 OPENAI_CHAT_FUNCTION = "openai.chat_completions.function"
+#: Freeform tools of the Chat Completions API.
 OPENAI_CHAT_CUSTOM = "openai.chat_completions.custom"
 
 

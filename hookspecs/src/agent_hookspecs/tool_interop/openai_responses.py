@@ -33,8 +33,11 @@ __all__ = [
     "OpenAIResponsesFunctionFormat",
 ]
 
+#: The family of the formats of the Responses API.
 OPENAI_RESPONSES = "openai.responses"
+#: Function tools of the Responses API.
 OPENAI_RESPONSES_FUNCTION = "openai.responses.function"
+#: Freeform tools of the Responses API.
 OPENAI_RESPONSES_CUSTOM = "openai.responses.custom"
 
 

@@ -20,8 +20,8 @@ from agent_hookspecs.authoring import (
     EFFORTS,
     knob_elements,
     knob_schema,
-    nearest_effort,
     show_patch,
+    take_effort,
     take_knob,
 )
 from agent_host_ollama._version import __version__
@@ -77,11 +77,4 @@ def _think(state: State, context: Context) -> bool | str | None:
     levels = levels_of(state["config"])
     if not levels:
         return bool(take_knob(state, "effort") != "none")
-    level = nearest_effort(wanted, levels)
-    if level is None:
-        return None
-    take_knob(state, "effort")
-    if level != wanted:
-        warn = get_warn_from_context(context, "ollama_thinking")
-        warn(f"effort {wanted!r} is not on offer for this model; {level!r} is used")
-    return level
+    return take_effort(state, levels, get_warn_from_context(context, "ollama_thinking"))

@@ -13,8 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from agent_hookspecs import NativeMessage
-from agent_hookspecs.authoring import AccumulatorStreamingMixin, Partial, plain
-from agent_hookspecs.authoring.merging import finish_reasoning_details, finish_tool_calls
+from agent_hookspecs.authoring import (
+    AccumulatorStreamingMixin,
+    Partial,
+    finish_tool_calls,
+    plain,
+)
 from agent_hookspecs.errors import ProtocolError, ServerError
 from agent_host_openai_compatible.errors import error_in, reported_error
 from agent_host_openai_compatible.usage import normalised_usage
@@ -257,7 +261,7 @@ def _rest(message: Partial, about: dict[str, Any]) -> dict[str, Any]:
         rest["refusal"] = refusal
     for key in about.get("reasoning_keys", ()):
         rest[key] = message.get("reasoning")
-    if details := finish_reasoning_details(_stored(message, "reasoning_details")):
+    if details := plain(_stored(message, "reasoning_details")):
         rest["reasoning_details"] = details
     rest.update(plain(about.get("unsent") or {}))
     return rest
