@@ -14,7 +14,6 @@ from agent_hookspecs.errors import AgentError
 from agent_hookspecs.roles import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, ToolPlugin
 from agent_host.plugins.activate import LoadedPlugin, entry_from_class
 from agent_host.plugins.bundle import Bundle
-from agent_host.plugins.registry import ordering_markers
 
 __all__ = ["disagreements", "habits", "unknown_keys"]
 
@@ -67,8 +66,8 @@ def disagreements(plugin: LoadedPlugin) -> Iterator[str]:
 def _differing_settings(plugin: LoadedPlugin, stated: Entry) -> Iterator[str]:
     if "get_config_schema" in stated.dynamic:
         return
-    for implementation in plugin.implementations.get("get_config_schema", ()):
-        said, does = stated.config_schema, implementation.call()
+    for _ in plugin.implementations.get("get_config_schema", ()):
+        said, does = stated.config_schema, plugin.ask("get_config_schema")
         if said != does and isinstance(does, dict):
             keys = sorted(key for key in {*said, *does} if said.get(key) != does.get(key))
             yield f"config_schema and get_config_schema differ in {', '.join(keys)}"
@@ -88,8 +87,7 @@ def _matters(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:
     if hook != "get_tags" or not stated.provides_tags:
         return True
     try:
-        implementation = plugin.implementations["get_tags"][0]
-        return set(implementation.call({}, [])) != set(stated.provides_tags)
+        return set(plugin.ask("get_tags", config={}, models=[])) != set(stated.provides_tags)
     except Exception:
         return True
 
@@ -100,11 +98,17 @@ def habits(plugin: LoadedPlugin) -> Iterator[str]:
         for implementation in implementations:
             if implementation.by_position:
                 yield (
-                    f"hook {implementation.hook!r} names arguments otherwise than the contract; "
-                    "they are bound by position"
+                    f"hook {implementation.hook.name!r} names arguments otherwise than the "
+                    "contract; they are bound by position"
                 )
-    for method in ordering_markers(plugin.instance):
-        yield f"{method} is marked tryfirst or trylast, which has no effect; use before and after"
+    ordered = plugin.entry.before or plugin.entry.after or plugin.entry.priority
+    for implementations in plugin.implementations.values():
+        for implementation in implementations:
+            if ordered and (implementation.first or implementation.last):
+                yield (
+                    f"hook {implementation.hook.name!r} is marked tryfirst or trylast, which only "
+                    "breaks ties; before, after and priority come first"
+                )
 
 
 def unknown_keys(bundle: Bundle) -> Iterator[str]:

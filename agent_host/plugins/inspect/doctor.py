@@ -9,10 +9,10 @@ from agent_hookspecs.errors import OrderingError, PluginError
 from agent_hookspecs.roles import PLUGIN_ROLES
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator
-from agent_host.plugins.catalog import Catalog, PluginRecord, completed
-from agent_host.plugins.combining import told
+from agent_host.plugins.catalog import Catalog, PluginRecord, complete_catalog
 from agent_host.plugins.inspect.agreement import disagreements, habits, unknown_keys
 from agent_host.plugins.order import Sortable, order
+from agent_host.redaction import describe_error
 
 __all__ = ["Finding", "examine"]
 
@@ -30,7 +30,7 @@ class Finding:
 def examine(catalog: Catalog) -> Iterator[Finding]:
     """Load every usable plugin and report what is wrong; disabled ones are left alone."""
     activator = Activator()
-    catalog = completed(catalog, activator.identify)
+    catalog = complete_catalog(catalog, activator.identify)
     for record in catalog:
         if record.usable:
             yield from _loaded(record, activator)
@@ -58,7 +58,7 @@ def _loaded(record: PluginRecord, activator: Activator) -> Iterator[Finding]:
             yield _finding("warning", record, message)
     except Exception as error:
         # Comparing runs the plugin's properties and hooks.
-        yield _finding("problem", record, f"asking it about itself raised {told(error)}")
+        yield _finding("problem", record, f"asking it about itself raised {describe_error(error)}")
 
 
 def _cycles(catalog: Catalog) -> Iterator[Finding]:
