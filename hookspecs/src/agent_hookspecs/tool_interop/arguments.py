@@ -11,11 +11,9 @@ import sys
 from typing import Any, Literal, NoReturn
 
 from agent_hookspecs.authoring.merging import arguments_problem
-from agent_hookspecs.tool_interop.views import CallView
 
 __all__ = [
     "MAX_ARGUMENT_BYTES",
-    "arguments_text",
     "compact_json",
     "parse_tool_arguments",
     "sanitized_arguments",
@@ -72,11 +70,6 @@ def sanitized_arguments(arguments: object, *, keep_object: bool = False) -> Any:
         return arguments
     meant, _ = parse_tool_arguments(arguments, sys.maxsize)
     return compact_json(meant) or "{}" if meant else "{}"
-
-
-def arguments_text(view: CallView) -> str:
-    """The arguments of a call as the wire wants them; text that came from a wire is unchanged."""
-    return view.text if view.text is not None else compact_json(view.payload or {}) or "{}"
 
 
 def compact_json(value: object) -> str | None:

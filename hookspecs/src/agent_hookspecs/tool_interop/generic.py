@@ -12,7 +12,6 @@ from typing import Any
 
 from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
-from agent_hookspecs.tool_interop.arguments import arguments_text, sanitized_arguments
 from agent_hookspecs.tool_interop.contents import (
     NATIVE_ENVELOPE,
     content_part,
@@ -85,12 +84,12 @@ class GenericFunctionFormat(ToolFormat):
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
         arguments = call.get("arguments")
-        sanitized = sanitized_arguments(arguments, keep_object=True)
+        sanitized = self.sanitize_arguments(arguments, keep_object=True)
         return call if sanitized is arguments else {**call, "arguments": sanitized}
 
     def build_call(self, view: CallView) -> JsonObject:
         answered = {"id": view.call_id} if view.call_id else {}
-        return {**answered, "name": view.tool_name or "", "arguments": arguments_text(view)}
+        return {**answered, "name": view.tool_name or "", "arguments": self.arguments_text(view)}
 
     def matches_result(self, result: object) -> bool:
         if isinstance(result, str):

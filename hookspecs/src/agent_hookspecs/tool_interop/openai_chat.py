@@ -10,7 +10,6 @@ import copy
 from typing import Any
 
 from agent_hookspecs.messages import MultipartContent
-from agent_hookspecs.tool_interop.arguments import arguments_text, sanitized_arguments
 from agent_hookspecs.tool_interop.contents import content_part
 from agent_hookspecs.tool_interop.dialect import OPENAI_DIALECT, adapt_schema
 from agent_hookspecs.tool_interop.freeform import no_parameters, text_format
@@ -137,13 +136,13 @@ class OpenAIChatFunctionFormat(_ChatFormat):
         if not isinstance(function, dict):
             return call
         arguments = function.get("arguments")
-        sanitized = sanitized_arguments(arguments)
+        sanitized = self.sanitize_arguments(arguments)
         if sanitized is arguments:
             return call
         return {**call, "function": {**function, "arguments": sanitized}}
 
     def build_call(self, view: CallView) -> JsonObject:
-        function = {"name": view.tool_name or "", "arguments": arguments_text(view)}
+        function = {"name": view.tool_name or "", "arguments": self.arguments_text(view)}
         return {**_id(view.call_id), "type": "function", "function": function}
 
     def matches_result(self, result: object) -> bool:

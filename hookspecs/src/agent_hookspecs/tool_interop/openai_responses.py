@@ -11,7 +11,6 @@ from typing import Any
 
 from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
-from agent_hookspecs.tool_interop.arguments import arguments_text, sanitized_arguments
 from agent_hookspecs.tool_interop.contents import content_part
 from agent_hookspecs.tool_interop.freeform import text_format
 from agent_hookspecs.tool_interop.openai_chat import function_schema
@@ -147,7 +146,7 @@ class OpenAIResponsesFunctionFormat(_ResponsesFormat):
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
         arguments = call.get("arguments")
-        sanitized = sanitized_arguments(arguments)
+        sanitized = self.sanitize_arguments(arguments)
         return call if sanitized is arguments else {**call, "arguments": sanitized}
 
     def build_call(self, view: CallView) -> JsonObject:
@@ -155,7 +154,7 @@ class OpenAIResponsesFunctionFormat(_ResponsesFormat):
             "type": self.item,
             **_call_id(view.call_id),
             "name": view.tool_name or "",
-            "arguments": arguments_text(view),
+            "arguments": self.arguments_text(view),
         }
 
     def matches_result(self, result: object) -> bool:

@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from agent_hookspecs.messages import MultipartContent
-from agent_hookspecs.tool_interop.arguments import compact_json, parse_tool_arguments
+from agent_hookspecs.tool_interop.arguments import (
+    compact_json,
+    parse_tool_arguments,
+    sanitized_arguments,
+)
 from agent_hookspecs.tool_interop.contents import (
     NATIVE_ENVELOPE,
     build_contents,
@@ -123,6 +127,17 @@ class ToolFormat:
             format=self.format if held is None else NATIVE_ENVELOPE,
             source=result,
         )
+
+    def arguments_text(self, view: CallView) -> str:
+        """The arguments of a call as text; text that came from a wire is unchanged."""
+        return view.text if view.text is not None else compact_json(view.payload or {}) or "{}"
+
+    def sanitize_arguments(self, arguments: object, *, keep_object: bool = False) -> Any:
+        """Arguments as history may keep them: the same object if they are one JSON object.
+
+        They are text, unless ``keep_object`` says that the format carries objects too.
+        """
+        return sanitized_arguments(arguments, keep_object=keep_object)
 
     def is_envelope(self, result: object) -> bool:
         """Whether a tool has marked the result as contents of this family."""
