@@ -67,9 +67,9 @@ class ChatStreaming(AccumulatorStreamingMixin):
             raise _ended_in_error(choice, self.name)
 
     def read_content(self, content: object, accumulated: Partial) -> str:
-        parts = _stored(accumulated, "parts")
+        parts: list[Partial] | None = _stored(accumulated, "parts")
         if isinstance(content, str):
-            if content:
+            if content and parts is not None:
                 _add_part({"type": "text", "text": content}, parts)
             return content
         if not isinstance(content, list):
