@@ -595,8 +595,8 @@ def test_earlier_contributions_win_and_built_ins_rank_last() -> None:
 
     assert winner(ToolInteropRegistry(config, provider, None, tool)) == ("nc", "c")
     base = ToolInteropRegistry(tool)
-    assert winner(base.extended(provider)) == ("np", "p")
-    assert winner(base.extended(provider).extended(config)) == ("nc", "c")
+    assert winner(base.with_contributions(provider)) == ("np", "p")
+    assert winner(base.with_contributions(provider).with_contributions(config)) == ("nc", "c")
     assert winner(base) == ("nt", "t")
 
 
@@ -605,7 +605,7 @@ def test_a_contribution_may_replace_a_built_in() -> None:
         def build_schema(self, view: SchemaView, warn: Warn) -> dict[str, Any]:
             return {**super().build_schema(view, warn), "loud": True}
 
-    louder = registry.extended({"schema_adapters": [Louder()]})
+    louder = registry.with_contributions({"schema_adapters": [Louder()]})
     (made,) = louder.convert_schemas(
         [SCHEMAS[GENERIC_FUNCTION]], target=ToolInteropTarget("openai.chat_completions")
     )

@@ -40,7 +40,7 @@ def first_choice(chunk: object) -> dict[str, Any]:
     if choices and isinstance(choices, list):
         choice = choices[0]
         if type(choice) is dict and not choice.get("index"):
-            # Nearly every chunk, told without a loop.
+            # Nearly every chunk, read without a loop.
             return choice
         for choice in choices:
             if isinstance(choice, dict):
@@ -167,7 +167,7 @@ class ToolCalls(list[dict[str, Any]]):
             self[:] = _entries(self)
             self._learn()
         if type(deltas) is list and len(deltas) == 1:
-            fragment = self._continued(deltas[0])
+            fragment = self._continue_call(deltas[0])
             if fragment is not None:
                 return [fragment]
         merged: list[CallFragment] = []
@@ -186,7 +186,7 @@ class ToolCalls(list[dict[str, Any]]):
             )
         return merged
 
-    def _continued(self, delta: object) -> CallFragment | None:
+    def _continue_call(self, delta: object) -> CallFragment | None:
         """Merge a delta that is nothing but an index and a text for a known call, else None.
 
         It does what routing and merging would do, for the form that nearly every fragment has.
@@ -225,7 +225,7 @@ class ToolCalls(list[dict[str, Any]]):
         self._last = self._routed - 1
         self._tail = _payload_text(_payload(self[-1], "function")) if self else ""
 
-    def _open(self) -> int:
+    def _open_call(self) -> int:
         self.append({})
         self._routed = len(self)
         return len(self) - 1
@@ -236,15 +236,15 @@ class ToolCalls(list[dict[str, Any]]):
             return self._route_without_index(delta, touched)
         position = self._by_index.get(index)
         if position is None:
-            position = self._unindexed(delta)
+            position = self._find_unindexed(delta)
         elif self._is_another(delta, position):
             position = self._by_id.get(_id(delta))
         if position is None:
-            position = self._open()
+            position = self._open_call()
         self._by_index[index] = position
         return position
 
-    def _unindexed(self, delta: dict[str, Any]) -> int | None:
+    def _find_unindexed(self, delta: dict[str, Any]) -> int | None:
         """The call that a first-seen index continues: one that has had no index so far."""
         if call_id := _id(delta):
             position = self._by_id.get(call_id)
@@ -273,7 +273,7 @@ class ToolCalls(list[dict[str, Any]]):
         if call_id in self._by_id:
             return self._by_id[call_id]
         if last < 0:
-            return self._open()
+            return self._open_call()
         known_name = _name(self[last])
         if call_id and _id(self[last]):
             another = self._is_another(delta, last)
@@ -283,7 +283,7 @@ class ToolCalls(list[dict[str, Any]]):
             another = True
         else:
             another = self._starts_over(delta, last)
-        return self._open() if another else last
+        return self._open_call() if another else last
 
     def _starts_over(self, delta: dict[str, Any], position: int) -> bool:
         """Whether a repeated name comes with a new object after one that is complete."""

@@ -232,7 +232,7 @@ class AccumulatorStreamingMixin:
         delta = choice if self._reads_choices else self.extract_delta(native_chunk)
         if delta:
             fragment, merged = self.process_delta(delta, accumulated or None)
-            accumulated = merged if type(merged) is Partial else _merged(merged, accumulated)
+            accumulated = merged if type(merged) is Partial else _adopt_result(merged, accumulated)
             if fragment:
                 if self.waiting_keys:
                     fragment = self._without_waiting(fragment, state)
@@ -352,7 +352,7 @@ class AccumulatorExtensionMixin:
         accumulated = before if type(before) is Partial else _accumulator(before)
         patch, merged = self.process_delta(delta, accumulated)
         if merged is not before:
-            accumulated = _merged(merged, accumulated)
+            accumulated = _adopt_result(merged, accumulated)
             if accumulated:
                 state["partial"] = accumulated
         if patch and isinstance(patch, dict):
@@ -445,7 +445,7 @@ def _accumulator(current: object) -> Partial:
     return Partial.of(current if isinstance(current, dict) else None)
 
 
-def _merged(result: object, before: Partial) -> Partial:
+def _adopt_result(result: object, before: Partial) -> Partial:
     """What a plugin's `process_delta` returned as accumulator; the one before if it gave none."""
     return Partial.of(result) if isinstance(result, Mapping) else before
 

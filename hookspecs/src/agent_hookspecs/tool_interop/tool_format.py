@@ -12,7 +12,7 @@ from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.arguments import (
     compact_json,
     parse_tool_arguments,
-    sanitized_arguments,
+    sanitize_arguments,
 )
 from agent_hookspecs.tool_interop.contents import (
     NATIVE_ENVELOPE,
@@ -85,7 +85,7 @@ class ToolFormat:
             given, problem = parse_tool_arguments(payload, limit)
             text = payload if isinstance(payload, str) and payload.strip() else None
         else:
-            text = payload if isinstance(payload, str) else _written(payload)
+            text = payload if isinstance(payload, str) else _payload_text(payload)
             large = len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit
             given, problem = (None, "too_large") if large else (text, None)
         return CallView(
@@ -113,18 +113,18 @@ class ToolFormat:
 
         Without ``keeps_content`` the family has to write them anew even for itself.
         """
-        held = native_contents(result, self.family)
-        content = content if held is None else held
+        inner = native_contents(result, self.family)
+        content = content if inner is None else inner
         parts = read_contents(content, self.family, self.read_part)
-        kept = keeps_content or held is not None
+        keeps_content = keeps_content or inner is not None
         return ResultView(
             text=text_of_parts(parts),
             parts=parts,
-            content=content if kept else None,
-            content_format=self.family if kept else "",
+            content=content if keeps_content else None,
+            content_format=self.family if keeps_content else "",
             call_id=_text_or_none(call_id),
             metadata=_without(result, ("type", "format", *known)),
-            format=self.format if held is None else NATIVE_ENVELOPE,
+            format=self.format if inner is None else NATIVE_ENVELOPE,
             source=result,
         )
 
@@ -137,7 +137,7 @@ class ToolFormat:
 
         They are text, unless ``keep_object`` says that the format carries objects too.
         """
-        return sanitized_arguments(arguments, keep_object=keep_object)
+        return sanitize_arguments(arguments, keep_object=keep_object)
 
     def is_envelope(self, result: object) -> bool:
         """Whether a tool has marked the result as contents of this family."""
@@ -166,7 +166,7 @@ class ToolFormat:
             warn(f"{', '.join(sorted(dropped))} of its declaration is dropped")
 
 
-def _written(payload: object) -> str:
+def _payload_text(payload: object) -> str:
     return "" if payload is None else compact_json(payload) or ""
 
 

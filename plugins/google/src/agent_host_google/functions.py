@@ -151,4 +151,4 @@ _FORMAT = GoogleFunctionFormat()
 CONTRIBUTION = ToolInteropContribution.of_formats(_FORMAT)
 #: Where a conversion for this API arrives, and the formats that are known without a request.
 TARGET = ToolInteropTarget(GOOGLE)
-REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.extended(CONTRIBUTION)
+REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(CONTRIBUTION)
