@@ -222,14 +222,19 @@ class AccumulatorStreamingMixin:
                                 return [], [], native_messages, state
                             partial = {"role": role, "content": "", "tool_calls": new}
                             return [partial], [], native_messages, state
+        return self._merge_chunk(native_chunk, choice, event, state), [], native_messages, state
+
+    def _merge_chunk(
+        self, chunk: dict[str, Any], choice: dict[str, Any], event: str | None, state: _State
+    ) -> _Messages:
+        """Merge a chunk of any kind, step by step, and give the partial messages for it."""
+        before = state.get("partial")
         accumulated = before if type(before) is Partial else _accumulator(before)
-        partials = []
+        partials: _Messages = []
         reason = choice.get("finish_reason")
-        if self._checks_chunks and (
-            reason or not choice or native_chunk.get("error") or event == "error"
-        ):
-            self.check_chunk(native_chunk, choice, event)
-        delta = choice if self._reads_choices else self.extract_delta(native_chunk)
+        if self._checks_chunks and (reason or not choice or chunk.get("error") or event == "error"):
+            self.check_chunk(chunk, choice, event)
+        delta = choice if self._reads_choices else self.extract_delta(chunk)
         if delta:
             fragment, merged = self.process_delta(delta, accumulated or None)
             accumulated = merged if type(merged) is Partial else _adopt_result(merged, accumulated)
@@ -241,18 +246,18 @@ class AccumulatorStreamingMixin:
                 elif fragment:
                     partials.append(_as_partial_message(fragment))
         if self._reads_usage:
-            usage = native_chunk.get("usage") or choice.get("usage")
+            usage = chunk.get("usage") or choice.get("usage")
         else:
-            usage = self.extract_usage(native_chunk)
+            usage = self.extract_usage(chunk)
         if usage and isinstance(usage, dict):
             accumulated["usage"] = usage
         if reason and isinstance(reason, str):
             accumulated["finish_reason"] = reason
         if self._notes_chunks:
-            self.note_chunk(native_chunk, choice, accumulated)
+            self.note_chunk(chunk, choice, accumulated)
         if accumulated is not before and accumulated:
             state["partial"] = accumulated
-        return partials, [], native_messages, state
+        return partials
 
     def _without_waiting(self, fragment: _Message, state: _State) -> _Message:
         """The fragment without what waits for extensions; ``{}`` if it says nothing then."""
