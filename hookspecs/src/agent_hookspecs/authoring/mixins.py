@@ -173,7 +173,8 @@ class AccumulatorStreamingMixin:
     ) -> None:
         """Keep what else the chunk says about the answer than its usage and finish reason.
 
-        Chunks of text alone, and of pieces of calls alone, are not asked about.
+        It is asked about chunks that begin or end an answer, report usage or log probabilities, or
+        have no delta.
         """
 
     def process_chunk(
@@ -231,7 +232,7 @@ class AccumulatorStreamingMixin:
         before = state.get("partial")
         accumulated = before if type(before) is Partial else _accumulator(before)
         partials: _Messages = []
-        reason = choice.get("finish_reason")
+        begins, reason = not _stored(accumulated, "role"), choice.get("finish_reason")
         if self._checks_chunks and (reason or not choice or chunk.get("error") or event == "error"):
             self.check_chunk(chunk, choice, event)
         delta = choice if self._reads_choices else self.extract_delta(chunk)
@@ -253,7 +254,9 @@ class AccumulatorStreamingMixin:
             accumulated["usage"] = usage
         if reason and isinstance(reason, str):
             accumulated["finish_reason"] = reason
-        if self._notes_chunks:
+        if self._notes_chunks and (
+            begins or reason or usage or not choice.get("delta") or choice.get("logprobs")
+        ):
             self.note_chunk(chunk, choice, accumulated)
         if accumulated is not before and accumulated:
             state["partial"] = accumulated
