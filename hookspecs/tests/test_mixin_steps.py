@@ -126,12 +126,13 @@ def test_once_there_are_parts_every_content_is_read_as_one() -> None:
     assert final["content"] == "<1>text"
 
 
-def test_chunks_of_text_or_of_arguments_alone_are_not_noted() -> None:
+def test_chunks_are_noted_that_begin_or_end_an_answer_or_say_more_than_a_delta() -> None:
     provider = Steps()
     opening = call("", id="a", function={"name": "f", "arguments": ""})
+    likely = chunk({"content": "x"}, logprobs={"content": []})
     last = chunk({}, finish_reason="stop")
-    run(provider, START, chunk({"content": "x"}), opening, call("{}"), last)
-    assert provider.noted == [START, opening, last]
+    run(provider, START, chunk({"content": "x"}), likely, opening, call("{}"), last)
+    assert provider.noted == [START, likely, last]
 
 
 def test_the_role_of_an_answer_may_be_fixed() -> None:
