@@ -21,7 +21,7 @@ import pluggy
 from agent_hookspecs.descriptor import Entry, parse_descriptor, split_entry
 from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, PluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
-from agent_hookspecs.specs import SPECS, SpecRole
+from agent_hookspecs.specs import SpecRole
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.catalog import PluginRecord
 from agent_host.plugins.implementations import (
@@ -42,8 +42,8 @@ OnManager = Callable[[pluggy.PluginManager], None]
 class LoadedPlugin:
     """A plugin whose hooks are found, checked and registered.
 
-    ``entry`` has role and name even for short forms. ``manager`` and ``host_manager`` are those of
-    the whole process, through which this plugin alone can be asked.
+    ``entry`` has role and name even for short forms. ``manager`` and ``host_manager`` have this
+    plugin alone: it is asked through them before it is known who takes part in a request.
     """
 
     record: PluginRecord
@@ -52,7 +52,7 @@ class LoadedPlugin:
     implementations: Implementations
     host_implementations: Implementations
     manager: RoleManager
-    host_manager: RoleManager
+    host_manager: RoleManager | None
 
     @property
     def name(self) -> str:
@@ -72,6 +72,8 @@ class LoadedPlugin:
 
     def ask_host(self, hook: str, **arguments: Any) -> Any:
         """What it answers to a hook that plugins of every role may have."""
+        if self.host_manager is None:
+            return None
         return self.host_manager.ask(self.key, hook, **arguments)
 
 
@@ -83,7 +85,6 @@ class Activator:
 
     def __init__(self, on_manager: OnManager | None = None) -> None:
         self._on_manager = on_manager
-        self._managers: dict[SpecRole, RoleManager] = {r: self.new_manager(r) for r in SPECS}
         self._adopted: dict[str, object] = {}
         self._identified: dict[str, _Identity | PluginError] = {}
         self._loaded: dict[str, LoadedPlugin | PluginError] = {}
@@ -92,21 +93,16 @@ class Activator:
     def new_manager(
         self,
         role: SpecRole,
-        plugins: Sequence[tuple[str, Implementations]] | None = None,
+        plugins: Sequence[tuple[str, Implementations]],
         *,
         tolerate: Tolerate | None = None,
         report: Tolerate | None = None,
     ) -> RoleManager:
-        """A manager for the plugins of a stack, or for those of the whole process."""
+        """A manager with these plugins, to be called in this order."""
         manager = RoleManager(role, plugins, tolerate=tolerate, report=report)
         if self._on_manager is not None:
             self._on_manager(manager)
         return manager
-
-    @property
-    def host_manager(self) -> RoleManager:
-        """The hooks that plugins of every role may have, of all plugins loaded so far."""
-        return self._managers["host"]
 
     @property
     def imported(self) -> list[str]:
@@ -160,13 +156,8 @@ class Activator:
         key = f"{role}:{name}"
         own = find_implementations(found.instance, role, name)
         broadcast = find_implementations(found.instance, "host", key)
-        manager, host_manager = self._managers[role], self._managers["host"]
-        manager.register_plugin(name, own)
-        try:
-            host_manager.register_plugin(key, broadcast)
-        except PluginError:
-            manager.drop_plugin(name)
-            raise
+        manager = self.new_manager(role, [(name, own)])
+        host_manager = self.new_manager("host", [(key, broadcast)]) if broadcast else None
         return LoadedPlugin(
             record, found.entry, found.instance, own, broadcast, manager, host_manager
         )

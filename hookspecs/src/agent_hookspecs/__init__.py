@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         ToolPlugin as ToolPlugin,
     )
     from agent_hookspecs.session import *
-    from agent_hookspecs.writing import WrittenList as WrittenList
 
 #: Where each public name is defined; read by `__getattr__` on first use.
 _MODULES = {
@@ -134,7 +133,6 @@ _MODULES = {
         "ToolPlugin",
     ),
     "session": ("Session",),
-    "writing": ("WrittenList",),
 }
 _DEFINED_IN = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -63,9 +63,7 @@ _MODULES = {
     "natives": (
         "Rendering",
         "bare_messages",
-        "common_length",
-        "render",
-        "rendered",
+        "render_history",
         "retained_count",
         "taken_call_ids",
     ),
