@@ -140,6 +140,18 @@ def _draws_the_path_of_a_request(block: Block) -> None:
     assert _hooks_in(block.text) == order
 
 
+def _lists_hooks_with_roles_that_have_them(block: Block) -> None:
+    """In which order they are called is compared with a run elsewhere."""
+    lines = [line for line in block.text.splitlines() if line and line[0] != "#"]
+    listed = [
+        (role, hook)
+        for hook, roles in (line.split(maxsplit=1) for line in lines)
+        for role in roles.split(", ")
+    ]
+    known = {(role, hook) for role in SPECS for hook in hooks_of(role)}
+    assert set(listed) <= known
+
+
 def _draws_three_packages(block: Block) -> None:
     assert re.findall(r"[a-z_]+", block.text) == ["plugins", "agent_hookspecs", "agent_host"]
 
@@ -170,6 +182,7 @@ DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("README.md", "How a request flows"): _draws_the_path_of_a_request,
     ("architecture.md", "Architecture"): _draws_three_packages,
     ("order.md", "From discover to store"): _draws_the_path_of_a_request,
+    ("order.md", "The calls of a run"): _lists_hooks_with_roles_that_have_them,
     ("testing.md", "Passed, failed, not claimed"): _quotes_a_check,
     ("errors.md", "Errors"): _is_the_tree,
     ("performance.md", "Measuring"): _installs_the_peers_of_the_benchmarks,
