@@ -199,6 +199,8 @@ WHOLE = {
     "hookimpl",
     "hookspec",
     "__version__",
+    # The twin of `accumulate_reasoning`, for extensions that merge calls.
+    "accumulate_tool_calls",
 }
 #: What applications import, not plugins; the docs have an example.
 FOR_APPLICATIONS = {"attachment"}
