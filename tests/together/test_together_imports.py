@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_hookspecs import DESCRIPTOR_NAME, parse_descriptor
-from agent_hookspecs.descriptor import split_entry
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, parse_descriptor, split_entry
 
 ROOT = Path(__file__).resolve().parents[2]
 DESCRIPTORS = sorted(ROOT.glob(f"plugins/*/src/*/{DESCRIPTOR_NAME}"))

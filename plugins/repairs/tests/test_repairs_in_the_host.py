@@ -17,9 +17,9 @@ from agent_hookspecs import (
     ProviderPlugin,
     State,
     ToolPlugin,
-    parse_descriptor,
 )
 from agent_hookspecs.authoring import AccumulatorStreamingMixin
+from agent_hookspecs.descriptor import parse_descriptor
 from agent_host.core import AgentCore
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.catalog import LoaderSettings, build_catalog
