@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import pluggy
 
@@ -24,7 +24,7 @@ __all__ = ["RoleManager", "Tolerate", "Watch"]
 
 #: Told of an implementation that has failed; the hook goes on without its result.
 Tolerate = Callable[[Implementation, AgentError], None]
-#: Told of the state after each plugin has had its turn at it.
+#: Told of the state after each plugin has had its turn at ``init``.
 Watch = Callable[[Any], None]
 
 #: The host's own folds; no plugin can be called that.
@@ -44,7 +44,7 @@ class RoleManager(pluggy.PluginManager):
 
     While ``tolerate`` is set, an implementation that fails is passed over: the hook goes on from
     the values before it, of which it then got only copies. ``report`` is told of failures of hooks
-    that go on in any case. ``watch_state`` is told of every state that a fold comes to.
+    that go on in any case. ``watch_state`` is told of every state that ``init`` comes to.
     """
 
     def __init__(
@@ -60,14 +60,34 @@ class RoleManager(pluggy.PluginManager):
         self.tolerate = tolerate
         self.report = report
         self.watch_state: Watch | None = None
+        # What pluggy has registered, looked up once for each hook.
         self._implementations: dict[str, tuple[Implementation, ...]] = {}
+        self._functions: dict[str, tuple[Callable[..., Any], ...]] = {}
         self._owners: dict[tuple[str, str], pluggy.HookCaller] = {}
+        self._implemented: set[str] = set()
         self.add_hookspecs(SPECS[role])
         # pluggy calls the latest first.
         for name, implementations in reversed(plugins):
             self._register_plugin(name, implementations)
         # Last, so that the folds are called first and leave nothing for pluggy to call.
         self.register(_Functions(self._fold_functions()), _HOST)
+        self._look_up()
+
+    def _look_up(self) -> None:
+        """Forget what was looked up, and see anew which hooks have something to do."""
+        self._implementations.clear()
+        self._functions.clear()
+        self._owners.clear()
+        self._implemented = {
+            hook
+            for hook in hooks_of(self.role)
+            if any(each.plugin_name != _HOST for each in self._hookimpls(hook))
+        }
+
+    def _hookimpls(self, hook: str) -> list[pluggy.HookImpl]:
+        """What pluggy calls, in the order in which it does."""
+        found: list[pluggy.HookImpl] = getattr(self.hook, hook).get_hookimpls()
+        return found[::-1]
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> pluggy.HookimplOpts | None:
         """What is registered says by itself how; the marks of a plugin were read before."""
@@ -98,21 +118,30 @@ class RoleManager(pluggy.PluginManager):
     def drop_plugin(self, name: str) -> None:
         """Call a plugin no more."""
         self.unregister(name=name)
-        self._implementations.clear()
-        self._owners.clear()
+        self._look_up()
 
     def implements(self, hook: str) -> bool:
         """Whether any plugin has something to do with the hook, a wrapper included."""
-        hookimpls = getattr(self.hook, hook).get_hookimpls()
-        return any(hookimpl.plugin_name != _HOST for hookimpl in hookimpls)
+        return hook in self._implemented
 
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         """The plugins' own implementations of a hook, in the order in which they are called."""
         known = self._implementations.get(hook)
         if known is None:
             known = self._implementations[hook] = tuple(
-                hookimpl.plugin.implementations[hookimpl.function]
-                for hookimpl in reversed(getattr(self.hook, hook).get_hookimpls())
+                cast(_Functions, hookimpl.plugin).implementations[hookimpl.function]
+                for hookimpl in self._hookimpls(hook)
+                if hookimpl.plugin_name != _HOST and not hookimpl.wrapper
+            )
+        return known
+
+    def _folded(self, hook: str) -> tuple[Callable[..., Any], ...]:
+        """The functions that a fold calls one after the other."""
+        known = self._functions.get(hook)
+        if known is None:
+            known = self._functions[hook] = tuple(
+                hookimpl.function
+                for hookimpl in self._hookimpls(hook)
                 if hookimpl.plugin_name != _HOST and not hookimpl.wrapper
             )
         return known
@@ -152,27 +181,23 @@ class RoleManager(pluggy.PluginManager):
         """Run the plugins' implementations of a fold, each on what the previous one returned."""
         values = list(arguments)
         places = [hook.args.index(name) for name in hook.combining.over]
-        state = hook.args.index("state") if "state" in hook.combining.over else None
         isolated = self.tolerate is not None or hook.combining.skips
-        for hookimpl in reversed(getattr(self.hook, hook.name).get_hookimpls()):
-            if hookimpl.plugin_name == _HOST or hookimpl.wrapper:
-                continue
+        watch = self.watch_state if hook.name == "init" else None
+        for function in self._folded(hook.name):
             given = _copy_values(values, places) if isolated else values
             try:
-                result = hookimpl.function(*given)
+                result = function(*given)
             finally:
-                # It may have changed something before it failed.
-                self._show_state(given, state)
+                if watch is not None:
+                    # It may have changed something before it failed.
+                    watch(given[places[0]])
             if result is not None:
                 parts = result if len(places) > 1 else (result,)
                 for place, value in zip(places, parts, strict=True):
                     values[place] = value
-                self._show_state(values, state)
+                if watch is not None and result is not given[places[0]]:
+                    watch(result)
         return tuple([values[p] for p in places]) if len(places) > 1 else values[places[0]]
-
-    def _show_state(self, values: Sequence[Any], place: int | None) -> None:
-        if place is not None and self.watch_state is not None:
-            self.watch_state(values[place])
 
 
 class _Functions:

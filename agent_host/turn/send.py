@@ -145,7 +145,8 @@ def _read_wire(turn: Turn) -> Steps[None]:
     limit = _event_limit(turn.stack.config)
     machine = _stream_framing(spec, turn.stack.provider, limit) if turn.stream else None
     _warn_of_unused_knobs(turn, reading.state)
-    yield turn.emit_warnings()
+    if turn.warnings:
+        yield turn.emit_warnings()
     response = yield Open(turn.total_time.bound_request(request))
     if not 200 <= response.status < 300:
         body = yield ReadAll(_MAX_REFUSAL)

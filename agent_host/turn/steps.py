@@ -121,14 +121,16 @@ def _run_attempt(turn: Turn) -> Steps[None]:
         turn.start = yield from run_trigger(turn, turn.start, "request_start")
     prepare_turn(turn)
     turn.managers.stop_tolerating()
-    yield turn.emit_warnings()
+    if turn.warnings:
+        yield turn.emit_warnings()
     turn.reading = Reading(
         turn.managers, turn.natives, turn.state, debug=bool(turn.state.get("debug_stream"))
     )
     yield from read_answer(turn)
     session = finish_turn(turn)
     session = yield from run_trigger(turn, session, "request_end")
-    yield turn.emit_warnings()
+    if turn.warnings:
+        yield turn.emit_warnings()
     turn.result = session
     yield turn.emit(_last_events(turn, session))
     # Only now: nobody should have to wait for what a server does after its last word.

@@ -53,6 +53,9 @@ class Warnings:
         self._said.add((message, plugin))
         self._waiting.append((message, plugin))
 
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
     def take(self) -> list[Event]:
         """What was added since the last time, logged and without secrets.
 
