@@ -17,9 +17,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from agent_hookspecs.schema import find_problem
+
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact, remember_secrets
-from agent_hookspecs.schema import find_problem
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.catalog import LoaderSettings
 from agent_host.plugins.settings import likely_secrets

@@ -18,16 +18,16 @@ from benchmarks.packages import install
 from benchmarks.processes import LIST, Place, place
 from benchmarks.team import PEERS
 
-SIZES = (0, 100, 500, 2_000)
-RUNS = 9
+SIZES = (0, 500)
+RUNS = 3
 BARE = "python -c pass"
 GOALS = {"--version": "version", "list, 500, warm": "list_500", "list, 2000, warm": "list_2000"}
 
 _INDEXING = """\
 import time
-from agent_host.loading import discovery, loader
+from agent_host.plugins import discover, load
 started = time.process_time()
-loader.load_catalog()
+load.load_catalog()
 print(time.process_time() - started)
 """
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent_host.plugins.bundle import Bundle, bundle_from_list, bundle_to_list
-from agent_host.plugins.discover import discover, metadata_folders, top_level_spec
+from agent_host.plugins.discover import discover, top_level_spec
 from making import POISON, entry_points, full, install, run_python, write_metadata, write_package
 
 DISCOVER = """
@@ -260,7 +260,6 @@ def test_whatever_stands_on_the_path_does_no_harm(tmp_path: Path) -> None:
     os.symlink(tmp_path / "loop", tmp_path / "loop")
     names = ("absent", "text.zip", "cut.zip", "loop", "\0", "x" * 5000)
     assert discover([*(str(tmp_path / name) for name in names)]) == []
-    assert list(metadata_folders([str(tmp_path / name) for name in names])) == []
 
 
 def test_the_order_of_files_does_not_matter(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from agent_hookspecs.descriptor import Entry, parse_descriptor, split_entry
+from agent_hookspecs.descriptor import Entry, split_entry
 from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, PluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import SPECS, SpecRole
@@ -246,6 +246,9 @@ def entry_from_class(
         raise
     except Exception as error:
         raise _evasive(path, error) from error
+    # Not above: it brings pydantic, which whoever runs described plugins can do without.
+    from agent_host.plugins.descriptor import parse_descriptor
+
     try:
         (entry,) = parse_descriptor({"entries": [values]}).entries
     except DescriptorError as error:

@@ -2,7 +2,8 @@
 
 The index is never trusted beyond what can be checked: it lies in a private folder, carries a
 checksum, and names every file and folder its answer depends on with the stamp that was seen before
-it was read. Anything unexpected means that discovery runs again.
+it was read. Anything unexpected means that discovery runs again; so does a finder of distributions
+that is not one of folders and archives, because what it knows has no stamp.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from importlib.machinery import PathFinder
 from typing import Any
 
 from agent_hookspecs.descriptor import Descriptor, Entry
@@ -29,6 +31,8 @@ _SETTLED_NS = 2_000_000_000
 _MAX_BYTES = 64 << 20
 #: Through no link, and without waiting for what is no file.
 _PLAINLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+_METADATA = (".dist-info", "egg-info")
 
 Stamp = list[int] | None
 
@@ -53,7 +57,7 @@ def indexed(
     """What ``discover`` finds, from the index if it is still true."""
     key = _key()
     file = None
-    if folder is not None:
+    if folder is not None and not _foreign_finders():
         file = os.path.join(folder, "index", f"{zlib.crc32(key.encode()):08x}.json")
         known = _read(file, key)
         if known is not None:
@@ -67,6 +71,18 @@ def indexed(
         if _settled([*before.values(), *described], seen_at):
             _write(file, key, before, described, bundles)
     return bundles
+
+
+def _foreign_finders() -> bool:
+    """Whether anything but the search path decides which distributions there are."""
+    library = sys.modules.get("importlib_metadata")
+    own = (PathFinder, getattr(library, "MetadataPathFinder", PathFinder))
+    return any(
+        getattr(finder, "find_distributions", None) is not None
+        and finder not in own
+        and type(finder) not in own
+        for finder in sys.meta_path
+    )
 
 
 def _key() -> str:
@@ -89,18 +105,25 @@ def _stamp(path: str) -> Stamp:
 
 def _watch(search_path: Sequence[str]) -> dict[str, Stamp]:
     """Stamps of what decides which distributions there are and what they announce."""
-    from agent_host.plugins.discover import metadata_folders
-
     roots = [os.path.abspath(entry) for entry in search_path]
     watched: dict[str, Stamp] = {root: _stamp(root) for root in roots}
-    for folder in metadata_folders(roots):
-        announced = os.path.join(folder.path, "entry_points.txt")
+    for folder in (each for root in roots for each in _metadata_folders(root)):
+        announced = os.path.join(folder, "entry_points.txt")
         stamp = _stamp(announced)
         if stamp is None:
-            watched[folder.path] = _stamp(folder.path)
+            watched[folder] = _stamp(folder)
         else:
             watched[announced] = stamp
     return watched
+
+
+def _metadata_folders(root: str) -> list[str]:
+    """The folders in which importlib-metadata looks for what a distribution announces."""
+    try:
+        with os.scandir(root) as entries:
+            return [entry.path for entry in entries if entry.name.lower().endswith(_METADATA)]
+    except (OSError, ValueError):
+        return []
 
 
 def _settled(stamps: Sequence[Stamp], seen_at: int) -> bool:

@@ -83,7 +83,6 @@ PUBLIC = [
     "ContractError",
     "CoreMessage",
     "DESCRIPTOR_NAME",
-    "DESCRIPTOR_SCHEMA",
     "Descriptor",
     "DescriptorError",
     "DoneEvent",
@@ -157,7 +156,6 @@ PUBLIC = [
     "get_warn_from_context",
     "hookimpl",
     "hookspec",
-    "parse_descriptor",
     "redact",
     "remember_secrets",
 ]

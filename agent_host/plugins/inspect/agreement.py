@@ -6,14 +6,15 @@ Used by ``plugins doctor``; a request does not pay for it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
-from agent_hookspecs.descriptor import DESCRIPTOR_SCHEMA, Entry
+from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.roles import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, ToolPlugin
+from agent_host.checking import suggest
 from agent_host.plugins.activate import LoadedPlugin, entry_from_class
 from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.descriptor import descriptor_schema
 from agent_host.plugins.registry import ordering_markers
 
 __all__ = ["disagreements", "habits", "unknown_keys"]
@@ -109,10 +110,8 @@ def habits(plugin: LoadedPlugin) -> Iterator[str]:
 
 def unknown_keys(bundle: Bundle) -> Iterator[str]:
     """Keys of the descriptor that mean nothing, with the one that was probably meant."""
-    entry_keys = DESCRIPTOR_SCHEMA["properties"]["entries"]["items"]["anyOf"][1]["properties"]
     for path in bundle.descriptor.unknown_keys if bundle.descriptor else ():
         parent, _, key = path.rpartition(".")
-        near = difflib.get_close_matches(
-            key, entry_keys if parent else DESCRIPTOR_SCHEMA["properties"], 1
-        )
-        yield f"unknown key {path!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        known = Entry.__match_args__ if parent else descriptor_schema()["properties"]
+        meant = suggest(key, known)
+        yield f"unknown key {path!r}" + (f"; {meant}" if meant else "")

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     )
     from agent_hookspecs.descriptor import (
         DESCRIPTOR_NAME as DESCRIPTOR_NAME,
-        DESCRIPTOR_SCHEMA as DESCRIPTOR_SCHEMA,
         Descriptor as Descriptor,
         Entry as Entry,
-        parse_descriptor as parse_descriptor,
     )
     from agent_hookspecs.errors import *
     from agent_hookspecs.events import *
@@ -59,10 +57,8 @@ _MODULES = {
     ),
     "descriptor": (
         "DESCRIPTOR_NAME",
-        "DESCRIPTOR_SCHEMA",
         "Descriptor",
         "Entry",
-        "parse_descriptor",
     ),
     "errors": (
         "AgentError",

@@ -11,9 +11,10 @@ from importlib.resources import files
 
 import pytest
 
-from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry, parse_descriptor
+from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry
 from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.roles import Plugin
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host.plugins.registry import implementations_of
 
 DESCRIPTOR = parse_descriptor(

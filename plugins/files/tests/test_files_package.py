@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, parse_descriptor
+from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME
 from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     ToolInteropTarget,
 )
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host.plugins.registry import implementations_of, require_contract
 from agent_host_files.declarations import SCHEMAS
 from agent_host_files.patching import GRAMMAR

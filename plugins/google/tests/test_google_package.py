@@ -8,10 +8,11 @@ from importlib.resources import files
 
 import pytest
 
-from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry, parse_descriptor
+from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry
 from agent_hookspecs.authoring import load_facts
 from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.roles import Plugin, ProviderPlugin
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host_google.models import facts_of, listed_models, tags_of
 
 DESCRIPTOR = parse_descriptor(

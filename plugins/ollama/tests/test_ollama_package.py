@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry, parse_descriptor
+from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry
 from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.roles import Plugin, ProviderPlugin
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host_ollama.models import models_in, tags_of
 from agent_host_ollama.provider import OllamaProvider
 
