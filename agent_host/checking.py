@@ -61,6 +61,7 @@ def find_problem(error: ValidationError, schema: Mapping[str, Any]) -> Problem:
         if not (isinstance(step, str) and step.startswith(CHOICE)) and step != "[key]"
     ]
     where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).lstrip(".")
+    context = found.get("ctx", {})
     if found["type"] == "missing":
         return Problem(where, f"{where} is missing", "add it")
     if found["type"] == "extra_forbidden":
@@ -70,7 +71,7 @@ def find_problem(error: ValidationError, schema: Mapping[str, Any]) -> Problem:
     shown = repr(found["input"])
     if len(shown) > _MAX_SHOWN:
         shown = f"{shown[: _MAX_SHOWN - 3]}…"
-    wanted = _wanted(found["type"], found.get("ctx", {}), found["msg"])
+    wanted = _wanted(found["type"], context, found["msg"])
     what = f"{where or 'the document'} is {shown}"
     return Problem(where, what, f"it must be {wanted}", quotes=True)
 

@@ -18,8 +18,8 @@ from benchmarks.packages import install
 from benchmarks.processes import LIST, Place, place
 from benchmarks.team import PEERS
 
-SIZES = (0, 500)
-RUNS = 3
+SIZES = (0, 100, 500, 2_000)
+RUNS = 9
 BARE = "python -c pass"
 GOALS = {"--version": "version", "list, 500, warm": "list_500", "list, 2000, warm": "list_2000"}
 

@@ -73,7 +73,7 @@ def test_nothing_installed_is_said_in_words() -> None:
     code = (
         "import importlib_metadata, sysconfig\n"
         "from agent_host.cli import main, plugins\n"
-        "from agent_host.loading import discovery\n"
+        "from agent_host.plugins import discover\n"
         "sys.path[:] = [sysconfig.get_path('stdlib')]\n"
         "sys.exit(main(['plugins', 'list']))"
     )

@@ -54,9 +54,7 @@ class _File(BaseModel):
     subdirectory: FilledText = Field(
         default=".", description="Where the packages are, relative to the descriptor's folder."
     )
-    entries: list[_AnyEntry] = Field(
-        min_length=1, description="The plugin classes of the package."
-    )
+    entries: list[_AnyEntry] = Field(min_length=1, description="The plugin classes of the package.")
 
 
 _FILE = TypeAdapter(_File)
@@ -66,7 +64,9 @@ _FILE = TypeAdapter(_File)
 def descriptor_schema() -> dict[str, Any]:
     """The JSON Schema of the file, which the contract's package has for editors."""
     return json_schema(
-        _FILE, DESCRIPTOR_NAME, "What a package offers to Agent Host, readable without importing it."
+        _FILE,
+        DESCRIPTOR_NAME,
+        "What a package offers to Agent Host, readable without importing it.",
     )
 
 
@@ -145,7 +145,9 @@ def parse_descriptor(data: object) -> Descriptor:
     for number, entry in enumerate(entries):
         _check_entry(entry, f"entries[{number}]")
     assert isinstance(data, dict)
-    return Descriptor(tuple(entries), file.api or None, file.subdirectory, tuple(_unknown_keys(data)))
+    return Descriptor(
+        tuple(entries), file.api or None, file.subdirectory, tuple(_unknown_keys(data))
+    )
 
 
 def _unknown_keys(document: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The keys of ``agent_plugin.json`` as values: what a package offers, readable without importing it.
+"""The keys of ``agent_plugin.json`` as values: what a package offers, known without an import.
 
 The fields of `Entry` are the one statement of an entry's keys; the host checks files against them,
 and the JSON Schema that is shipped is made of them. Reading files, and what becomes of the entries,
@@ -70,9 +70,7 @@ class Entry:
     description: Text = _key("What it is good for, in one sentence.", default="")
     provides_tags: tuple[FilledText, ...] = _key("Tags it adds when it takes part.", default=())
     required_tags: tuple[FilledText, ...] = _key("Tags that must all be present.", default=())
-    forbidden_tags: tuple[FilledText, ...] = _key(
-        "Tags of which none may be present.", default=()
-    )
+    forbidden_tags: tuple[FilledText, ...] = _key("Tags of which none may be present.", default=())
     dynamic: tuple[AskedHook, ...] = _key(
         "Hooks whose answer the descriptor cannot give and that must be asked.", default=()
     )
