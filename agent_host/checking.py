@@ -15,7 +15,7 @@ from agent_hookspecs.values import dataclass
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["CHOICE", "Problem", "find_problem", "json_schema", "near_word", "suggest"]
+__all__ = ["CHOICE", "Problem", "find_problem", "json_schema", "suggest"]
 
 #: What the tags of a model's choices begin with, so that they are told from the keys of a path.
 CHOICE = "choice:"
@@ -98,17 +98,12 @@ def _known_keys(schema: Mapping[str, Any], steps: list[int | str]) -> list[str]:
     return list(schema.get("properties", {}))
 
 
-def near_word(word: str, known: Iterable[str]) -> str | None:
-    """The one of the known words that was probably meant, if any is near."""
-    import difflib
-
-    return next(iter(difflib.get_close_matches(word, list(known), 1, _NEAR)), None)
-
-
 def suggest(word: str, known: Iterable[str]) -> str:
     """``did you mean 'x'?``, or nothing where no known word is near."""
-    near = near_word(word, known)
-    return f"did you mean {near!r}?" if near else ""
+    import difflib
+
+    near = difflib.get_close_matches(word, list(known), 1, _NEAR)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def json_schema(model: TypeAdapter[Any], title: str, description: str = "") -> dict[str, Any]:

@@ -86,7 +86,8 @@ def render_descriptor() -> str:
     lines += [
         f"`{DESCRIPTOR_NAME}` lies inside the package as package data. The host reads it without",
         "importing anything, and believes it: what it says statically is not asked of the class.",
-        "[Writing a plugin](plugins.md) shows it at work.",
+        "[Writing a plugin](plugins.md) shows it at work, and",
+        "[`plugins describe`](cli.md#plugins-describe) writes what it can take from the classes.",
         "",
         "## The file",
         "",

@@ -119,7 +119,7 @@ class PackageConformance(Conformance):
         found = [
             f"{record.key}: {message}"
             for record in self.own_records()
-            for message in _differences(activator.load(record))
+            for message in disagreements(activator.load(record))
         ]
         found += [f"the descriptor has an {each}" for each in unknown_keys(self.record().bundle)]
         require(not found, "\n".join(found))
@@ -156,14 +156,6 @@ class PackageConformance(Conformance):
         # What is off by default is named, so that the tags alone decide.
         catalog = self._catalog_with(*(record.name for record in self.catalog()))
         return resolve(catalog, Activator(), config, models=[])
-
-
-def _differences(plugin: LoadedPlugin) -> Iterator[str]:
-    yield from disagreements(plugin)
-    entry, instance = plugin.entry, plugin.instance
-    label = getattr(instance, "label", "")
-    if label and entry.label and label != entry.label:
-        yield f"label is {label!r} in the class but {entry.label!r} in the descriptor"
 
 
 def _power_set(entry: Entry) -> Iterator[frozenset[str]]:
