@@ -55,25 +55,26 @@ class Problem:
 def find_problem(error: ValidationError, schema: Mapping[str, Any]) -> Problem:
     """The first problem of a document; ``schema`` is the model's, as `json_schema` gives it."""
     found = error.errors(include_url=False)[0]
-    steps = [
-        step
-        for step in found["loc"]
-        if not (isinstance(step, str) and step.startswith(CHOICE)) and step != "[key]"
-    ]
+    kind, context = found["type"], found.get("ctx", {})
+    steps = [step for step in found["loc"] if not str(step).startswith(CHOICE)]
+    if steps[-1:] == ["[key]"]:
+        # It is not the value of the key that is wrong, but the key.
+        kind = "invalid_key" if kind == "string_type" else "extra_forbidden"
+        steps.pop()
     where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).lstrip(".")
-    context = found.get("ctx", {})
-    if found["type"] == "missing":
+    if kind == "missing":
         return Problem(where, f"{where} is missing", "add it")
-    if found["type"] == "extra_forbidden":
+    if kind == "invalid_key":
+        return Problem(where, f"{where} is under a key that is no text", "put it under a name")
+    if kind == "extra_forbidden":
         known = _known_keys(schema, steps)
         remedy = suggest(str(steps[-1]), known) or f"known are {', '.join(known)}"
         return Problem(where, f"there is no key {where!r}", remedy)
     shown = repr(found["input"])
     if len(shown) > _MAX_SHOWN:
         shown = f"{shown[: _MAX_SHOWN - 3]}…"
-    wanted = _wanted(found["type"], context, found["msg"])
     what = f"{where or 'the document'} is {shown}"
-    return Problem(where, what, f"it must be {wanted}", quotes=True)
+    return Problem(where, what, f"it must be {_wanted(kind, context, found['msg'])}", quotes=True)
 
 
 def _wanted(kind: str, context: Mapping[str, Any], message: str) -> str:
@@ -95,7 +96,7 @@ def _known_keys(schema: Mapping[str, Any], steps: list[int | str]) -> list[str]:
             schema = schema["items"]
         else:
             schema = schema.get("properties", {}).get(step) or schema["additionalProperties"]
-    return list(schema.get("properties", {}))
+    return list(schema.get("properties") or schema["propertyNames"]["enum"])
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -7,9 +7,9 @@ there is a file to check, because it brings pydantic.
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agent_hookspecs.messages import Effect
 from agent_host.agent.policy import Verdict
@@ -60,14 +60,8 @@ class Rule(_Closed):
     decision: Verdict
 
 
-#: A key for each effect there is.
-Effects = create_model(
-    "Effects", __base__=_Closed, **dict.fromkeys(get_args(Effect), (Verdict, "ask"))
-)
-
-
 class Tools(_Closed):
-    effects: Effects = _key("What to do with calls of each effect.")
+    effects: dict[Effect, Verdict] = _key("What to do with calls of each effect.")
     rules: list[Rule] = _key("By name pattern and effect; the first that fits counts.")
     approved_distributions: list[Name] = _key("Whose claim that a tool only reads is believed.")
     max_turns: Count = Field(default=1)

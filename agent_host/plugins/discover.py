@@ -87,10 +87,10 @@ def discover(search_path: Sequence[str] | None = None) -> list[Bundle]:
             found = _identify(distribution)
             places.setdefault(found.root, len(places))
             announcing.setdefault(_canonical(found.name), []).append(found)
-    first = [_first(name, found, path) for name, found in announcing.items()]
+    counting = [_first(name, found, path) for name, found in announcing.items()]
     # Within a folder the order of files is not the same everywhere.
     first = sorted(
-        (each for each in first if each is not None),
+        (each for each in counting if each is not None),
         key=lambda each: (places.get(each.root, len(places)), _canonical(each.name)),
     )
     return [*(bundle for each in first for bundle in _bundles_of(each)), *problems]

@@ -89,7 +89,8 @@ def _describe_entry(stated: Any, plugin: LoadedPlugin) -> tuple[dict[str, Any], 
     try:
         if isinstance(stated, str):
             return _full_form(stated, plugin), ["it is in the short form"]
-        made, words = dict(stated), []
+        made: dict[str, Any] = dict(stated)
+        words: list[str] = []
         for difference in differences(plugin):
             made = _with_key(made, difference.key, difference.value)
             words += difference.messages
