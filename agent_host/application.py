@@ -19,18 +19,19 @@ from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ActionResult, CoreMessage
 from agent_hookspecs.values import dataclass
-from agent_host.agent.loop import Limits, Loop, settled
+from agent_host.agent.limits import Limits
+from agent_host.agent.loop import AgentRun, close_calls
 from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
-from agent_host.plugins.combining import told
+from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.load import load_catalog
 from agent_host.private import config_home
 
 if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
-    from agent_host.plugins.activate import LoadedPlugin
+    from agent_host.plugins.activate import LoadedPlugin, OnManager
     from agent_host.plugins.catalog import Catalog, PluginRecord
     from agent_host.sessions.session import Session
 
@@ -55,6 +56,7 @@ class AgentApplication:
     ``config`` is a path, a dict in the form of the file, or None for what `find_config` finds.
     ``tools`` are tool classes or decorated functions of the program's own. ``approve`` is asked
     about calls that the policy neither allows nor denies; without it they are denied.
+    ``on_manager`` is told of every pluggy manager that is made, to trace or monitor its calls.
     """
 
     def __init__(
@@ -65,8 +67,9 @@ class AgentApplication:
         approve: Approve | None = None,
         http_client: Any = None,
         async_http_client: Any = None,
+        on_manager: OnManager | None = None,
     ) -> None:
-        self.config = _loaded(config)
+        self.config = _load(config)
         values = self.config.values
         # For plugins, which look there; the config itself does not need it.
         os.environ.update(values.get("env", {}))
@@ -78,6 +81,7 @@ class AgentApplication:
             http=values.get("http"),
             http_client=http_client,
             async_http_client=async_http_client,
+            on_manager=on_manager,
         )
         for tool in tools:
             self.core.register_tool(tool)
@@ -86,7 +90,7 @@ class AgentApplication:
         self.policy = Policy.of(described, Memory(config_home() / "allowed-tools.json"))
         self._parallel = bool(described.get("parallel", False))
         self._approve = approve
-        self._told: dict[str, LoadedPlugin] = {}
+        self._greeted: dict[str, LoadedPlugin] = {}
         self._observers: tuple[Callable[[Event], None], ...] = ()
         self._lock = threading.Lock()
 
@@ -97,9 +101,9 @@ class AgentApplication:
 
     def run(self, prompt: str, **options: Any) -> Answer:
         """Give an agent a prompt and wait for its answer. Options are those of `stream`."""
-        loop = self._loop(prompt, asynchronous=False, **options)
-        complete(loop.steps(), self.core.wire)
-        return _answer(loop)
+        run = self._begin_run(prompt, asynchronous=False, **options)
+        complete(run.steps(), self.core.wire)
+        return _answer_of(run)
 
     def stream(self, prompt: str, **options: Any) -> Stream:
         """Give an agent a prompt and watch the events as they come.
@@ -108,25 +112,25 @@ class AgentApplication:
         for the system prompt of a new session, ``tools`` as patterns of tool names, ``settings``
         for the request, ``approve``, ``limits``, and ``context`` for the plugins.
         """
-        loop = self._loop(prompt, asynchronous=False, **options)
-        return Stream(loop, self.core.wire, on_close=loop.cancel)
+        run = self._begin_run(prompt, asynchronous=False, **options)
+        return Stream(run, self.core.wire, on_close=run.cancel)
 
     async def arun(self, prompt: str, **options: Any) -> Answer:
         """The async form of `run`."""
         from agent_host.drivers.asynchronous import acomplete
 
-        loop = self._loop(prompt, asynchronous=True, **options)
-        await acomplete(loop.steps(), self.core.async_wire)
-        return _answer(loop)
+        run = self._begin_run(prompt, asynchronous=True, **options)
+        await acomplete(run.steps(), self.core.async_wire)
+        return _answer_of(run)
 
     def astream(self, prompt: str, **options: Any) -> AsyncStream:
         """The async form of `stream`; not itself a coroutine."""
         from agent_host.drivers.asynchronous import AsyncStream
 
-        loop = self._loop(prompt, asynchronous=True, **options)
-        return AsyncStream(loop, self.core.async_wire, on_close=loop.cancel)
+        run = self._begin_run(prompt, asynchronous=True, **options)
+        return AsyncStream(run, self.core.async_wire, on_close=run.cancel)
 
-    def _loop(
+    def _begin_run(
         self,
         prompt: str,
         *,
@@ -141,13 +145,13 @@ class AgentApplication:
         approve: Approve | None = None,
         limits: Limits | None = None,
         context: Mapping[str, Any] | None = None,
-    ) -> Loop:
+    ) -> AgentRun:
         config = self.request_config(agent, provider, model, tools, settings)
         if session is None:
             session = self.create_session(system or self.config.system_prompt(agent))
-        return Loop(
+        return AgentRun(
             stacks=self.core.stacks,
-            start=settled(session).appended({"role": "user", "content": prompt}),
+            start=close_calls(session).appended({"role": "user", "content": prompt}),
             config=config,
             core=self.core,
             policy=self.policy,
@@ -245,36 +249,43 @@ class AgentApplication:
         """Show an event to every loaded plugin, once it knows that the application runs."""
         if event["type"] == "request_started":
             # A request has just loaded what it needs; between requests nothing is loaded.
-            self._welcome()
+            self._greet_plugins()
         for observer in self._observers:
             observer(event)
 
-    def _welcome(self) -> None:
+    def _greet_plugins(self) -> None:
         with self._lock:
             loaded = self.core.stacks.activator.loaded
-            new = [plugin for plugin in loaded if plugin.key not in self._told]
-            self._told |= {plugin.key: plugin for plugin in new}
+            new = [plugin for plugin in loaded if plugin.key not in self._greeted]
+            self._greeted |= {plugin.key: plugin for plugin in new}
         for plugin in new:
-            _broadcast(plugin, "host_started", self)
+            _tell(plugin, "host_started", host=self)
         if new:
             self._observers = tuple(
-                partial(self._show, plugin)
+                partial(self._show_event, plugin, implementation)
                 for plugin in loaded
-                if "observe_event" in plugin.host_implementations
+                for implementation in plugin.host_manager.implementations("observe_event")
+                if implementation.plugin == plugin.key
             )
 
-    def _show(self, plugin: LoadedPlugin, event: Event) -> None:
+    def _show_event(
+        self, plugin: LoadedPlugin, implementation: Implementation, event: Event
+    ) -> None:
         # Tools see what happens, but not the config with the providers' keys.
         layer = {"trigger_source": "application"} if plugin.role == "tool" else self._layer()
-        _broadcast(plugin, "observe_event", event, layer)
+        try:
+            # Called directly, because it runs for every event.
+            implementation.call(event, layer)
+        except Exception as error:
+            _log_failure(plugin, "observe_event", error)
 
     def close(self) -> None:
         """Tell the plugins, and let tools and connections go."""
         with self._lock:
-            known, self._told = list(self._told.values()), {}
+            known, self._greeted = list(self._greeted.values()), {}
             self._observers = ()
         for plugin in known:
-            _broadcast(plugin, "host_closing", self)
+            _tell(plugin, "host_closing", host=self)
         self.core.close()
 
     async def aclose(self) -> None:
@@ -295,13 +306,16 @@ class AgentApplication:
         await self.aclose()
 
 
-def _broadcast(plugin: LoadedPlugin, hook: str, *args: Any) -> None:
+def _tell(plugin: LoadedPlugin, hook: str, **arguments: Any) -> None:
     """Call a broadcast hook; what it raises is logged and nobody else's affair."""
-    for implementation in plugin.host_implementations.get(hook, ()):
-        try:
-            implementation.call(*args)
-        except Exception as error:
-            log.warning("broadcast_failed", hook=hook, plugin=plugin.name, error=told(error))
+    try:
+        plugin.ask_host(hook, **arguments)
+    except Exception as error:
+        _log_failure(plugin, hook, error)
+
+
+def _log_failure(plugin: LoadedPlugin, hook: str, error: Exception) -> None:
+    log.warning("broadcast_failed", hook=hook, plugin=plugin.name, error=describe_failure(error))
 
 
 def _fallback(catalog: Catalog) -> PluginRecord | None:
@@ -312,14 +326,14 @@ def _fallback(catalog: Catalog) -> PluginRecord | None:
         return None
 
 
-def _loaded(config: Mapping[str, Any] | str | Path | None) -> AppConfig:
+def _load(config: Mapping[str, Any] | str | Path | None) -> AppConfig:
     if isinstance(config, Mapping):
         return parse_config(dict(config))
     return load_config(None if config is None else Path(config))
 
 
-def _answer(loop: Loop) -> Answer:
-    session = loop.session
-    new = session.since(loop.start.count)
+def _answer_of(run: AgentRun) -> Answer:
+    session = run.session
+    new = session.since(run.start.count)
     spoken = [message["content"] for message in new if message["role"] == "assistant"]
-    return Answer(spoken[-1] if spoken else "", new, session, loop.reason)
+    return Answer(spoken[-1] if spoken else "", new, session, run.reason)

@@ -20,22 +20,24 @@ from agent_host.agent.calls import run_calls
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.drivers.effects import Steps
 from agent_host.plugins.catalog import Catalog
-from agent_host.plugins.register import registered
+from agent_host.plugins.register import record_plugin
 from agent_host.plugins.stack import Stack
 from agent_host.plugins.stacks import Stacks
 from agent_host.sessions.frozen import thawed
 from agent_host.sessions.session import Session
-from agent_host.turn.actions import actions_of, execute_action, lifecycle
-from agent_host.turn.context import request_context, tool_context
+from agent_host.turn.actions import execute_action, offered_actions, run_trigger
+from agent_host.turn.context import tool_context
 from agent_host.turn.elements import ui_elements
-from agent_host.turn.prepare import initial_state
-from agent_host.turn.turn import Run
+from agent_host.turn.prepare import begin_state
+from agent_host.turn.steps import SingleTurn
+from agent_host.turn.turn import Turn
 from agent_host.wire import framing
 from agent_host.wire.client import AsyncWireClient, WireClient
 
 if TYPE_CHECKING:
     from agent_hookspecs.tool_interop import ToolDescriptor
     from agent_host.drivers.asynchronous import AsyncStream
+    from agent_host.plugins.activate import OnManager
     from agent_host.plugins.resolve import Resolution
 
 __all__ = ["AgentCore"]
@@ -49,8 +51,9 @@ class AgentCore:
     It discovers nothing by itself: register classes, or hand it a ``catalog`` of what is installed.
     ``http_client`` and ``async_http_client`` are ready httpx clients to use instead of its own;
     ``http`` names the library its own are made with, by default what AGENT_HOST_HTTP names, or
-    else httpx. ``model_seconds`` is how long a list of models stays fresh. Threads and event loops
-    may share one core; close it when done.
+    else httpx. ``model_seconds`` is how long a list of models stays fresh. ``on_manager`` is told
+    of every pluggy manager that is made, to trace or monitor its calls. Threads and event loops may
+    share one core; close it when done.
     """
 
     def __init__(
@@ -61,8 +64,9 @@ class AgentCore:
         http_client: Any = None,
         async_http_client: Any = None,
         model_seconds: float = 300.0,
+        on_manager: OnManager | None = None,
     ) -> None:
-        self._stacks = Stacks(model_seconds=model_seconds)
+        self._stacks = Stacks(model_seconds=model_seconds, on_manager=on_manager)
         library = http or os.environ.get("AGENT_HOST_HTTP") or "httpx"
         self._wire = WireClient(http_client, library)
         certificates = self._wire.certificates
@@ -71,27 +75,30 @@ class AgentCore:
         if catalog is not None:
             self._stacks.use(catalog)
 
-    def register_provider(self, plugin: type, extensions: Iterable[type] | None = None) -> None:
-        """Register a provider class, and extension classes along with it: all of them or none."""
+    def register_provider(self, plugin: object, extensions: Iterable[object] | None = None) -> None:
+        """Register a provider, and extensions along with it: all of them or none.
+
+        A plugin is a class, an object with hooks as methods, or a module with marked hooks.
+        """
         self._register(("provider", plugin), *(("extension", each) for each in extensions or ()))
 
-    def register_extension(self, plugin: type) -> None:
-        """Register a provider extension class."""
+    def register_extension(self, plugin: object) -> None:
+        """Register a provider extension; see `register_provider` for what a plugin is."""
         self._register(("extension", plugin))
 
-    def register_feature(self, plugin: type) -> None:
-        """Register a feature class."""
+    def register_feature(self, plugin: object) -> None:
+        """Register a feature; see `register_provider` for what a plugin is."""
         self._register(("feature", plugin))
 
-    def register_tool(self, plugin: type) -> None:
-        """Register a tool class."""
+    def register_tool(self, plugin: object) -> None:
+        """Register a tool; see `register_provider` for what a plugin is."""
         self._register(("tool", plugin))
 
-    def _register(self, *plugins: tuple[PluginRole, type]) -> None:
+    def _register(self, *plugins: tuple[PluginRole, object]) -> None:
         with self._lock:
             catalog = self._stacks.catalog
             for role, plugin in plugins:
-                record = registered(plugin, role, catalog, self._stacks.activator)
+                record = record_plugin(plugin, role, catalog, self._stacks.activator)
                 catalog = replace(catalog, records=(*catalog.records, record))
             self._stacks.use(catalog)
 
@@ -130,7 +137,7 @@ class AgentCore:
         self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
     ) -> tuple[Session, list[CoreMessage]]:
         """Send the session; the session with the answer, and the messages it consists of."""
-        run = self._run(session, config, context, stream=False, asynchronous=False)
+        run = self._single_turn(session, config, context, stream=False, asynchronous=False)
         complete(run.steps(), self._wire)
         return run.session, run.finals
 
@@ -138,7 +145,7 @@ class AgentCore:
         self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
     ) -> Stream:
         """Send the session; the events of the answer as they come."""
-        run = self._run(session, config, context, stream=True, asynchronous=False)
+        run = self._single_turn(session, config, context, stream=True, asynchronous=False)
         return Stream(run, self._wire)
 
     async def asend_request(
@@ -147,7 +154,7 @@ class AgentCore:
         """The async form of `send_request`."""
         from agent_host.drivers.asynchronous import acomplete
 
-        run = self._run(session, config, context, stream=False, asynchronous=True)
+        run = self._single_turn(session, config, context, stream=False, asynchronous=True)
         await acomplete(run.steps(), self._async_wire)
         return run.session, run.finals
 
@@ -157,10 +164,10 @@ class AgentCore:
         """The async form of `send_request_stream`; not itself a coroutine."""
         from agent_host.drivers.asynchronous import AsyncStream
 
-        run = self._run(session, config, context, stream=True, asynchronous=True)
+        run = self._single_turn(session, config, context, stream=True, asynchronous=True)
         return AsyncStream(run, self._async_wire)
 
-    def _run(
+    def _single_turn(
         self,
         session: Session,
         config: Config,
@@ -168,15 +175,15 @@ class AgentCore:
         *,
         stream: bool,
         asynchronous: bool,
-    ) -> Run:
-        return Run(
+    ) -> SingleTurn:
+        return SingleTurn(
             self._stacks,
             session,
             config,
             core=self,
             stream=stream,
             asynchronous=asynchronous,
-            context=context,
+            caller_context=context,
         )
 
     def get_models(self, config: Config) -> list[ModelInfo]:
@@ -186,7 +193,7 @@ class AgentCore:
         config names one.
         """
         stack = self._stack(config)
-        if "model" in config and stack.calls.has("provider", "models_request"):
+        if "model" in config and stack.managers.provider.implements("models_request"):
             stack = self._stack({key: config[key] for key in config if key != "model"})
         # Copies, here and below: what the core has is everybody's.
         models: list[ModelInfo] = thawed(stack.models)
@@ -219,8 +226,7 @@ class AgentCore:
         stack = self._stack(config)
         if not stack.has_actions:
             return []
-        context = request_context(self, stack, None)
-        return actions_of(stack.calls, initial_state(stack, stack.calls, context["config"]))
+        return offered_actions(self._turn(stack, self.create_session(), config))
 
     def execute_tool_calls(
         self,
@@ -254,11 +260,11 @@ class AgentCore:
         errors: Mapping[str, str] | None,
         context: Mapping[str, Any] | None,
     ) -> Steps[list[CoreMessage]]:
-        stack = yield from self._stacks.held(config)
+        stack = yield from self._stacks.lease(config)
         try:
             return (yield from run_calls(stack, calls, tool_context(stack, context), errors or {}))
         finally:
-            stack.users.leave()
+            stack.lease.leave()
 
     def execute_session_action(
         self,
@@ -301,12 +307,12 @@ class AgentCore:
         context: Mapping[str, Any] | None,
         layer: Mapping[str, Any] | None,
     ) -> Steps[tuple[Session, ActionResult]]:
-        stack = yield from self._stacks.held(config)
+        stack = yield from self._stacks.lease(config)
         try:
-            layered = request_context(self, stack, context, layer)
-            return (yield from execute_action(stack, session, action_id, params or {}, layered))
+            turn = self._turn(stack, session, config, context, layer)
+            return (yield from execute_action(turn, action_id, params or {}))
         finally:
-            stack.users.leave()
+            stack.lease.leave()
 
     def run_session_lifecycle(
         self,
@@ -345,12 +351,25 @@ class AgentCore:
         context: Mapping[str, Any] | None,
         layer: Mapping[str, Any] | None,
     ) -> Steps[Session]:
-        stack = yield from self._stacks.held(config)
+        stack = yield from self._stacks.lease(config)
         try:
-            layered = request_context(self, stack, context, layer)
-            return (yield from lifecycle(stack, stack.calls, session, trigger, layered))
+            turn = self._turn(stack, session, config, context, layer)
+            return (yield from run_trigger(turn, session, trigger))
         finally:
-            stack.users.leave()
+            stack.lease.leave()
+
+    def _turn(
+        self,
+        stack: Stack,
+        session: Session,
+        config: Config,
+        context: Mapping[str, Any] | None = None,
+        layer: Mapping[str, Any] | None = None,
+    ) -> Turn:
+        """A turn that is begun and not sent, for what is done to a session beside requests."""
+        turn = Turn(stack, session, config, core=self, caller_context=context, layer=layer)
+        begin_state(turn)
+        return turn
 
     def warm_up(self, config: Config) -> None:
         """Load plugins, models, tools and what requests need now, so that a first one need not."""

@@ -1,7 +1,7 @@
-"""What of a config is secret, and how a config may be shown.
+"""What of a config is secret, and how configs and foreign errors may be shown.
 
 The policy of names and patterns is the contract's, in `agent_hookspecs.logs`; here is what follows
-from it for configs and for the schemas of settings.
+from it for configs, for the schemas of settings, and for exceptions of whoever raised them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from agent_hookspecs.logs import MASK, redact, replace_secrets
 
 __all__ = [
     "PLACEHOLDER",
+    "describe_error",
     "holds_secrets",
     "is_secret",
     "marked_secrets",
@@ -30,6 +31,15 @@ _OF_VALUE = ("anyOf", "oneOf", "allOf")
 _OF_MEMBERS = ("patternProperties", "additionalProperties")
 _OF_ITEMS = ("prefixItems", "items")
 _MAPS = ("properties", "patternProperties", "$defs", "definitions")
+
+
+def describe_error(error: BaseException) -> str:
+    """A foreign exception in words, without secrets; its ``__str__`` may fail as well."""
+    try:
+        text = redact(str(error))
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def named_secrets(config: Mapping[str, Any]) -> Iterator[str]:

@@ -173,7 +173,7 @@ def test_an_installed_distribution_is_checked_and_never_written(tmp_path: Path) 
         ("raise ValueError('broken')", "importing 'pkg_acme.plugin' failed"),
         (
             PROVIDER.replace('print("asked")', "raise ValueError('no config')"),
-            "asking it about itself raised ValueError: no config",
+            "hook 'get_config_schema' raised ValueError: no config",
         ),
         (PROVIDER.replace("(1, 2)", "{1, 2}"), "cannot be written as JSON"),
     ],

@@ -16,10 +16,11 @@ from agent_hookspecs.errors import (
     OrderingError,
     UnknownPluginError,
 )
+from agent_host.core import AgentCore
 from agent_host.plugins.activate import Activator
 from agent_host.plugins.bundle import Bundle
-from agent_host.plugins.catalog import LoaderSettings, build_catalog
-from agent_host.plugins.resolve import Resolution, resolve
+from agent_host.plugins.catalog import Catalog, LoaderSettings, build_catalog
+from agent_host.plugins.resolve import Resolution
 from agent_host.plugins.sources import bundles_of_sources
 from making import EXTENSION, POISON, PROVIDER, full, write_package
 
@@ -56,8 +57,12 @@ class World:
         return bundles_of_sources([f"path:{self.root}"], base=self.root, cache=None)
 
     def resolve(self, **config: Any) -> Resolution:
-        catalog = build_catalog(self.bundles(), self.settings)
-        return resolve(catalog, self.activator, {"provider": "main", **config})
+        return self.decide(build_catalog(self.bundles(), self.settings), **config)
+
+    def decide(self, catalog: Catalog, **config: Any) -> Resolution:
+        core = AgentCore(catalog=catalog)
+        self.activator = core.stacks.activator
+        return core.resolution({"provider": "main", **config})
 
     @property
     def imported(self) -> set[str]:
@@ -116,7 +121,9 @@ def test_tags_of_the_provider_come_from_descriptor_and_class(world: World) -> No
         "        return [{'id': 'm', 'kind': 'x'}, {'id': ''}, 'junk', {'id': 3}]\n"
         "\n    def get_tags(self, models):\n        return [m['kind'] for m in models]\n"
     )
-    world.add("main", "provider", body, dynamic=["get_tags"], provides_tags=["static"])
+    world.add(
+        "main", "provider", body, dynamic=["get_models", "get_tags"], provides_tags=["static"]
+    )
     world.add("needs", required_tags=["x", "static"])
     found = world.resolve()
     assert names(found) == ["needs"]
@@ -280,10 +287,9 @@ def test_the_same_decision_for_any_order_of_discovery(world: World) -> None:
     for name in ("c", "a", "b"):
         world.add(name, provides_tags=[name], priority=1 if name == "b" else 0)
     bundles = world.bundles()
-    config = {"provider": "main"}
 
     def decided(arrange: Callable[[list[Bundle]], list[Bundle]]) -> object:
-        found = resolve(build_catalog(arrange(bundles)), world.activator, config)
+        found = world.decide(build_catalog(arrange(bundles)))
         return found.gating, found.order, [(r.key, r.state) for r in found.catalog]
 
     assert decided(list) == decided(lambda given: given[::-1])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_hookspecs.errors import ProviderError
-from agent_host.agent.loop import Loop
+from agent_host.agent.loop import AgentRun
 from agent_host.agent.policy import Policy
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream
@@ -30,7 +30,7 @@ def request(core: AgentCore, prompt: str) -> Stream:
 
 def loop(core: AgentCore, prompt: str) -> Stream:
     session = core.add_message(core.create_session(), "user", prompt)
-    return Stream(Loop(core.stacks, session, {"retries": 0}, core, Policy()), core.wire)
+    return Stream(AgentRun(core.stacks, session, {"retries": 0}, core, Policy()), core.wire)
 
 
 KINDS = pytest.mark.parametrize("made", [request, loop], ids=["request", "loop"])

@@ -294,7 +294,9 @@ def test_session_can_be_read_while_the_answer_comes(way: str) -> None:
                 note(event, stream.session)
         else:
             host.run(read())
-    assert seen == [("a", {"partial": True}), ("ab", {"partial": True})]
+    # Both may have come in one read, and what was read is there.
+    assert seen[0] in [("a", {"partial": True}), ("ab", {"partial": True})]
+    assert seen[-1] == ("ab", {"partial": True})
 
 
 @BOTH_WAYS

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from agent_hookspecs import ToolPlugin
 from agent_hookspecs.authoring import attachment, expand_attachments
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
-from agent_host.agent.results import TRUNCATED, tool_message, truncated
+from agent_host.agent.results import TRUNCATED, tool_message, truncate_message
 from scripted import WAYS, Way, app_with, call, calling, events_of, of_kind, saying, scripted
 
 PIXEL = f"data:image/png;base64,{base64.b64encode(b'pixel').decode()}"
@@ -125,7 +125,7 @@ def test_an_invalid_envelope_becomes_an_error_too(envelope: Any) -> None:
 @given(st.text(), st.integers(14, 60))
 def test_a_long_text_is_cut_between_characters(text: str, limit: int) -> None:
     message = tool_message(text, "f", "c1")
-    cut = truncated(message, limit)
+    cut = truncate_message(message, limit)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size <= limit:
         assert cut is message
@@ -138,7 +138,7 @@ def test_a_long_text_is_cut_between_characters(text: str, limit: int) -> None:
 
 
 def test_a_cut_error_is_still_an_error() -> None:
-    cut = truncated(tool_message("x" * 100, "f", "c1", failed=True), 50)
+    cut = truncate_message(tool_message("x" * 100, "f", "c1", failed=True), 50)
     assert cut["metadata"]["error"] is True
     assert cut["metadata"]["tool_call_id"] == "c1"
 
@@ -146,8 +146,10 @@ def test_a_cut_error_is_still_an_error() -> None:
 def test_a_picture_that_is_too_large_leaves_its_text_or_a_note() -> None:
     large = {"type": "image", "content": {"url": f"data:image/png;base64,{'A' * 400}"}}
     with_text = {"type": "tool_result", "text": "a picture", "content": [large]}
-    assert truncated(tool_message(with_text, "f", "c1"), 100)["content"] == "a picture"
-    cut = truncated(tool_message({"type": "tool_result", "content": [large]}, "f", "c1"), 100)
+    assert truncate_message(tool_message(with_text, "f", "c1"), 100)["content"] == "a picture"
+    cut = truncate_message(
+        tool_message({"type": "tool_result", "content": [large]}, "f", "c1"), 100
+    )
     assert cut["content"] == (
         "Tool 'f' output omitted because it exceeded the size limit (max_bytes=100)."
     )

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from agent_hookspecs.logs import get_logger
-from agent_host.plugins.combining import told
+from agent_host.redaction import describe_error
 
 if TYPE_CHECKING:
     from agent_hookspecs.tool_interop import SchemaView
@@ -42,7 +42,7 @@ def arguments_objection(schema: SchemaView | None, payload: Any) -> str | None:
         return _in_words(str(error.message), str(error.name or "data"))
     except Exception as error:
         # Such as a pattern that is no regular expression here: then the tool has to look itself.
-        log.warning("tool_arguments_not_checked", tool=schema.name, error=told(error))
+        log.warning("tool_arguments_not_checked", tool=schema.name, error=describe_error(error))
     return None
 
 
@@ -65,7 +65,7 @@ def _compiled(schema: str) -> Check | None:
         return check
     except Exception as error:
         # A schema this validator does not understand is the tool's to enforce.
-        log.warning("tool_schema_not_checked", error=told(error))
+        log.warning("tool_schema_not_checked", error=describe_error(error))
         return None
 
 

@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context, CoreMessage
-from agent_hookspecs.tool_interop import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
 from agent_host.agent.arguments import arguments_objection
 from agent_host.agent.results import tool_message
 from agent_host.drivers.effects import END, Call, Emit, Next, Steps
-from agent_host.plugins.combining import told
-from agent_host.sessions.frozen import thawed
+from agent_host.plugins.implementation import describe_failure
+from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 
 if TYPE_CHECKING:
-    from agent_host.plugins.stack import PreparedTool, Stack, Users
+    from agent_host.plugins.stack import Lease, PreparedTool, Stack
 
-__all__ = ["PlannedCall", "perform", "plan_call", "run_calls"]
+__all__ = ["PlannedCall", "perform_call", "plan_call", "run_calls"]
 
 log = get_logger(__name__)
+
+#: Makes the effect that delivers events.
+EmitEvents = Callable[[list[Event]], Emit]
 
 _PROBLEMS = {
     "invalid_json": "Invalid JSON in tool call arguments. Retry with a JSON object only.",
@@ -59,76 +61,63 @@ def run_calls(
     ``errors`` are those of the message the calls stand in, by call id: such calls are not run.
     """
     messages = []
-    for call in calls:
-        planned = plan_call(stack, call, errors)
+    for wire in calls:
+        planned = plan_call(stack, inspect_call(stack, wire, errors.get(wire_call_id(wire))))
         if isinstance(planned, PlannedCall):
-            messages.append((yield from perform(planned, context)))
+            messages.append((yield from perform_call(planned, context)))
         else:
             messages.append(planned)
     return messages
 
 
-def plan_call(
-    stack: Stack,
-    call: Mapping[str, Any],
-    errors: Mapping[str, str],
-    limit: int = MAX_ARGUMENT_BYTES,
-) -> PlannedCall | CoreMessage:
+def plan_call(stack: Stack, call: ToolCall) -> PlannedCall | CoreMessage:
     """What to run, or the message that tells the model why nothing is run."""
-    # A plain copy: tools may work on their payload, sessions may not be worked on.
-    given = thawed(call)
-    view = stack.registry.inspect_call(given, limit=limit)
-    if view is None or not view.tool_name:
-        return tool_message("Tool call not understood.", None, _identity(given), failed=True)
-    name, call_id = view.tool_name, view.call_id or ""
-    tool = stack.tool(name)
-    if tool is None:
+    if not call.name:
+        return tool_message("Tool call not understood.", None, call.id, failed=True)
+    refuse = partial(tool_message, name=call.name, call_id=call.id, failed=True)
+    if call.tool is None:
         offered = ", ".join(d.tool_name for d in stack.descriptors) or "none"
-        text = f"Tool not found: {name}. Available: {offered}."
-        return tool_message(text, name, call_id, failed=True)
-    descriptor = tool.descriptor(name)
+        return refuse(f"Tool not found: {call.name}. Available: {offered}.")
+    if call.problem:
+        default = f"The tool call cannot be run: {call.problem}."
+        return refuse(_PROBLEMS.get(call.problem, default))
+    descriptor = call.tool.descriptor(call.name)
     assert descriptor is not None, "the tool was found by this name"
-    view = stack.registry.inspect_call(given, descriptor, limit=limit) or view
-    problem = errors.get(call_id) or view.problem
-    if problem:
-        text = _PROBLEMS.get(problem, f"The tool call cannot be run: {problem}.")
-        return tool_message(text, name, call_id, failed=True)
-    wrong = arguments_objection(stack.registry.inspect_schema(descriptor.schema), view.payload)
+    wrong = arguments_objection(stack.registry.inspect_schema(descriptor.schema), call.payload)
     if wrong:
-        text = f"Invalid arguments for tool '{name}': {wrong}. Retry with corrected arguments."
-        return tool_message(text, name, call_id, failed=True)
-    return PlannedCall(call_id, name, view.payload, tool)
+        text = f"Invalid arguments for tool '{call.name}': {wrong}."
+        return refuse(f"{text} Retry with corrected arguments.")
+    return PlannedCall(call.id, call.name, call.payload, call.tool)
 
 
-def _identity(call: object) -> str:
-    """The id of a call that nobody can explain, so that it can be answered all the same."""
-    found = [call.get(key) for key in ("id", "call_id")] if isinstance(call, Mapping) else ()
-    return next((call_id for call_id in found if isinstance(call_id, str)), "")
-
-
-def perform(planned: PlannedCall, context: Context) -> Steps[CoreMessage]:
+def perform_call(
+    planned: PlannedCall, context: Context, emit: EmitEvents = Emit
+) -> Steps[CoreMessage]:
     """Run a call; progress becomes events, a failure becomes a result the model can read."""
-    name = planned.name
-    hook = planned.tool.implementation("execute_tool")
-    assert hook is not None, "the registration guard refuses a tool without it"
-    context = {**context, "config": planned.tool.config}
+    name, tool = planned.name, planned.tool
+    own = tool.implementation("execute_tool")
+    assert own is not None, "the registration guard refuses a tool without it"
+    context = {**context, "config": tool.config}
+    shared = {"tool_name": name, "payload": planned.payload, "state": tool.state}
     try:
-        execute = partial(hook.call, name, planned.payload, planned.tool.state, context)
-        result = yield Call(_Holding(execute, planned.tool.users))
+        execute = partial(tool.ask, "execute_tool", **shared, context=context)
+        result = yield Call(
+            partial(_call_on_lease, execute, tool.lease), starts_coroutine=own.starts_coroutine
+        )
         if isinstance(result, (Iterator, AsyncIterator)):
-            result = yield from _watched(planned, result)
-        formatted = _formatted(planned, result, context)
-        return tool_message(formatted, name, planned.id)
+            result = yield from _watch_progress(planned, result, emit)
+        if tool.implementation("format_tool_result") is not None:
+            result = tool.ask("format_tool_result", **shared, result=result, context=context)
+        return tool_message(result, name, planned.id)
     except Exception as error:
-        owner = planned.tool.plugin.name
-        log.warning("tool_failed", tool=name, plugin=owner, error=told(error))
-        text = f"Tool '{name}' failed: {told(error)}"
-        return tool_message(text, name, planned.id, failed=True)
+        described = describe_failure(error)
+        log.warning("tool_failed", tool=name, plugin=tool.plugin.name, error=described)
+        return tool_message(f"Tool '{name}' failed: {described}", name, planned.id, failed=True)
 
 
-def _watched(planned: PlannedCall, items: Any) -> Steps[Any]:
+def _watch_progress(planned: PlannedCall, items: Any, emit: EmitEvents) -> Steps[Any]:
     """The result of a tool that reports progress: what it returns, else the last it yields."""
-    source = _stepping(items, planned.tool.users) if isinstance(items, Iterator) else items
+    source = _step_on_lease(items, planned.tool.lease) if isinstance(items, Iterator) else items
     last: Any = None
     try:
         while True:
@@ -144,7 +133,7 @@ def _watched(planned: PlannedCall, items: Any) -> Steps[Any]:
                 "name": planned.name,
                 "update": item,
             }
-            yield Emit([update])
+            yield emit([update])
     finally:
         if inspect.isgenerator(source):
             # One that is still at work in a thread cannot be closed; it ends when it next yields.
@@ -157,29 +146,13 @@ class _Returned:
     value: Any
 
 
-def _stepping(items: Any, users: Users) -> Iterator[Any]:
+def _step_on_lease(items: Any, lease: Lease) -> Iterator[Any]:
     """The items and then what a generator returns, which a plain iterator would lose."""
-    with users:
+    with lease:
         yield _Returned((yield from items))
 
 
-@dataclass(frozen=True, slots=True)
-class _Holding:
-    """A call that uses a tool until it has ended, even if by then nobody waits for it any more.
-
-    What it calls is ``func``, as of a partial, so that a driver can see what it is.
-    """
-
-    func: Callable[[], Any]
-    users: Users
-
-    def __call__(self) -> Any:
-        with self.users:
-            return self.func()
-
-
-def _formatted(planned: PlannedCall, result: Any, context: Context) -> Any:
-    hook = planned.tool.implementation("format_tool_result")
-    if hook is None:
-        return result
-    return hook.call(planned.name, result, planned.payload, planned.tool.state, context)
+def _call_on_lease(function: Callable[[], Any], lease: Lease) -> Any:
+    """Use a tool until the call has ended, even if by then nobody waits for it any more."""
+    with lease:
+        return function()

@@ -7,29 +7,31 @@ so that the history is one that any provider accepts.
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.events import Event
 from agent_hookspecs.messages import Config, Context, CoreMessage
 from agent_hookspecs.values import dataclass
-from agent_host.agent.calls import PlannedCall, perform, plan_call
+from agent_host.agent.calls import PlannedCall, perform_call, plan_call
+from agent_host.agent.limits import Limits, Spending
 from agent_host.agent.policy import Answer, Approval, Approve, Decision, Policy, ToolUse
-from agent_host.agent.results import tool_message, truncated
+from agent_host.agent.results import tool_message, truncate_message
 from agent_host.drivers.effects import Call, Emit, Gather, RunState, Steps
-from agent_host.plugins.combining import told
+from agent_host.redaction import describe_error
 from agent_host.sessions.frozen import thawed
+from agent_host.turn.calls import ToolCall, wire_call_id, wire_call_name
 from agent_host.turn.context import tool_context
-from agent_host.turn.turn import Run, error_event
+from agent_host.turn.steps import error_event, run_turn
+from agent_host.turn.turn import Turn, Warnings
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import Stack
     from agent_host.plugins.stacks import Stacks
     from agent_host.sessions.session import Session
 
-__all__ = ["Limits", "Loop", "settled"]
+__all__ = ["AgentRun", "close_calls"]
 
 FINAL_ANSWER = "Please provide your final answer."
 
@@ -38,34 +40,7 @@ _OWN = ("done", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Where a run stops by itself; None: nowhere. Reaching one is a clean stop with a reason."""
-
-    turns: int = 20
-    calls: int | None = None
-    calls_per_turn: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    argument_bytes: int = 200_000
-    result_bytes: int = 200_000
-
-    @classmethod
-    def of(cls, tools: Mapping[str, Any]) -> Limits:
-        """The limits that the ``tools`` section of a config sets."""
-        named = {
-            "turns": "max_turns",
-            "calls": "max_tool_calls",
-            "calls_per_turn": "max_tool_calls_per_turn",
-            "tokens": "max_tokens",
-            "seconds": "max_seconds",
-            "argument_bytes": "max_argument_bytes",
-            "result_bytes": "max_result_bytes",
-        }
-        return cls(**{name: tools[key] for name, key in named.items() if key in tools})
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
+class _AllowedCall:
     """A call that was allowed; ``shown`` is what everybody but the tool gets to see of it."""
 
     plan: PlannedCall
@@ -73,7 +48,7 @@ class _Ready:
 
 
 @dataclass(slots=True)
-class Loop:
+class AgentRun:
     """One run of an agent. Has ``steps``, ``session`` and ``finals`` like a single request."""
 
     stacks: Stacks
@@ -92,10 +67,9 @@ class Loop:
     reason: str = ""
     state: RunState = "pending"
     _session: Session | None = None
-    _run: Run | None = None
-    _over: bool = False
-    _tokens: int = 0
-    _calls: int = 0
+    _turn: Turn | None = None
+    _is_over: bool = False
+    _spending: Spending = field(init=False)
     _cancelled: threading.Event = field(default_factory=threading.Event)
     #: What was said in earlier turns and need not be said again.
     _warned: set[tuple[str, str | None]] = field(default_factory=set)
@@ -109,10 +83,10 @@ class Loop:
     @property
     def session(self) -> Session:
         """The session so far; once the run is over, one that can be gone on with."""
-        if self._run is not None:
-            return self._run.session
+        if self._turn is not None:
+            return self._turn.session
         session = self._session or self.start
-        return settled(session) if self._over else session
+        return close_calls(session) if self._is_over else session
 
     def cancel(self) -> None:
         """Tell the tools at work that nobody waits for them any more."""
@@ -120,163 +94,150 @@ class Loop:
 
     def steps(self) -> Steps[None]:
         self.state = "running"
-        started = time.monotonic()
+        self._spending = Spending(self.limits)
         try:
-            stack = yield from self.stacks.held(self.config)
+            stack = yield from self.stacks.lease(self.config)
             try:
-                self.reason = yield from self._turns(stack, started)
+                self.reason = yield from self._run_turns(stack)
             finally:
-                stack.users.leave()
+                stack.lease.leave()
             self.state = "succeeded"
-            yield self._emit({"type": "done", "reason": self.reason})
+            yield self._emit([{"type": "done", "reason": self.reason}])
         except Exception as error:
             self.state = "failed"
-            yield self._emit(error_event(error))
+            yield self._emit([error_event(error)])
             raise
         finally:
             if self.state == "running":
                 self.state = "cancelled"
-            self._over = True
+            self._is_over = True
             self.cancel()
 
-    def _emit(self, *events: Event) -> Emit:
-        return Emit(self._shown(events))
-
-    def _shown(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Events as they are delivered, each seen by the observers first."""
+    def _emit(self, events: list[Event]) -> Emit:
+        """The effect that delivers events, after the observers have seen each of them."""
         for event in events:
             if event["type"] == "usage":
-                self._tokens += _tokens(event["usage"])
+                self._spending.add_usage(event["usage"])
             if self.observe is not None:
                 self.observe(event)
-            yield event
+        return Emit(events)
 
-    def _turns(self, stack: Stack, started: float) -> Steps[str]:
+    def _take_events(self, events: list[Event]) -> list[Event]:
+        """The sink of a turn: its events but for those that end it."""
+        return self._emit([event for event in events if event["type"] not in _OWN]).events
+
+    def _run_turns(self, stack: Stack) -> Steps[str]:
         session, asked_again = self.start, False
-        for turn in range(1, self.limits.turns + 1):
-            session = yield from self._request(session)
-            calls = _calls_of(self.finals)
-            if calls:
-                session = yield from self._answer_calls(stack, session, calls)
-            yield self._emit({"type": "turn_end", "turn": turn})
-            if not calls:
-                if asked_again or not self._calls or _has_text(self.finals):
+        for number in range(1, self.limits.turns + 1):
+            turn = self._begin_turn(stack, session)
+            yield from run_turn(turn)
+            session, self.finals = turn.session, turn.finals
+            self._session, self._turn = session, None
+            if turn.calls:
+                session = yield from self._answer_calls(stack, session, turn.calls)
+            yield self._emit([{"type": "turn_end", "turn": number}])
+            if not turn.calls:
+                if asked_again or not self._spending.calls or _has_text(self.finals):
                     return _finish_reason(self.finals)
                 asked_again = True
                 session = session.appended({"role": "user", "content": FINAL_ANSWER})
                 self._session = session
-            stop = self._stopped(started)
-            if stop is not None:
-                return stop
+            limit = self._spending.reached_limit()
+            if limit is not None:
+                return limit
         return "max_turns"
 
-    def _request(self, session: Session) -> Steps[Session]:
-        """One request, its events passed on but for those that end it."""
-        run = Run(
-            self.stacks,
+    def _begin_turn(self, stack: Stack, session: Session) -> Turn:
+        self._turn = Turn(
+            stack,
             session,
             self.config,
             core=self.core,
             stream=True,
             asynchronous=self.asynchronous,
-            context=self.context,
+            caller_context=self.context,
             layer=self.layer,
-            warned=self._warned,
+            sink=self._take_events,
+            warnings=Warnings(self._warned),
+            argument_limit=self.limits.argument_bytes,
         )
-        self._run = run
-        yield from _with_events(run.steps(), self._passed)
-        self.finals, self._session, self._run = run.finals, run.session, None
-        return run.session
-
-    def _passed(self, events: Iterable[Event]) -> Iterator[Event]:
-        return self._shown(event for event in events if event["type"] not in _OWN)
-
-    def _stopped(self, started: float) -> str | None:
-        limits = self.limits
-        if limits.calls is not None and self._calls >= limits.calls:
-            return "max_tool_calls"
-        if limits.tokens is not None and self._tokens >= limits.tokens:
-            return "max_tokens"
-        if limits.seconds is not None and time.monotonic() - started >= limits.seconds:
-            return "max_seconds"
-        return None
+        return self._turn
 
     def _answer_calls(
-        self, stack: Stack, session: Session, calls: Sequence[_Called]
+        self, stack: Stack, session: Session, calls: Sequence[ToolCall]
     ) -> Steps[Session]:
         """Decide about every call, run those that may, and store a result for each, in order.
 
         Nothing runs before everything is decided.
         """
         context = tool_context(stack, self.context, self._cancelled.is_set)
-        decided: list[_Ready | CoreMessage] = []
-        for number, called in enumerate(calls):
-            decided.append((yield from self._decided(stack, called, number)))
-        if self.parallel and sum(isinstance(each, _Ready) for each in decided) > 1:
-            decided = yield from self._run_at_once(decided, context)
-        for called, each in zip(calls, decided, strict=True):
-            if isinstance(each, _Ready):
-                yield self._emit(_started(each))
-                message = yield from _with_events(perform(each.plan, context), self._shown)
+        decisions: list[_AllowedCall | CoreMessage] = []
+        for number, call in enumerate(calls):
+            decisions.append((yield from self._decide_call(stack, call, number)))
+        if self.parallel and sum(isinstance(each, _AllowedCall) for each in decisions) > 1:
+            decisions = yield from self._run_in_parallel(decisions, context)
+        for call, decision in zip(calls, decisions, strict=True):
+            if isinstance(decision, _AllowedCall):
+                yield self._emit([_started_event(decision)])
+                message = yield from perform_call(decision.plan, context, self._emit)
             else:
-                message = each
-            session = session.appended(truncated(message, self.limits.result_bytes))
+                message = decision
+            session = session.appended(truncate_message(message, self.limits.result_bytes))
             self._session = session
-            yield self._emit(_result(called, session.since(session.count - 1)[0]))
+            yield self._emit([_result_event(call, session.since(session.count - 1)[0])])
         return session
 
-    def _run_at_once(
-        self, decided: Sequence[_Ready | CoreMessage], context: Context
-    ) -> Steps[list[_Ready | CoreMessage]]:
+    def _run_in_parallel(
+        self, decisions: Sequence[_AllowedCall | CoreMessage], context: Context
+    ) -> Steps[list[_AllowedCall | CoreMessage]]:
         """The calls with the results of those that could run, all at the same time."""
-        ready = [each for each in decided if isinstance(each, _Ready)]
-        yield self._emit(*map(_started, ready))
-        gathered = yield Gather(
-            [_with_events(perform(each.plan, context), self._shown) for each in ready]
-        )
+        allowed = [each for each in decisions if isinstance(each, _AllowedCall)]
+        yield self._emit([_started_event(each) for each in allowed])
+        gathered = yield Gather([perform_call(each.plan, context, self._emit) for each in allowed])
         results = iter(gathered)
-        return [next(results) if isinstance(each, _Ready) else each for each in decided]
+        return [next(results) if isinstance(each, _AllowedCall) else each for each in decisions]
 
-    def _decided(self, stack: Stack, called: _Called, number: int) -> Steps[_Ready | CoreMessage]:
+    def _decide_call(
+        self, stack: Stack, call: ToolCall, number: int
+    ) -> Steps[_AllowedCall | CoreMessage]:
         """The call if it may run, else the result that says why not."""
-        plan = plan_call(stack, called.call, called.errors, self.limits.argument_bytes)
-        per_turn, total = self.limits.calls_per_turn, self.limits.calls
-        if per_turn is not None and number >= per_turn:
-            return _refused(plan, f"ignored: max_tool_calls_per_turn={per_turn}")
-        if total is not None and self._calls >= total:
-            return _refused(plan, f"ignored: max_tool_calls={total}")
-        self._calls += 1
+        refusal = self._spending.refuse_call(number)
+        if refusal is not None:
+            return _refusal_message(call, refusal)
+        plan = plan_call(stack, call)
         if not isinstance(plan, PlannedCall):
             return plan
-        use = _use(plan)
+        use = _tool_use(plan)
         verdict, reason = self.policy.verdict(use)
         if verdict == "ask":
-            decision = yield from self._asked(use, reason)
+            decision = yield from self._ask_for_approval(use, reason)
         else:
             decision = self.policy.record(use, verdict == "allow", reason)
         if decision.allowed:
-            return _Ready(plan, use)
-        return _refused(plan, f"denied: {decision.reason}")
+            return _AllowedCall(plan, use)
+        return _refusal_message(call, f"denied: {decision.reason}")
 
-    def _asked(self, use: ToolUse, reason: str) -> Steps[Decision]:
+    def _ask_for_approval(self, use: ToolUse, reason: str) -> Steps[Decision]:
         approve = self.approve
         if approve is None:
             return self.policy.settle(use, None, reason)
         digest = use.digest
         yield self._emit(
-            {
-                "type": "approval_required",
-                "id": use.id,
-                "name": use.name,
-                "effect": use.effect,
-                "payload": use.payload,
-                "digest": digest,
-            }
+            [
+                {
+                    "type": "approval_required",
+                    "id": use.id,
+                    "name": use.name,
+                    "effect": use.effect,
+                    "payload": use.payload,
+                    "digest": digest,
+                }
+            ]
         )
         try:
-            answer = _answer((yield Call(lambda: approve(Approval(use, digest)))))
+            answer = _read_answer((yield Call(lambda: approve(Approval(use, digest)))))
         except Exception as error:
-            return self.policy.record(use, False, f"asking failed: {told(error)}")
+            return self.policy.record(use, False, f"asking failed: {describe_error(error)}")
         if use.digest != digest:
             return self.policy.record(
                 use, False, "the arguments were changed while they were shown"
@@ -284,7 +245,7 @@ class Loop:
         return self.policy.settle(use, answer, reason)
 
 
-def settled(session: Session) -> Session:
+def close_calls(session: Session) -> Session:
     """The session with a result for every call of its end that has none, as after a crash.
 
     No provider accepts a call without a result, and nobody can know how far it got.
@@ -293,64 +254,22 @@ def settled(session: Session) -> Session:
     for message in reversed(session.messages):
         if message["role"] == "assistant":
             text = "Tool call interrupted: it may have run in part or not at all."
-            missing = [each for each in _calls_of([message]) if each.id not in answered]
+            calls = message["metadata"].get("tool_calls") or ()
+            missing = [
+                call
+                for call in calls
+                if isinstance(call, Mapping) and wire_call_id(call) not in answered
+            ]
             return session.appended(
-                *(tool_message(text, each.name, each.id, failed=True) for each in missing)
+                *(
+                    tool_message(text, wire_call_name(call), wire_call_id(call), failed=True)
+                    for call in missing
+                )
             )
         if message["role"] != "tool":
             break
         answered.add(str(message["metadata"].get("tool_call_id")))
     return session
-
-
-def _with_events(
-    steps: Steps[Any], changed: Callable[[Iterable[Event]], Iterable[Event]]
-) -> Steps[Any]:
-    """The steps with what they emit changed on its way, one event at a time."""
-    result: Any = None
-    error: Exception | None = None
-    try:
-        while True:
-            try:
-                effect = steps.send(result) if error is None else steps.throw(error)
-            except StopIteration as stop:
-                return stop.value
-            result, error = None, None
-            try:
-                result = yield Emit(changed(effect.events)) if type(effect) is Emit else effect
-            except Exception as failure:
-                error = failure
-    finally:
-        steps.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Called:
-    """A call of the model's, as its message has it."""
-
-    id: str
-    call: Mapping[str, Any]
-    errors: Mapping[str, str]
-
-    @property
-    def name(self) -> str:
-        """What it calls, as far as that can be seen without tool interop."""
-        places = [self.call, *(self.call.get(key) for key in ("function", "custom"))]
-        names = (place.get("name") for place in places if isinstance(place, Mapping))
-        return next((name for name in names if isinstance(name, str)), "")
-
-
-def _calls_of(messages: Iterable[CoreMessage]) -> list[_Called]:
-    return [
-        _Called(
-            str(call.get("id") or call.get("call_id") or ""),
-            call,
-            message["metadata"].get("tool_call_errors") or {},
-        )
-        for message in messages
-        for call in message["metadata"].get("tool_calls") or ()
-        if isinstance(call, Mapping)
-    ]
 
 
 def _has_text(finals: Sequence[CoreMessage]) -> bool:
@@ -362,12 +281,7 @@ def _finish_reason(finals: Sequence[CoreMessage]) -> str:
     return next((str(reason) for reason in reversed(reasons) if reason), "stop")
 
 
-def _tokens(usage: Mapping[str, Any]) -> int:
-    counts = (usage.get("input"), usage.get("output"))
-    return sum(count for count in counts if isinstance(count, int))
-
-
-def _use(plan: PlannedCall) -> ToolUse:
+def _tool_use(plan: PlannedCall) -> ToolUse:
     bundle = plan.tool.plugin.record.bundle
     return ToolUse(
         id=plan.id,
@@ -382,28 +296,23 @@ def _use(plan: PlannedCall) -> ToolUse:
     )
 
 
-def _answer(given: object) -> Answer:
+def _read_answer(given: object) -> Answer:
     """What an `Approve` said; whatever is not clearly a yes is a no."""
     if given is True or given == "once":
         return "once"
     return "always" if given == "always" else "deny"
 
 
-def _refused(plan: PlannedCall | CoreMessage, reason: str) -> CoreMessage:
-    if isinstance(plan, PlannedCall):
-        return tool_message(f"Tool call {reason}.", plan.name, plan.id, failed=True)
-    known = plan["metadata"]
-    return tool_message(
-        f"Tool call {reason}.", known["tool_name"], known["tool_call_id"], failed=True
-    )
+def _refusal_message(call: ToolCall, reason: str) -> CoreMessage:
+    name = call.name or wire_call_name(call.wire)
+    return tool_message(f"Tool call {reason}.", name, call.id, failed=True)
 
 
-def _started(ready: _Ready) -> Event:
-    use = ready.shown
+def _started_event(allowed: _AllowedCall) -> Event:
+    use = allowed.shown
     return {"type": "tool_started", "id": use.id, "name": use.name, "payload": use.payload}
 
 
-def _result(called: _Called, message: CoreMessage) -> Event:
-    metadata = message["metadata"]
-    name = cast(str, metadata.get("tool_name") or called.name)
-    return {"type": "tool_result", "id": called.id, "name": name, "message": message}
+def _result_event(call: ToolCall, message: CoreMessage) -> Event:
+    name = str(message["metadata"].get("tool_name") or call.name or wire_call_name(call.wire))
+    return {"type": "tool_result", "id": call.id, "name": name, "message": message}

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from agent_hookspecs.messages import CoreMessage, ToolResult
 
-__all__ = ["tool_message", "truncated"]
+__all__ = ["tool_message", "truncate_message"]
 
 TRUNCATED = "\n\n[truncated]"
 
@@ -182,7 +182,7 @@ def _as_text(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
 
 
-def truncated(message: CoreMessage, limit: int) -> CoreMessage:
+def truncate_message(message: CoreMessage, limit: int) -> CoreMessage:
     """The message with a result of at most ``limit`` bytes, cut between characters.
 
     Parts that are more than text cannot be cut: if they are too large, the text alone is kept.

@@ -78,14 +78,9 @@ def _plugin_command(name: str) -> click.Command | None:
 
     for record in load_catalog():
         if record.usable and record.entry is not None and name in record.entry.commands:
-            loaded = Activator().load(record)
-            for implementation in loaded.host_implementations.get("cli_command", ()):
-                try:
-                    command = implementation.call(name)
-                except Exception as error:
-                    raise implementation.failed(error) from error
-                if isinstance(command, click.Command):
-                    return command
+            command = Activator().load(record).ask_host("cli_command", name=name)
+            if isinstance(command, click.Command):
+                return command
             raise PluginError(
                 f"plugin {record.name!r} announces the command {name!r} but does not give it",
                 plugin=record.name,

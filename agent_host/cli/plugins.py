@@ -289,21 +289,23 @@ def explain(
 ) -> int:
     """Show which plugins a request would use, in which order, and why.
 
-    Imports the provider and what takes part, and says so; sends nothing anywhere.
+    Decides as a request would: it imports the provider and what takes part, and says so, and asks
+    the provider about its models.
     """
-    from agent_host.plugins.activate import Activator
-    from agent_host.plugins.resolve import resolve
+    from agent_host.cli.screen import quiet_logs
+    from agent_host.core import AgentCore
 
+    quiet_logs()
     config: dict[str, Any] = dict(extra)
     config |= {k: v for k, v in (("provider", provider), ("model", model)) if v is not None}
-    activator = Activator()
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr), AgentCore(catalog=load_catalog(settings)) as core:
         # Plugins may print while they are imported; our output must stay readable by scripts.
-        resolution = resolve(load_catalog(settings), activator, config)
+        resolution = core.resolution(config)
+        imported = core.stacks.activator.imported
     if as_json:
-        print_json(_explanation(resolution, model, activator.imported))
+        print_json(_explanation(resolution, model, imported))
     else:
-        _print_explanation(resolution, model, activator.imported)
+        _print_explanation(resolution, model, imported)
     return _strictness(resolution.catalog, strict)
 
 

@@ -1,4 +1,4 @@
-"""``agent-host run``: one prompt through the whole loop, shown to a person or told to a script."""
+"""``agent-host run``: one prompt through the whole loop, for a person or for a script."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ def _print_events(config_file: Path | None, text: str, options: dict[str, Any]) 
     """One event a line; what goes wrong is the last line, whenever it goes wrong."""
     from agent_host.application import AgentApplication
 
-    told = False
+    has_error = False
     try:
         with AgentApplication(config_file) as app, app.stream(text, **options) as stream:
             for event in stream:
-                told = event["type"] == "error"
+                has_error = event["type"] == "error"
                 _print_line(event)
     except AgentError as error:
-        if not told:
+        if not has_error:
             _print_line({"type": "error", "error": error.to_dict()})
         return 1
     return 0

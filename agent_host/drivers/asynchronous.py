@@ -89,8 +89,8 @@ class _AsyncDriver:
                 return body
             case Drain():
                 await self._drain()
-            case Call(function):
-                return await self._worked(_called(function))
+            case Call():
+                return await self._worked(_call(effect))
             case Sleep(seconds):
                 self._wake = asyncio.get_running_loop().create_future()
                 await asyncio.wait([self._wake], timeout=seconds)
@@ -157,18 +157,10 @@ class _AsyncDriver:
                 iterator.close()
 
 
-async def _called(function: Callable[[], Any]) -> Any:
+async def _call(effect: Call) -> Any:
     # Calling a coroutine function runs none of it, so it need not leave this thread.
-    if _starts_coroutine(function):
-        return await function()
-    result = await in_thread(function)
+    result = effect.function() if effect.starts_coroutine else await in_thread(effect.function)
     return await result if inspect.isawaitable(result) else result
-
-
-def _starts_coroutine(function: Any) -> bool:
-    while hasattr(function, "func"):
-        function = function.func
-    return inspect.iscoroutinefunction(function)
 
 
 async def _aevents(

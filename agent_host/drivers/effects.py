@@ -6,7 +6,7 @@ and async callers; only who waits differs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from agent_hookspecs.events import Event
@@ -85,9 +85,13 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The result of a function that may block; if it is awaitable, what it awaits to."""
+    """The result of a function that may block; if it is awaitable, what it awaits to.
+
+    One that ``starts_coroutine`` is known not to block before that.
+    """
 
     function: Callable[[], Any]
+    starts_coroutine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +110,9 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Nothing, after the caller has seen these events; they may be made one by one as it looks."""
+    """Nothing, after the caller has seen these events."""
 
-    events: Iterable[Event]
+    events: list[Event]
 
 
 Effect: TypeAlias = Open | Read | ReadAll | Drain | Next | Call | Gather | Sleep | Emit

@@ -1,4 +1,4 @@
-"""Imports plugin classes, checks them and registers their hooks: the only place that runs them.
+"""Imports plugins, checks them and registers their hooks: the only place that runs their imports.
 
 Each record is loaded at most once. Whatever a plugin does while it is imported or constructed,
 short of ending the process, becomes an error that names it and says what to do.
@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
+from inspect import isroutine
+from types import ModuleType
 from typing import Any, TypeVar, cast
+
+import pluggy
 
 from agent_hookspecs.descriptor import Entry, split_entry
 from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, PluginError
@@ -19,23 +24,35 @@ from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import SPECS, SpecRole
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.catalog import PluginRecord
-from agent_host.plugins.combining import Implementation, told
-from agent_host.plugins.registry import HookRegistry, require_contract
+from agent_host.plugins.implementations import (
+    Implementations,
+    find_implementations,
+    require_contract,
+)
+from agent_host.plugins.manager import RoleManager, Tolerate
+from agent_host.redaction import describe_error
 
-__all__ = ["Activator", "LoadedPlugin", "entry_from_class"]
+__all__ = ["Activator", "LoadedPlugin", "OnManager", "entry_from_class"]
 
-Implementations = Mapping[str, list[Implementation]]
+#: Told of every manager that is made, to trace or monitor its calls.
+OnManager = Callable[[pluggy.PluginManager], None]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedPlugin:
-    """A plugin instance with its hooks bound. ``entry`` has role and name even for short forms."""
+    """A plugin whose hooks are found, checked and registered.
+
+    ``entry`` has role and name even for short forms. ``manager`` and ``host_manager`` are those of
+    the whole process, through which this plugin alone can be asked.
+    """
 
     record: PluginRecord
     entry: Entry
     instance: object
     implementations: Implementations
     host_implementations: Implementations
+    manager: RoleManager
+    host_manager: RoleManager
 
     @property
     def name(self) -> str:
@@ -49,20 +66,51 @@ class LoadedPlugin:
     def key(self) -> str:
         return f"{self.role}:{self.name}"
 
+    def ask(self, hook: str, **arguments: Any) -> Any:
+        """What it answers to a hook of its role; None if it does not implement it."""
+        return self.manager.ask(self.name, hook, **arguments)
+
+    def ask_host(self, hook: str, **arguments: Any) -> Any:
+        """What it answers to a hook that plugins of every role may have."""
+        return self.host_manager.ask(self.key, hook, **arguments)
+
 
 class Activator:
-    """Loads plugins on demand and remembers both instances and failures."""
+    """Loads plugins on demand and remembers both instances and failures.
 
-    def __init__(self) -> None:
-        self._registries: dict[SpecRole, HookRegistry] = {r: HookRegistry(r) for r in SPECS}
-        self._adopted: dict[str, type] = {}
+    ``on_manager`` is told of every pluggy manager that is made here.
+    """
+
+    def __init__(self, on_manager: OnManager | None = None) -> None:
+        self._on_manager = on_manager
+        self._managers: dict[SpecRole, RoleManager] = {r: self.new_manager(r) for r in SPECS}
+        self._adopted: dict[str, object] = {}
         self._identified: dict[str, _Identified | PluginError] = {}
         self._loaded: dict[str, LoadedPlugin | PluginError] = {}
         self._lock = threading.RLock()
 
+    def new_manager(
+        self,
+        role: SpecRole,
+        plugins: Sequence[tuple[str, Implementations]] | None = None,
+        *,
+        tolerate: Tolerate | None = None,
+        report: Tolerate | None = None,
+    ) -> RoleManager:
+        """A manager for the plugins of a stack, or for those of the whole process."""
+        manager = RoleManager(role, plugins, tolerate=tolerate, report=report)
+        if self._on_manager is not None:
+            self._on_manager(manager)
+        return manager
+
+    @property
+    def host_manager(self) -> RoleManager:
+        """The hooks that plugins of every role may have, of all plugins loaded so far."""
+        return self._managers["host"]
+
     @property
     def imported(self) -> list[str]:
-        """The classes that were imported so far, in that order, as the descriptors call them."""
+        """The plugins that were imported so far, in that order, as the descriptors call them."""
         return [key.partition("\n")[0] for key in self._identified]
 
     @property
@@ -71,13 +119,13 @@ class Activator:
         with self._lock:
             return [found for found in self._loaded.values() if isinstance(found, LoadedPlugin)]
 
-    def adopt(self, record: PluginRecord, plugin: type) -> None:
-        """Use this class for the record instead of importing one."""
+    def adopt(self, record: PluginRecord, plugin: object) -> None:
+        """Use this class, object or module for the record instead of importing one."""
         with self._lock:
             self._adopted[_key(record)] = plugin
 
     def identify(self, record: PluginRecord) -> Entry:
-        """Role, name and the rest of what a class says of itself; imports and constructs it."""
+        """Role, name and the rest of what a plugin says of itself; imports and constructs it."""
         return self._identify(record).entry
 
     def load(self, record: PluginRecord) -> LoadedPlugin:
@@ -91,31 +139,37 @@ class Activator:
                     self._loaded[key] = error
                 except Exception as error:
                     # Looking at a plugin runs its properties and descriptors.
-                    self._loaded[key] = _evasive(record.name, error)
-            return _given(self._loaded[key])
+                    self._loaded[key] = _unreadable(record.name, error)
+            return _result_of(self._loaded[key])
 
     def _identify(self, record: PluginRecord) -> _Identified:
         with self._lock:
             key = _key(record)
             if key not in self._identified:
                 try:
-                    self._identified[key] = _identified(record, self._adopted.get(key))
+                    self._identified[key] = _identify_plugin(record, self._adopted.get(key))
                 except PluginError as error:
                     self._identified[key] = error
                 except Exception as error:
-                    self._identified[key] = _evasive(record.name, error)
-            return _given(self._identified[key])
+                    self._identified[key] = _unreadable(record.name, error)
+            return _result_of(self._identified[key])
 
     def _register(self, record: PluginRecord, found: _Identified) -> LoadedPlugin:
         role, name = cast(PluginRole, found.entry.role), cast(str, found.entry.name)
         require_contract(role, found.instance, name)
-        own = self._registries[role].register(found.instance, name)
+        key = f"{role}:{name}"
+        own = find_implementations(found.instance, role, name)
+        broadcast = find_implementations(found.instance, "host", key)
+        manager, host_manager = self._managers[role], self._managers["host"]
+        manager.register_plugin(name, own)
         try:
-            broadcast = self._registries["host"].register(found.instance, f"{role}:{name}")
+            host_manager.register_plugin(key, broadcast)
         except PluginError:
-            self._registries[role].unregister(name)
+            manager.drop_plugin(name)
             raise
-        return LoadedPlugin(record, found.entry, found.instance, own, broadcast)
+        return LoadedPlugin(
+            record, found.entry, found.instance, own, broadcast, manager, host_manager
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +178,9 @@ class _Identified:
     instance: object
 
 
-def _evasive(name: str, error: Exception) -> ContractError:
+def _unreadable(name: str, error: Exception) -> ContractError:
     failure = ContractError(
-        f"plugin {name!r}: asking the class about itself raised {told(error)}",
+        f"plugin {name!r}: asking the class about itself raised {describe_error(error)}",
         plugin=name,
         hint="its attributes must be readable without arguments, network or files",
     )
@@ -137,7 +191,7 @@ def _evasive(name: str, error: Exception) -> ContractError:
 T = TypeVar("T")
 
 
-def _given(result: T | PluginError) -> T:
+def _result_of(result: T | PluginError) -> T:
     if isinstance(result, PluginError):
         raise result
     return result
@@ -151,33 +205,31 @@ def _key(record: PluginRecord) -> str:
     return "\n".join((path, name, bundle.name, bundle.owner, bundle.file))
 
 
-def _find_class(record: PluginRecord, entry: Entry) -> type:
+def _find_plugin(record: PluginRecord, entry: Entry) -> object:
+    """The class, object or module that an entry names."""
     root = record.bundle.import_root
     if root and root not in sys.path:
         # At the end, so that a source can never replace what is installed.
         sys.path.append(root)
-    module_name, class_name = split_entry(entry.entry)
+    module_name, attribute = split_entry(entry.entry)
     try:
-        # A module may have a __getattr__ of its own, which is as foreign as the module.
-        found = getattr(import_module(module_name), class_name, None)
+        module = import_module(module_name)
+        found = getattr(module, attribute, None)
+        if found is None and hasattr(module, "__path__"):
+            name = f"{module_name}.{attribute}"
+            found = import_module(name) if find_spec(name) is not None else None
         # A function made a tool brings its class along.
-        found = found if isinstance(found, type) else getattr(found, "plugin", None)
+        return found if isinstance(found, type) else getattr(found, "plugin", found)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise _import_failed(record, module_name, error) from error
-    if not isinstance(found, type):
-        raise LoadError(
-            f"plugin {record.name!r}: module {module_name!r} has no class {class_name!r}",
-            plugin=record.name,
-            hint=f"correct {entry.entry!r} in {record.bundle.file or 'the entry point'}",
-        )
-    return found
+        # A module may have a __getattr__ of its own, which is as foreign as the module.
+        raise _import_error(record, module_name, error) from error
 
 
-def _import_failed(record: PluginRecord, module: str, error: BaseException) -> LoadError:
+def _import_error(record: PluginRecord, module: str, error: BaseException) -> LoadError:
     owner = record.bundle.owner
-    what, hint = f"raised {told(error)}", f"report it to the author of {owner}"
+    what, hint = f"raised {describe_error(error)}", f"report it to the author of {owner}"
     if isinstance(error, ModuleNotFoundError) and error.name:
         missing = error.name.partition(".")[0]
         if missing == module.partition(".")[0]:
@@ -204,19 +256,26 @@ def _construct(record: PluginRecord, found: type, entry: Entry) -> object:
     except BaseException as error:
         raise LoadError(
             f"plugin {record.name!r}: {found.__name__}({', '.join(entry.options)}) raised "
-            f"{told(error)}",
+            f"{describe_error(error)}",
             plugin=record.name,
             hint="a plugin is constructed with the options of its entry and nothing else",
         ) from error
 
 
-def _identified(record: PluginRecord, adopted: type | None) -> _Identified:
+def _identify_plugin(record: PluginRecord, adopted: object) -> _Identified:
     """The instance, and the entry with role and name, which descriptor and class must agree on."""
     entry = record.entry
     if entry is None:
         raise LoadError(record.reason or "it has no entry", plugin=record.name)
-    found = adopted or _find_class(record, entry)
-    instance = _construct(record, found, entry)
+    found = _find_plugin(record, entry) if adopted is None else adopted
+    if not _can_be_plugin(found):
+        module, attribute = split_entry(entry.entry)
+        raise LoadError(
+            f"plugin {record.name!r}: module {module!r} has no class {attribute!r}",
+            plugin=record.name,
+            hint=f"correct {entry.entry!r} in {record.bundle.file or 'the entry point'}",
+        )
+    instance = _construct(record, found, entry) if isinstance(found, type) else found
     if not record.described:
         actual = entry_from_class(entry.entry, instance, entry.role, entry.name)
         return _Identified(actual, instance)
@@ -226,11 +285,26 @@ def _identified(record: PluginRecord, adopted: type | None) -> _Identified:
         if stated != claimed:
             raise ContractError(
                 f"plugin {record.name!r}: the descriptor says {what} {claimed!r}, "
-                f"but class {found.__name__} has {what} {stated!r}",
+                f"but {_noun(found)} has {what} {stated!r}",
                 plugin=record.name,
                 hint=f"correct {record.bundle.file} or the class",
             )
     return _Identified(entry, instance)
+
+
+def _can_be_plugin(found: object) -> bool:
+    """Whether it can have hooks: a class, a module or an object; no function, no plain data."""
+    return not isroutine(found) and not isinstance(
+        found, (type(None), str, bytes, int, float, list, tuple, set, dict)
+    )
+
+
+def _noun(plugin: object) -> str:
+    if isinstance(plugin, type):
+        return f"class {plugin.__name__}"
+    if isinstance(plugin, ModuleType):
+        return f"module {plugin.__name__}"
+    return f"the {type(plugin).__name__}"
 
 
 def entry_from_class(
@@ -245,7 +319,7 @@ def entry_from_class(
     except PluginError:
         raise
     except Exception as error:
-        raise _evasive(path, error) from error
+        raise _unreadable(path, error) from error
     # Not above: it brings pydantic, which whoever runs described plugins can do without.
     from agent_host.plugins.descriptor import parse_descriptor
 

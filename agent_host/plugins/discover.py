@@ -12,20 +12,21 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
-from importlib_metadata import distributions
+from importlib_metadata import DistributionFinder, distributions
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
 from agent_hookspecs.errors import DescriptorError
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.descriptor import MAX_BYTES, decode_descriptor, read_descriptor
+from agent_host.redaction import describe_error
 
 __all__ = ["GROUP", "discover", "top_level_spec"]
 
@@ -96,22 +97,24 @@ def discover(search_path: Sequence[str] | None = None) -> list[Bundle]:
     return [*(bundle for each in first for bundle in _bundles_of(each)), *problems]
 
 
-def _distributions(
-    path: list[str], problems: list[Bundle], **named: str
-) -> Iterator[_Distribution]:
+def _distributions(path: list[str], problems: list[Bundle], **named: str) -> list[_Distribution]:
     """All that the finders know; of one that fails, its failure joins the problems."""
-    found: Iterator[Any] = iter(distributions(path=path, **named))
-    while True:
+    try:
+        return cast(list[_Distribution], [*distributions(path=path, **named)])
+    except Exception:
+        # Finders are foreign code. One that fails takes the others along, so each is asked alone.
+        make_context: Any = DistributionFinder.Context
+    context = make_context(path=path, **named)
+    found: list[_Distribution] = []
+    for finder in sys.meta_path:
+        find: Any = getattr(finder, "find_distributions", None)
         try:
-            yield next(found)
-        except StopIteration:
-            return
+            found += find(context) if find is not None else ()
         except Exception as error:
-            # Finders are foreign code.
-            problem = f"a finder of distributions raised {type(error).__name__}: {error}"
-            hint = "remove what installs it in sys.meta_path, or report it to its author"
-            name = "sys.meta_path"
-            problems.append(Bundle(name, "installed", name, problem=f"{problem} ({hint})"))
+            name = f"{type(finder).__name__} in sys.meta_path"
+            problem = f"the finder raised {describe_error(error)} (report it to its author)"
+            problems.append(Bundle(name, "installed", name, problem=problem))
+    return found
 
 
 def _announces(distribution: _Distribution) -> bool:

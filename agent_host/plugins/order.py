@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from agent_hookspecs.errors import OrderingError
 from agent_hookspecs.values import dataclass
 
-__all__ = ["Placed", "Sortable", "order"]
+__all__ = ["Placed", "Sortable", "are_tied", "order"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,48 @@ def order(plugins: Iterable[Sortable]) -> list[Placed]:
     prints it.
     """
     known = {plugin.name: plugin for plugin in plugins}
+    predecessors, successors = _neighbours(known)
+    waiting = {name: len(earlier) for name, earlier in predecessors.items()}
+    ready = [(-known[name].priority, name) for name, count in waiting.items() if not count]
+    heapq.heapify(ready)
+    placed: list[Placed] = []
+    while ready:
+        _, name = heapq.heappop(ready)
+        placed.append(Placed(name, _reason(known[name], predecessors[name])))
+        for later in successors[name]:
+            waiting[later] -= 1
+            if not waiting[later]:
+                heapq.heappush(ready, (-known[later].priority, later))
+    if len(placed) < len(known):
+        raise _cycle_error({n: predecessors[n] for n, count in waiting.items() if count})
+    return placed
+
+
+def are_tied(one: Sortable, other: Sortable, plugins: Iterable[Sortable]) -> bool:
+    """Whether neither ``before`` and ``after`` nor ``priority`` say who of two comes first."""
+    if one.priority != other.priority:
+        return False
+    _, successors = _neighbours({plugin.name: plugin for plugin in plugins})
+    return not _leads_to(one.name, other.name, successors) and not _leads_to(
+        other.name, one.name, successors
+    )
+
+
+def _leads_to(start: str, end: str, successors: dict[str, set[str]]) -> bool:
+    seen: set[str] = set()
+    pending = [start]
+    while pending:
+        name = pending.pop()
+        if name == end:
+            return True
+        if name not in seen:
+            seen.add(name)
+            pending += successors[name]
+    return False
+
+
+def _neighbours(known: dict[str, Sortable]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Who comes right before and right after each plugin, as far as that is said."""
     predecessors: dict[str, set[str]] = {name: set() for name in known}
     successors: dict[str, set[str]] = {name: set() for name in known}
     for plugin in known.values():
@@ -45,31 +87,18 @@ def order(plugins: Iterable[Sortable]) -> list[Placed]:
             if first in known and then in known:
                 predecessors[then].add(first)
                 successors[first].add(then)
-    waiting = {name: len(earlier) for name, earlier in predecessors.items()}
-    ready = [(-known[name].priority, name) for name, count in waiting.items() if not count]
-    heapq.heapify(ready)
-    placed: list[Placed] = []
-    while ready:
-        _, name = heapq.heappop(ready)
-        placed.append(Placed(name, _why(known[name], predecessors[name])))
-        for later in successors[name]:
-            waiting[later] -= 1
-            if not waiting[later]:
-                heapq.heappush(ready, (-known[later].priority, later))
-    if len(placed) < len(known):
-        raise _cyclic({n: predecessors[n] for n, count in waiting.items() if count})
-    return placed
+    return predecessors, successors
 
 
-def _why(plugin: Sortable, earlier: set[str]) -> str:
+def _reason(plugin: Sortable, earlier: set[str]) -> str:
     reasons = [f"after {', '.join(sorted(earlier))}"] if earlier else []
     if plugin.priority:
         reasons.append(f"priority {plugin.priority}")
     return "; ".join(reasons) or "by name"
 
 
-def _cyclic(predecessors: dict[str, set[str]]) -> OrderingError:
-    cycle = _cycle(predecessors)
+def _cycle_error(predecessors: dict[str, set[str]]) -> OrderingError:
+    cycle = _find_cycle(predecessors)
     return OrderingError(
         f"before and after form a cycle: {' → '.join([*cycle, cycle[0]])}",
         plugins=tuple(cycle),
@@ -77,7 +106,7 @@ def _cyclic(predecessors: dict[str, set[str]]) -> OrderingError:
     )
 
 
-def _cycle(predecessors: dict[str, set[str]]) -> Sequence[str]:
+def _find_cycle(predecessors: dict[str, set[str]]) -> Sequence[str]:
     """One cycle, in running order. Whoever is left waits for another that is left."""
     trail: list[str] = []
     name = min(predecessors)

@@ -1,6 +1,9 @@
-"""Records for classes that a program registers by hand instead of installing a package."""
+"""Records for plugins that a program registers by hand instead of installing a package."""
 
 from __future__ import annotations
+
+from inspect import isroutine
+from types import ModuleType
 
 from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import CollisionError, ContractError
@@ -8,27 +11,29 @@ from agent_hookspecs.roles import PluginRole
 from agent_host.plugins.activate import Activator
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.catalog import Catalog, PluginRecord
-from agent_host.plugins.registry import require_contract
+from agent_host.plugins.implementations import require_contract
 
-__all__ = ["registered"]
+__all__ = ["record_plugin"]
 
 
-def registered(
+def record_plugin(
     given: object, role: PluginRole, catalog: Catalog, activator: Activator
 ) -> PluginRecord:
-    """A record for the class, refused at once if it does not meet its role's contract.
+    """A record for a class, object or module, refused at once if it cannot do its role's work.
 
-    A function made a tool stands for the class at its ``plugin``. The class is instantiated when it
+    A function made a tool stands for the class at its ``plugin``. A class is instantiated when it
     is first needed.
     """
     plugin = given if isinstance(given, type) else getattr(given, "plugin", given)
-    if not isinstance(plugin, type):
+    if isroutine(plugin) or isinstance(plugin, (type(None), str, int)):
         raise ContractError(
-            f"register a class, not {type(plugin).__name__}", hint="pass the class itself"
+            f"register a class, an object or a module, not {type(plugin).__name__}",
+            hint="hooks are methods of a class or an object, or marked functions of a module",
         )
-    name = getattr(plugin, "name", "") or plugin.__name__
+    path = _path(plugin)
+    name = getattr(plugin, "name", "") or path.rpartition(":")[2].rpartition(".")[2]
     if not isinstance(name, str):
-        raise ContractError(f"class {plugin.__name__} has a name that is not text")
+        raise ContractError(f"{path} has a name that is not text")
     declared = getattr(plugin, "role", role)
     if declared != role:
         raise ContractError(
@@ -45,8 +50,15 @@ def registered(
                 owners=(record.bundle.owner,),
                 hint="give one of them another name",
             )
-    path = f"{plugin.__module__}:{plugin.__qualname__}"
     bundle = Bundle(f"registered {len(catalog.records) + 1}", "registered", path)
     record = PluginRecord(bundle, Entry(path, role, name), described=False)
     activator.adopt(record, plugin)
     return record
+
+
+def _path(plugin: object) -> str:
+    """Where a plugin comes from, as messages name it."""
+    if isinstance(plugin, ModuleType):
+        return plugin.__name__
+    owner = plugin if isinstance(plugin, type) else type(plugin)
+    return f"{owner.__module__}:{owner.__qualname__}"

@@ -7,26 +7,20 @@ aside with a reason and the decision is made again without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import cast
+from dataclasses import replace
 
-from agent_hookspecs.errors import (
-    AgentError,
-    ConfigError,
-    HookResultError,
-    PluginError,
-    UnknownPluginError,
-)
+from agent_hookspecs.errors import AgentError, ConfigError, PluginError, UnknownPluginError
 from agent_hookspecs.messages import Config, Context, ModelInfo
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import hooks_of
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.catalog import Catalog, PluginRecord, PluginState, completed
-from agent_host.plugins.combining import Implementation
 from agent_host.plugins.gate import Candidate, Gating, gate, with_twins
-from agent_host.plugins.order import Placed, Sortable, order
+from agent_host.plugins.implementations import Implementations
+from agent_host.plugins.order import Placed, Sortable, are_tied, order
 
-__all__ = ["HookOrder", "Resolution", "resolve", "select_provider", "set_aside", "valid_models"]
+__all__ = ["HookOrder", "Resolution", "resolve", "select_provider", "set_aside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +34,10 @@ class HookOrder:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The decision for one request. ``catalog`` has every record in its state after it."""
+    """The decision for one request. ``catalog`` has every record in its state after it.
+
+    ``registered`` has, by role, what is to be registered with pluggy, in the order of the calls.
+    """
 
     catalog: Catalog
     provider: LoadedPlugin
@@ -49,10 +46,16 @@ class Resolution:
     gating: Gating
     order: Mapping[PluginRole, tuple[Placed, ...]]
     plugins: Mapping[PluginRole, tuple[LoadedPlugin, ...]]
+    registered: Mapping[PluginRole, tuple[tuple[str, Implementations], ...]]
 
     @property
     def tags(self) -> frozenset[str]:
         return self.gating.tags
+
+    @property
+    def everyone(self) -> list[LoadedPlugin]:
+        """The plugins of all roles, in the order of the roles."""
+        return [plugin for role in PLUGIN_ROLES for plugin in self.plugins[role]]
 
     def hook_orders(self) -> list[HookOrder]:
         """For each hook that anyone implements, who is called in which order."""
@@ -60,18 +63,28 @@ class Resolution:
             HookOrder(role, hook, placed)
             for role in PLUGIN_ROLES
             for hook in hooks_of(role)
-            if (placed := self._implementers(role, hook))
+            if (placed := self._callers(role, hook))
         ]
 
-    def _implementers(self, role: PluginRole, hook: str) -> tuple[Placed, ...]:
-        loaded = {plugin.name: plugin for plugin in self.plugins[role]}
-        return tuple(p for p in self.order[role] if hook in loaded[p.name].implementations)
+    def _callers(self, role: PluginRole, hook: str) -> tuple[Placed, ...]:
+        placed = {each.name: each for each in self.order[role]}
+        first, usual, last = [], [], []
+        for name, implementations in self.registered[role]:
+            for implementation in implementations.get(hook, ())[:1]:
+                if implementation.first:
+                    first.append(Placed(name, "tryfirst"))
+                elif implementation.last:
+                    last.append(Placed(name, "trylast"))
+                else:
+                    usual.append(placed[name])
+        # pluggy calls the first that is marked trylast as the very last.
+        return (*first, *usual, *reversed(last))
 
 
 class _SetAside(Exception):
     """A plugin broke while the decision was made; it is made again without it."""
 
-    def __init__(self, record: PluginRecord, error: PluginError) -> None:
+    def __init__(self, record: PluginRecord, error: AgentError) -> None:
         super().__init__(record.key)
         self.record = record
         self.error = error
@@ -80,22 +93,20 @@ class _SetAside(Exception):
 def resolve(
     catalog: Catalog,
     activator: Activator,
+    provider: LoadedPlugin,
     config: Config,
-    *,
-    models: Sequence[ModelInfo] | None = None,
+    models: Sequence[ModelInfo],
     context: Context | None = None,
 ) -> Resolution:
-    """The stack for ``config``, whose ``provider`` and ``model`` say what is asked for.
+    """The plugins that take part beside ``provider`` for ``config``, in order, and why.
 
-    ``models`` are fixed before anything is decided; without them the provider is asked here.
-
-    Raises `UnknownPluginError` if the provider cannot be used, `GatingError` or `OrderingError` if
-    the plugins contradict one another.
+    ``models`` are fixed before anything is decided. Raises `GatingError` or `OrderingError` if the
+    plugins contradict one another.
     """
     catalog = completed(catalog, activator.identify)
     while True:
         try:
-            return _resolve_once(catalog, activator, config, models, context or {})
+            return _resolve_once(catalog, activator, provider, config, models, context or {})
         except _SetAside as broken:
             catalog = set_aside(catalog, broken.record.key, broken.error)
 
@@ -108,22 +119,22 @@ def set_aside(catalog: Catalog, key: str, error: AgentError) -> Catalog:
 def _resolve_once(
     catalog: Catalog,
     activator: Activator,
+    provider: LoadedPlugin,
     config: Config,
-    known_models: Sequence[ModelInfo] | None,
+    known_models: Sequence[ModelInfo],
     context: Context,
 ) -> Resolution:
-    provider = select_provider(catalog, activator, config)
-    models = _models(provider, config) if known_models is None else list(known_models)
+    models = list(known_models)
     provider_tags = _provider_tags(provider, config, models)
     records = {r.key: r for r in catalog.usable("extension", "feature", "tool")}
-    asked = _Asked(activator, config, models, context)
+    candidates = _Candidates(activator, config, models, context)
     gating = gate(
         provider_tags,
-        [asked.candidate(record) for record in records.values()],
+        [candidates.candidate(record) for record in records.values()],
         enabled=catalog.settings.enabled,
         forced=catalog.settings.forced,
     )
-    loaded = {key: asked.loaded(records[key]) for key in gating.enabled}
+    loaded = {key: candidates.load(records[key]) for key in gating.enabled}
     decided: dict[str, tuple[PluginState, str]] = {
         key: ("gated", reason) for key, reason in gating.rejected.items()
     }
@@ -137,7 +148,32 @@ def _resolve_once(
         members = {p.name: p for p in loaded.values() if p.role == role}
         orders[role] = tuple(order(_sortable(p) for p in members.values()))
         plugins[role] = tuple(members[placed.name] for placed in orders[role])
-    return Resolution(catalog, provider, tuple(models), provider_tags, gating, orders, plugins)
+    registered = {role: tuple(_honour_marks(several)) for role, several in plugins.items()}
+    return Resolution(
+        catalog, provider, tuple(models), provider_tags, gating, orders, plugins, registered
+    )
+
+
+def _honour_marks(plugins: Sequence[LoadedPlugin]) -> Iterable[tuple[str, Implementations]]:
+    """What is registered of each plugin: ``tryfirst`` and ``trylast`` only where they break a tie.
+
+    A plugin that is ordered in any other way against another one that implements the same hook
+    keeps the place which that gives it.
+    """
+    sortables = {plugin.name: _sortable(plugin) for plugin in plugins}
+    for plugin in plugins:
+        changed = dict(plugin.implementations)
+        for hook, several in plugin.implementations.items():
+            if not any(each.first or each.last for each in several):
+                continue
+            rivals = [other for other in plugins if other is not plugin]
+            if not all(
+                are_tied(sortables[plugin.name], sortables[other.name], sortables.values())
+                for other in rivals
+                if hook in other.implementations
+            ):
+                changed[hook] = [replace(each, first=False, last=False) for each in several]
+        yield plugin.name, changed
 
 
 def _sortable(plugin: LoadedPlugin) -> Sortable:
@@ -174,33 +210,12 @@ def select_provider(catalog: Catalog, activator: Activator, config: Config) -> L
         ) from error
 
 
-def _models(provider: LoadedPlugin, config: Config) -> list[ModelInfo]:
-    """The provider's own list; whatever goes wrong, a request can do without it."""
-    hook = _one(provider, "get_models")
-    if hook is None:
-        return []
-    try:
-        return valid_models(hook.call(config))
-    except Exception:
-        return []
-
-
-def valid_models(listed: object) -> list[ModelInfo]:
-    """The entries that have what every model must have: a non-empty string ``id``."""
-    return [
-        cast(ModelInfo, model)
-        for model in (listed if isinstance(listed, list) else ())
-        if isinstance(model, dict) and isinstance(model.get("id"), str) and model["id"]
-    ]
-
-
 def _provider_tags(
     provider: LoadedPlugin, config: Config, models: list[ModelInfo]
 ) -> frozenset[str]:
     tags = set(provider.entry.provides_tags)
-    hook = _one(provider, "get_tags")
-    if hook is not None and "get_tags" in provider.entry.dynamic:
-        tags.update(_ask_tags(hook, config, models))
+    if "get_tags" in provider.entry.dynamic:
+        tags.update(provider.ask("get_tags", config=config, models=models) or ())
     # What the user says of a model counts for more than what its provider knows of it.
     return (with_twins(tags) | with_twins(_tags(config, "add_tags"))) - with_twins(
         _tags(config, "remove_tags")
@@ -214,32 +229,7 @@ def _tags(config: Config, key: str) -> set[str]:
     return set(tags)
 
 
-def _ask_tags(hook: Implementation, config: Config, models: list[ModelInfo]) -> list[str]:
-    try:
-        tags = hook.call(config, models)
-    except Exception as error:
-        raise hook.failed(error) from error
-    if not isinstance(tags, Iterable) or isinstance(tags, str):
-        raise _wrong_answer(hook, "a list of strings", tags)
-    answer = list(tags)
-    if not all(isinstance(tag, str) for tag in answer):
-        raise _wrong_answer(hook, "a list of strings", tags)
-    return answer
-
-
-def _wrong_answer(hook: Implementation, wanted: str, given: object) -> HookResultError:
-    return HookResultError(
-        f"plugin {hook.plugin!r}: hook {hook.hook!r} must return {wanted}, not {given!r:.60}",
-        plugin=hook.plugin,
-        hook=hook.hook,
-    )
-
-
-def _one(plugin: LoadedPlugin, hook: str) -> Implementation | None:
-    return next(iter(plugin.implementations.get(hook, ())), None)
-
-
-class _Asked:
+class _Candidates:
     """Candidates that load their plugin when, and only when, it must be asked something."""
 
     def __init__(
@@ -250,7 +240,7 @@ class _Asked:
         self._models = models
         self._context = context
 
-    def loaded(self, record: PluginRecord) -> LoadedPlugin:
+    def load(self, record: PluginRecord) -> LoadedPlugin:
         try:
             return self._activator.load(record)
         except PluginError as error:
@@ -273,28 +263,30 @@ class _Asked:
 
     def _is_enabled(self, record: PluginRecord) -> Callable[[frozenset[str]], bool | None]:
         def is_enabled(tags: frozenset[str]) -> bool | None:
-            hook = _one(self.loaded(record), "is_enabled")
-            if hook is None:
-                return None
+            plugin = self.load(record)
             try:
-                answer = hook.call(self._config, sorted(tags), self._models, self._context)
-                if answer is not None and not isinstance(answer, bool):
-                    raise _wrong_answer(hook, "True, False or None", answer)
-            except Exception as error:
-                failure = cast(PluginError, hook.failed(error))
-                raise _SetAside(record, failure) from error
+                answer: bool | None = plugin.ask(
+                    "is_enabled",
+                    config=self._config,
+                    tags=sorted(tags),
+                    models=self._models,
+                    context=self._context,
+                )
+            except AgentError as error:
+                raise _SetAside(record, error) from error
             return answer
 
         return is_enabled
 
     def _get_tags(self, record: PluginRecord) -> Callable[[], Iterable[str]]:
         def get_tags() -> Iterable[str]:
-            hook = _one(self.loaded(record), "get_tags")
-            if hook is None:
-                return ()
+            plugin = self.load(record)
             try:
-                return _ask_tags(hook, self._config, self._models)
-            except PluginError as error:
+                tags: Iterable[str] | None = plugin.ask(
+                    "get_tags", config=self._config, models=self._models
+                )
+            except AgentError as error:
                 raise _SetAside(record, error) from error
+            return tags or ()
 
         return get_tags

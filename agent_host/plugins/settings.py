@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from agent_hookspecs.errors import ConfigError, ContractError
-from agent_hookspecs.logs import names_secret
+from agent_hookspecs.logs import names_secret, remember_secrets
 from agent_hookspecs.tool_interop import ToolInteropContribution
 from agent_hookspecs.values import dataclass
 from agent_host.redaction import (
@@ -62,6 +62,26 @@ class ConfigSchema:
         yield from named_secrets(config)
         for setting in self.marked:
             yield from marked_secrets(setting.schema, config.get(setting.key))
+
+    def remember_new_secrets(
+        self, known: Mapping[str, Any], state: object, *, with_tools: bool = False
+    ) -> None:
+        """Remember the secrets that plugins have put into the config of a state since ``known``.
+
+        Tools are many and seldom what an ``init`` changes: they are looked at if asked for.
+        """
+        config = state.get("config") if isinstance(state, dict) else None
+        if not isinstance(config, dict):
+            return
+        new = {
+            key: value
+            for key, value in config.items()
+            if value is not (was := known.get(key))
+            and (with_tools or key != "tools")
+            and not (isinstance(value, (dict, list)) and value == was)
+        }
+        if new:
+            remember_secrets(self.secrets(new))
 
     def for_tool(self, tool: str, config: Mapping[str, Any]) -> dict[str, Any]:
         """The config as a tool may see it: of what is secret, only its own."""

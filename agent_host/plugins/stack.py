@@ -1,4 +1,4 @@
-"""The plugins of one resolved request, compiled: for each hook one callable, made once.
+"""Everything about a request that does not depend on its session: the plugins, and their config.
 
 A stack is immutable and shared by requests and threads. It knows nothing of sessions or sockets.
 """
@@ -6,58 +6,42 @@ A stack is immutable and shared by requests and threads. It knows nothing of ses
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
-from functools import partial
 from typing import Any
 
-from agent_hookspecs.errors import AgentError, HookResultError
 from agent_hookspecs.messages import ModelInfo, State
 from agent_hookspecs.roles import PluginRole
-from agent_hookspecs.specs import SpecRole, hooks_of
 from agent_hookspecs.tool_interop import ToolDescriptor, ToolInteropRegistry
 from agent_hookspecs.values import dataclass
-from agent_host.plugins.activate import LoadedPlugin
-from agent_host.plugins.combining import Implementation, Watch, combine
+from agent_host.plugins.activate import Activator, LoadedPlugin
+from agent_host.plugins.implementation import Implementation
+from agent_host.plugins.manager import RoleManager, Tolerate
 from agent_host.plugins.resolve import Resolution
 from agent_host.plugins.settings import ConfigSchema
 
-__all__ = [
-    "Calls",
-    "PreparedTool",
-    "SkippingCalls",
-    "Stack",
-    "Users",
-    "answered",
-    "calls_of",
-    "listed",
-]
-
-HookCall = Callable[..., Any]
-
-#: Lists that are short enough for every item to be looked at; a history is not.
-_OF_DICTS = ("partials", "finals", "partial_messages", "final_messages")
+__all__ = ["Lease", "Managers", "PreparedTool", "Stack"]
 
 
-class Users:
+class Lease:
     """Counts who uses the tools of a stack, so that none is closed while it is at work.
 
-    Once it was let go and the last user has left, ``close`` is called. A user that comes after that
+    Once it was ended and the last user has left, ``close`` is called. A user that comes after that
     is refused.
     """
 
-    __slots__ = ("_close", "_count", "_let_go", "_lock")
+    __slots__ = ("_close", "_count", "_ended", "_lock")
 
     def __init__(self, close: Callable[[], None]) -> None:
         self._lock = threading.Lock()
         self._close = close
         self._count = 0
-        self._let_go = False
+        self._ended = False
 
     def enter(self) -> bool:
         """Whether it could still be entered; if so, leave it in the end."""
         with self._lock:
-            if self._let_go and not self._count:
+            if self._ended and not self._count:
                 return False
             self._count += 1
             return True
@@ -65,15 +49,15 @@ class Users:
     def leave(self) -> None:
         with self._lock:
             self._count -= 1
-            last = self._let_go and not self._count
+            last = self._ended and not self._count
         if last:
             self._close()
 
-    def let_go(self) -> None:
-        """Nobody is going to need it but those who are there now."""
+    def end(self) -> None:
+        """Close as soon as nobody is there any more; only those who are there now may go on."""
         with self._lock:
-            unused = not self._let_go and not self._count
-            self._let_go = True
+            unused = not self._ended and not self._count
+            self._ended = True
         if unused:
             self._close()
 
@@ -86,98 +70,86 @@ class Users:
 
 
 @dataclass(frozen=True, slots=True)
+class Managers:
+    """pluggy's managers of one stack, one for each role."""
+
+    provider: RoleManager
+    extension: RoleManager
+    feature: RoleManager
+    tool: RoleManager
+
+    @classmethod
+    def of(cls, resolution: Resolution, activator: Activator, report: Tolerate) -> Managers:
+        """Managers with the plugins that take part, in the order of the resolution."""
+        registered = resolution.registered
+        return cls(
+            provider=activator.new_manager("provider", registered["provider"], report=report),
+            extension=activator.new_manager("extension", registered["extension"], report=report),
+            feature=activator.new_manager("feature", registered["feature"], report=report),
+            tool=activator.new_manager("tool", registered["tool"], report=report),
+        )
+
+    def tolerating(
+        self, resolution: Resolution, activator: Activator, tolerate: Tolerate
+    ) -> Managers:
+        """The managers of one request that goes on without an optional plugin that fails."""
+
+        def copy(role: PluginRole) -> RoleManager:
+            own = self.role(role)
+            plugins = resolution.registered[role]
+            manager = activator.new_manager(role, plugins, tolerate=tolerate, report=own.report)
+            manager.watch_state = own.watch_state
+            return manager
+
+        return Managers(self.provider, copy("extension"), copy("feature"), self.tool)
+
+    def stop_tolerating(self) -> None:
+        """Let what fails from now on end the request."""
+        for manager in (self.extension, self.feature):
+            manager.tolerate = None
+
+    def role(self, role: PluginRole) -> RoleManager:
+        found: RoleManager = getattr(self, role)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedTool:
     """A tool plugin with its own state and the tools it offers.
 
-    ``config`` is the stack's without the secrets of others, ``users`` are those of the stack.
+    ``config`` is the stack's without the secrets of others, ``lease`` is that of the stack.
     """
 
     plugin: LoadedPlugin
     config: dict[str, Any]
     state: State
     descriptors: tuple[ToolDescriptor, ...]
-    users: Users
+    lease: Lease
+    manager: RoleManager
 
     def implementation(self, hook: str) -> Implementation | None:
-        return next(iter(self.plugin.implementations.get(hook, ())), None)
+        return self.manager.implementation(self.plugin.name, hook)
+
+    def ask(self, hook: str, **arguments: Any) -> Any:
+        """What the plugin, and no other of the stack, answers to a hook."""
+        return self.manager.ask(self.plugin.name, hook, **arguments)
 
     def descriptor(self, name: str) -> ToolDescriptor | None:
         return next((each for each in self.descriptors if each.tool_name == name), None)
 
 
-class Calls:
-    """The hooks of a stack as callables, compiled when first used."""
-
-    def __init__(
-        self, implementations: Mapping[tuple[SpecRole, str], tuple[Implementation, ...]]
-    ) -> None:
-        self._implementations = implementations
-        self._compiled: dict[tuple[SpecRole, str], HookCall] = {}
-
-    def has(self, role: SpecRole, hook: str) -> bool:
-        return (role, hook) in self._implementations
-
-    def implementations(self, role: SpecRole, hook: str) -> tuple[Implementation, ...]:
-        return self._implementations.get((role, hook), ())
-
-    def call(self, role: SpecRole, hook: str, watch: Watch | None = None) -> HookCall:
-        """The compiled hook, which takes its arguments by position."""
-        if watch is not None:
-            return combine(hooks_of(role)[hook], self.implementations(role, hook), watch=watch)
-        compiled = self._compiled.get((role, hook))
-        if compiled is None:
-            compiled = combine(hooks_of(role)[hook], self.implementations(role, hook))
-            self._compiled[role, hook] = compiled
-        return compiled
-
-
-class SkippingCalls(Calls):
-    """The calls of one request that goes on without an optional plugin that fails.
-
-    An extension or feature that raises while ``skipping`` is absent from every later hook of the
-    request; the provider never is.
-    """
-
-    def __init__(self, calls: Calls, tell: Callable[[str, AgentError], None]) -> None:
-        super().__init__(calls._implementations)
-        self._dropped: set[tuple[SpecRole, str]] = set()
-        self._tell = tell
-        self.skipping = True
-
-    def implementations(self, role: SpecRole, hook: str) -> tuple[Implementation, ...]:
-        return tuple(
-            implementation
-            for implementation in super().implementations(role, hook)
-            if (role, implementation.plugin) not in self._dropped
-        )
-
-    def has(self, role: SpecRole, hook: str) -> bool:
-        return bool(self.implementations(role, hook))
-
-    def call(self, role: SpecRole, hook: str, watch: Watch | None = None) -> HookCall:
-        optional = role in ("extension", "feature") and self.skipping
-        return combine(
-            hooks_of(role)[hook],
-            self.implementations(role, hook),
-            partial(self._drop, role) if optional else None,
-            watch,
-        )
-
-    def _drop(self, role: SpecRole, implementation: Implementation, error: AgentError) -> None:
-        self._dropped.add((role, implementation.plugin))
-        self._tell(implementation.plugin, error)
-
-
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Everything about a request that does not depend on its session.
+    """The plugins that take part in the requests of one config, and what they made of it.
 
     ``config`` has the schema's defaults and the tools' schemas in it. ``models`` is the provider's
     list after extensions and features have seen it, ``model`` the entry that is asked for. Whoever
-    works with its tools is among its ``users``.
+    works with its tools has entered its ``lease``.
     """
 
     resolution: Resolution
+    managers: Managers
+    activator: Activator
     config: dict[str, Any]
     schema: ConfigSchema
     models: tuple[ModelInfo, ...]
@@ -185,8 +157,7 @@ class Stack:
     tools: tuple[PreparedTool, ...]
     registry: ToolInteropRegistry
     schema_target_formats: tuple[str, ...]
-    calls: Calls
-    users: Users
+    lease: Lease
     warnings: tuple[str, ...] = ()
     has_actions: bool = field(init=False)
     #: What is secret in the config.
@@ -194,7 +165,7 @@ class Stack:
 
     def __post_init__(self) -> None:
         roles: tuple[PluginRole, ...] = ("provider", "extension", "feature")
-        offered = any(self.calls.has(role, "get_actions") for role in roles)
+        offered = any(self.managers.role(role).implements("get_actions") for role in roles)
         object.__setattr__(self, "has_actions", offered)
         object.__setattr__(self, "secrets", tuple(self.schema.secrets(self.config)))
 
@@ -209,61 +180,3 @@ class Stack:
     def tool(self, name: str) -> PreparedTool | None:
         """The plugin that offers a tool under that wire name."""
         return next((tool for tool in self.tools if tool.descriptor(name)), None)
-
-
-def calls_of(resolution: Resolution) -> Calls:
-    """The implementations of the plugins that take part, each hook's in calling order."""
-    found: dict[tuple[SpecRole, str], tuple[Implementation, ...]] = {}
-    for role, plugins in resolution.plugins.items():
-        for hook in hooks_of(role):
-            implementations = tuple(
-                implementation
-                for plugin in plugins
-                for implementation in plugin.implementations.get(hook, ())
-            )
-            if implementations:
-                found[role, hook] = implementations
-    everyone = [plugin for plugins in resolution.plugins.values() for plugin in plugins]
-    for hook in hooks_of("host"):
-        implementations = tuple(
-            implementation
-            for plugin in everyone
-            for implementation in plugin.host_implementations.get(hook, ())
-        )
-        if implementations:
-            found["host", hook] = implementations
-    return Calls(found)
-
-
-def answered(plugin: str, hook: str, result: object, *shape: str) -> tuple[Any, ...]:
-    """``result`` if it is a tuple of what ``shape`` names, else an error that says what is wanted.
-
-    A ``state`` is a dict; all else is a list, and partials and finals are dicts.
-    """
-    if not isinstance(result, tuple) or len(result) != len(shape):
-        given = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
-        raise _wrong_result(plugin, hook, f"a tuple of ({', '.join(shape)})", given)
-    for name, value in zip(shape, result, strict=True):
-        kind = dict if name == "state" else list
-        if not isinstance(value, kind):
-            raise _wrong_result(plugin, hook, f"a {kind.__name__} as {name}", type(value).__name__)
-        if name in _OF_DICTS:
-            for item in value:
-                if not isinstance(item, Mapping):
-                    raise _wrong_result(plugin, hook, f"dicts as {name}", type(item).__name__)
-    return result
-
-
-def listed(plugin: str, hook: str, result: object) -> list[Any]:
-    """``result`` if it is a list, else an error that says what is wanted."""
-    if not isinstance(result, (list, tuple)):
-        raise _wrong_result(plugin, hook, "a list", type(result).__name__)
-    return list(result)
-
-
-def _wrong_result(plugin: str, hook: str, wanted: str, given: str) -> HookResultError:
-    return HookResultError(
-        f"plugin {plugin!r}: hook {hook!r} must return {wanted}, not {given}",
-        plugin=plugin,
-        hook=hook,
-    )

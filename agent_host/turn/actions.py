@@ -10,117 +10,97 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from agent_hookspecs.errors import ConfigError, HookResultError, UnknownPluginError
+from agent_hookspecs.errors import ConfigError, UnknownPluginError
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.messages import Action, ActionResult, Context, State
-from agent_hookspecs.specs import SpecRole
+from agent_hookspecs.messages import Action, ActionResult
+from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Call, Steps
-from agent_host.plugins.combining import Implementation, told
+from agent_host.plugins.implementation import Implementation, check_result, describe_failure
 from agent_host.sessions.natives import retain
 from agent_host.turn.context import action_context
-from agent_host.turn.prepare import initial_state, native_history
+from agent_host.turn.prepare import find_history
 
 if TYPE_CHECKING:
-    from agent_host.plugins.stack import Calls, Stack
     from agent_host.sessions.session import Session
+    from agent_host.turn.turn import Turn
 
-__all__ = ["TRIGGERS", "actions_of", "execute_action", "lifecycle"]
+__all__ = ["TRIGGERS", "execute_action", "offered_actions", "run_trigger"]
 
 log = get_logger(__name__)
 
 TRIGGERS = ("session_save_prepare", "session_load", "request_start", "request_end", "session_close")
 
-_ROLES: tuple[SpecRole, ...] = ("provider", "extension", "feature")
+_ROLES: tuple[PluginRole, ...] = ("provider", "extension", "feature")
 
 
 @dataclass(frozen=True, slots=True)
-class _Offered:
-    role: SpecRole
+class _Offer:
+    role: PluginRole
     plugin: str
     action: Action
     execute: Implementation
 
 
-def actions_of(calls: Calls, state: State) -> list[dict[str, Any]]:
+def offered_actions(turn: Turn) -> list[dict[str, Any]]:
     """Every action on offer, with the plugin that offers it."""
-    return [{**o.action, "plugin": o.plugin, "role": o.role} for o in _offered(calls, state)]
+    return [{**offer.action, "plugin": offer.plugin, "role": offer.role} for offer in _offers(turn)]
 
 
-def _offered(calls: Calls, state: State) -> Iterator[_Offered]:
+def _offers(turn: Turn) -> Iterator[_Offer]:
     for role in _ROLES:
-        executors = {i.plugin: i for i in calls.implementations(role, "execute_action")}
-        for hook in calls.implementations(role, "get_actions"):
+        manager = turn.managers.role(role)
+        for asked in manager.implementations("get_actions"):
+            execute = manager.implementation(asked.plugin, "execute_action")
             try:
-                actions = [*(hook.call(state) or ())]
+                actions = [*(manager.ask(asked.plugin, "get_actions", state=turn.state) or ())]
             except Exception as error:
-                log.warning("actions_unavailable", plugin=hook.plugin, error=told(error))
+                log.warning(
+                    "actions_unavailable", plugin=asked.plugin, error=describe_failure(error)
+                )
                 continue
             for action in actions:
-                if hook.plugin in executors and isinstance(action, dict) and action.get("id"):
-                    offered = cast(Action, action)
-                    yield _Offered(role, hook.plugin, offered, executors[hook.plugin])
+                if execute is not None and isinstance(action, dict) and action.get("id"):
+                    yield _Offer(role, asked.plugin, cast(Action, action), execute)
 
 
 def execute_action(
-    stack: Stack,
-    session: Session,
-    action_id: str,
-    params: Mapping[str, Any],
-    context: Context,
+    turn: Turn, action_id: str, params: Mapping[str, Any]
 ) -> Steps[tuple[Session, ActionResult]]:
     """Run the action of that id; the session it leaves behind, and what it returned."""
-    calls = stack.calls
-    state = initial_state(stack, calls, context["config"])
-    offered = list(_offered(calls, state))
-    for candidate in offered:
-        if action_id == candidate.action["id"]:
-            _check_inputs(candidate, params)
-            layered = action_context(stack, context, session.to_dict(), None)
-            return (yield from _execute(stack, calls, session, candidate, params, layered, state))
+    offers = list(_offers(turn))
+    for offer in offers:
+        if action_id == offer.action["id"]:
+            _check_inputs(offer, params)
+            return (yield from _execute(turn, turn.start, offer, params, None))
     raise UnknownPluginError(
         f"no active plugin offers the action {action_id!r}",
-        hint=f"there are: {', '.join(o.action['id'] for o in offered) or 'none'}",
+        hint=f"there are: {', '.join(offer.action['id'] for offer in offers) or 'none'}",
     )
 
 
-def lifecycle(
-    stack: Stack,
-    calls: Calls,
-    session: Session,
-    trigger: str,
-    context: Context,
-    state: State | None = None,
-) -> Steps[Session]:
-    """Run every action that names the trigger, in order; one that fails is logged and skipped.
-
-    ``state`` is that of the request under way; without one, a state is made.
-    """
+def run_trigger(turn: Turn, session: Session, trigger: str) -> Steps[Session]:
+    """Run every action that names the trigger, in order; one that fails is logged and skipped."""
     if trigger not in TRIGGERS:
         raise ConfigError(
             f"there is no lifecycle trigger {trigger!r}",
             key="trigger",
             hint=f"use one of {', '.join(TRIGGERS)}",
         )
-    if not stack.has_actions:
+    if not turn.stack.has_actions:
         return session
-    if state is None:
-        state = initial_state(stack, calls, context["config"])
-    for offered in list(_offered(calls, state)):
-        if trigger not in _triggers(offered.action):
+    for offer in list(_offers(turn)):
+        if trigger not in _triggers(offer.action):
             continue
-        layered = action_context(stack, context, session.to_dict(), trigger)
         failure: object = None
         try:
-            session, result = yield from _execute(
-                stack, calls, session, offered, {}, layered, state
-            )
+            session, result = yield from _execute(turn, session, offer, {}, trigger)
             failure = result.get("error")
         except Exception as error:
-            failure = told(error)
+            failure = describe_failure(error)
         if failure:
             log.warning(
-                "action_failed", plugin=offered.plugin, action=offered.action["id"], error=failure
+                "action_failed", plugin=offer.plugin, action=offer.action["id"], error=failure
             )
     return session
 
@@ -130,46 +110,41 @@ def _triggers(action: Action) -> Sequence[str]:
     return (named,) if isinstance(named, str) else named
 
 
-def _check_inputs(offered: _Offered, params: Mapping[str, Any]) -> None:
-    for name, described in (offered.action.get("inputs") or {}).items():
+def _check_inputs(offer: _Offer, params: Mapping[str, Any]) -> None:
+    for name, described in (offer.action.get("inputs") or {}).items():
         required = isinstance(described, Mapping) and described.get("required")
         if required and params.get(name) is None:
             raise ConfigError(
-                f"action {offered.action['id']!r} of {offered.plugin!r} needs {name!r}",
+                f"action {offer.action['id']!r} of {offer.plugin!r} needs {name!r}",
                 key=name,
                 hint="give it in params",
             )
 
 
 def _execute(
-    stack: Stack,
-    calls: Calls,
-    session: Session,
-    offered: _Offered,
-    params: Mapping[str, Any],
-    context: Context,
-    state: State,
+    turn: Turn, session: Session, offer: _Offer, params: Mapping[str, Any], trigger: str | None
 ) -> Steps[tuple[Session, ActionResult]]:
-    history = None if offered.role == "feature" else native_history(stack, calls, session, state)
-    natives = () if history is None else (history.natives,)
-    arguments = (offered.action["id"], session, *natives, dict(params), context, state)
+    arguments: dict[str, Any] = {
+        "action_id": offer.action["id"],
+        "session": session,
+        "params": dict(params),
+        "context": action_context(turn.stack, turn.context, session.to_dict(), trigger),
+        "state": turn.state,
+    }
+    if offer.role != "feature":
+        find_history(turn, session)
+        arguments["native_messages"] = turn.natives
+    ask = partial(turn.managers.role(offer.role).ask, offer.plugin, "execute_action", **arguments)
     try:
-        result = yield Call(partial(offered.execute.call, *arguments))
+        result = yield Call(ask, starts_coroutine=offer.execute.starts_coroutine)
+        check_result(offer.execute, result)
     except Exception as error:
-        failure = offered.execute.failed(error)
-        raise failure from (None if failure is error else error)
-    if not isinstance(result, Mapping):
-        raise HookResultError(
-            f"plugin {offered.plugin!r}: hook 'execute_action' must return a dict, "
-            f"not {type(result).__name__}",
-            plugin=offered.plugin,
-            hook="execute_action",
-        )
+        offer.execute.raise_failure(error)
     given = cast(ActionResult, dict(result))
     if given.get("error"):
         return session, given
     if isinstance(result.get("session_metadata"), Mapping):
         session = session.with_metadata(result["session_metadata"])
-    if history is not None and isinstance(result.get("native_messages"), list):
-        session = retain(session, result["native_messages"], history.origin, history.before)
+    if offer.role != "feature" and isinstance(result.get("native_messages"), list):
+        session = retain(session, result["native_messages"], turn.origin, turn.retained)
     return session, given

@@ -7,109 +7,110 @@ through neither pluggy nor pydantic, and copies nothing that grows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_hookspecs.authoring.partial import Partial
 from agent_hookspecs.errors import HookResultError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import NativeMessage, State
-from agent_host.plugins.combining import Implementation, told
-from agent_host.plugins.stack import Calls, answered
+from agent_host.plugins.implementation import Implementation, check_result
+from agent_host.redaction import describe_error
 
-__all__ = ["Reading", "decoded_item"]
+if TYPE_CHECKING:
+    from agent_host.plugins.stack import Managers
+
+__all__ = ["Reading", "decode_item"]
 
 log = get_logger(__name__)
 
 #: A whole answer, and the hook that gave it.
-_Taken: TypeAlias = tuple[Implementation, tuple[Any, ...]]
-
-_ANSWER = ("partials", "finals", "native_messages", "state")
-_FOLDED = ("partial_messages", "final_messages", "native_messages", "state")
+_Answer: TypeAlias = tuple[Implementation, tuple[Any, ...]]
 
 
 class Reading:
     """What has been read of one answer.
 
-    ``has_output`` says whether the model has said anything; ``whole`` whether the finals came with
-    the answer, so that nothing is left for the provider to finalize.
+    ``has_output`` says whether the model has said anything; ``is_whole`` whether the finals came
+    with the answer, so that nothing is left for the provider to finalize.
     """
 
     __slots__ = (
-        "_calls_seen",
+        "_call_lengths",
         "_debug",
         "_extensions",
-        "_made",
+        "_maker",
         "_provider",
         "_text",
         "finals",
         "has_output",
+        "is_whole",
         "natives",
         "state",
-        "whole",
     )
 
     def __init__(
-        self, calls: Calls, natives: list[NativeMessage], state: State, *, debug: bool = False
+        self, managers: Managers, natives: list[NativeMessage], state: State, *, debug: bool = False
     ) -> None:
-        self._provider = next(iter(calls.implementations("provider", "process_chunk")), None)
+        # Called directly, because they run for every chunk.
+        self._provider = next(iter(managers.provider.implementations("process_chunk")), None)
         self._extensions = [
             (extension, extension.call)
-            for extension in calls.implementations("extension", "process_chunk")
+            for extension in managers.extension.implementations("process_chunk")
         ]
         self._debug = debug
         self._text = Partial()
         #: Who made the partial messages of which chunk, if it was not the provider.
-        self._made: tuple[Any, Implementation | None] = (None, None)
-        self._calls_seen: dict[int, int] = {}
+        self._maker: tuple[Any, Implementation | None] = (None, None)
+        #: How much of the arguments of each call was shown.
+        self._call_lengths: dict[int, int] = {}
         self.natives = natives
         self.state = state
         self.finals: list[NativeMessage] = []
         self.has_output = False
-        self.whole = False
+        self.is_whole = False
 
-    def feed(self, decoded: Iterable[tuple[Any, str | None]]) -> Iterator[Event]:
-        """Take decoded chunks, each with the name of its event; gives the events they make.
-
-        A chunk is taken only when those before it have been looked at, so ask for all events.
-        """
-        return self._shown(decoded, None)
-
-    def take(self, chunk: Any, hook: Implementation, given: object) -> list[Event]:
-        """Take a whole answer, as a hook of the provider has given it; ``chunk`` may be None."""
-        answer = answered(hook.plugin, hook.hook, given, *_ANSWER)
-        events = list(self._shown([(chunk, None)], (hook, answer)))
-        self.whole = bool(self.finals)
-        return events
-
-    def _shown(
-        self, decoded: Iterable[tuple[Any, str | None]], taken: _Taken | None
-    ) -> Iterator[Event]:
-        """The events of every partial message: what is new, under a type of its own if there is."""
+    def feed(self, decoded: Iterable[tuple[Any, str | None]], events: list[Event]) -> None:
+        """Take decoded chunks, each with the name of its event; adds the events they make."""
         for chunk, name in decoded:
-            partials = self._fold(chunk, name, taken)
-            try:
-                for partial in partials:
-                    content = partial.get("content")
-                    reasoning = partial.get("reasoning")
-                    calls = partial.get("tool_calls")
-                    if content or reasoning or calls:
-                        self.has_output = True
-                        if content and "content" not in (self.state.get("partial") or ()):
-                            # Whoever accumulates keeps the text there; nobody else does.
-                            self._text.append_text("content", content)
-                    elif not _says_something(partial):
-                        continue
-                    yield {"type": "partial", "message": partial}
-                    if reasoning:
-                        yield {"type": "reasoning", "text": reasoning}
-                    if calls:
-                        yield from self._shown_calls(calls)
-            except (AttributeError, TypeError) as error:
-                raise self._unshowable(chunk, error) from error
+            self._add_events(chunk, self._fold(chunk, name, None), events)
 
-    def _fold(self, chunk: Any, name: str | None, taken: _Taken | None) -> Sequence[dict[str, Any]]:
+    def take_answer(
+        self, chunk: Any, own: Implementation, answer: Any, events: list[Event]
+    ) -> None:
+        """Take a whole answer, as a hook of the provider has given it; ``chunk`` may be None."""
+        checked = own, check_result(own, answer)
+        self._add_events(chunk, self._fold(chunk, None, checked), events)
+        self.is_whole = bool(self.finals)
+
+    def _add_events(
+        self, chunk: Any, partials: Sequence[dict[str, Any]], events: list[Event]
+    ) -> None:
+        """Add the events of partial messages: what is new, under a type of its own if there is."""
+        try:
+            for partial in partials:
+                content = partial.get("content")
+                reasoning = partial.get("reasoning")
+                calls = partial.get("tool_calls")
+                if content or reasoning or calls:
+                    self.has_output = True
+                    if content and "content" not in (self.state.get("partial") or ()):
+                        # Whoever accumulates keeps the text there; nobody else does.
+                        self._text.append_text("content", content)
+                elif not _says_something(partial):
+                    continue
+                events.append({"type": "partial", "message": partial})
+                if reasoning:
+                    events.append({"type": "reasoning", "text": reasoning})
+                if calls:
+                    self._add_call_events(calls, events)
+        except (AttributeError, TypeError) as error:
+            raise self._wrong_partials(chunk, error) from error
+
+    def _fold(
+        self, chunk: Any, name: str | None, answer: _Answer | None
+    ) -> Sequence[dict[str, Any]]:
         """Provider, unless it has answered, then extensions; gives the partial messages.
 
         What a plugin hands on as it got it is not looked at: most do so with most chunks.
@@ -119,9 +120,9 @@ class Reading:
         hook = self._provider
         natives, state = self.natives, self.state
         try:
-            if taken is not None:
-                hook, (partials, finals, natives, state) = taken
-                self._made = chunk, hook
+            if answer is not None:
+                hook, (partials, finals, natives, state) = answer
+                self._maker = chunk, hook
             elif hook is None:
                 partials, finals = [], []
             else:
@@ -129,10 +130,10 @@ class Reading:
                 try:
                     partials, finals, history, kept = given
                 except (TypeError, ValueError):
-                    answered(hook.plugin, hook.hook, given, *_ANSWER)
+                    check_result(hook, given)
                     raise
                 if finals or history is not natives or kept is not state:
-                    _check(hook, given, _ANSWER)
+                    _check_parts(hook, given)
                     natives, state = history, kept
             for hook, call in self._extensions:
                 given = call(chunk, partials, finals, natives, state)
@@ -141,7 +142,7 @@ class Reading:
                 try:
                     shown, ended, history, kept = given
                 except (TypeError, ValueError):
-                    answered(hook.plugin, hook.hook, given, *_FOLDED)
+                    check_result(hook, given)
                     raise
                 if (
                     shown is not partials
@@ -149,15 +150,14 @@ class Reading:
                     or history is not natives
                     or kept is not state
                 ):
-                    _check(hook, given, _FOLDED)
+                    _check_parts(hook, given)
                     if shown is not partials:
-                        self._made = chunk, hook
+                        self._maker = chunk, hook
                     partials, finals, natives, state = given
         except Exception as error:
-            failure = error if hook is None else hook.failed(error)
-            if failure is error:
+            if hook is None:
                 raise
-            raise failure from error
+            hook.raise_failure(error)
         self.natives = natives
         self.state = state
         if finals:
@@ -165,34 +165,34 @@ class Reading:
             self.has_output = True
         return partials or ()
 
-    def _unshowable(self, chunk: Any, error: Exception) -> HookResultError:
+    def _wrong_partials(self, chunk: Any, error: Exception) -> HookResultError:
         """Names who made the partial messages; it could only be seen when they were shown."""
-        latest, other = self._made
+        latest, other = self._maker
         maker = other if latest is chunk and other is not None else self._provider
         assert maker is not None, "without anybody there are no partial messages"
         others = [hook.plugin for hook, _ in self._extensions if hook is not maker]
         return HookResultError(
-            f"plugin {maker.plugin!r}: hook {maker.hook!r} must return partial messages that are "
-            f"dicts, with text as content and a list of dicts as tool_calls: {told(error)}",
+            f"plugin {maker.plugin!r}: hook {maker.hook.name!r} must return partial messages that "
+            "are dicts, with text as content and a list of dicts as tool_calls: "
+            f"{describe_error(error)}",
             plugin=maker.plugin,
-            hook=maker.hook,
+            hook=maker.hook.name,
             hint=f"unless it was spoilt on its way by {' or '.join(others)}" if others else "",
         )
 
-    def _shown_calls(self, calls: list[dict[str, Any]]) -> Iterable[Event]:
-        """Events of call fragments, or of whole calls as some plugins patch them in."""
-        events: list[Event] = []
+    def _add_call_events(self, calls: list[dict[str, Any]], events: list[Event]) -> None:
+        """Add events of call fragments, or of whole calls as some plugins patch them in."""
         for place, call in enumerate(calls):
             function = call.get("function")
             if isinstance(function, dict):
                 name, arguments = function.get("name"), function.get("arguments")
-                known = self._calls_seen.get(place, 0)
+                known = self._call_lengths.get(place, 0)
                 fragment = arguments[known:] if isinstance(arguments, str) else ""
             else:
                 place, name = call.get("index", place), call.get("name")
                 fragment = call.get("arguments") or ""
-            if place not in self._calls_seen:
-                self._calls_seen[place] = 0
+            if place not in self._call_lengths:
+                self._call_lengths[place] = 0
                 events.append(
                     {
                         "type": "tool_call_started",
@@ -202,9 +202,8 @@ class Reading:
                     }
                 )
             if fragment:
-                self._calls_seen[place] += len(fragment)
+                self._call_lengths[place] += len(fragment)
                 events.append({"type": "tool_call_delta", "index": place, "arguments": fragment})
-        return events
 
     def text(self) -> str:
         """What the model has said so far."""
@@ -222,18 +221,23 @@ def _says_something(partial: dict[str, Any]) -> bool:
     return False
 
 
-def _check(hook: Implementation, given: tuple[Any, ...], shape: Sequence[str]) -> None:
+def _check_parts(hook: Implementation, given: tuple[Any, ...]) -> None:
     """Refuse an answer of a wrong kind, which would only fail in somebody else's code."""
     if type(given) is tuple:
         partials, finals, natives, state = given
-        if type(natives) is list and type(state) is dict and _good(partials) and _good(finals):
+        if (
+            type(natives) is list
+            and type(state) is dict
+            and _are_dicts(partials)
+            and _are_dicts(finals)
+        ):
             return
         # Nothing is as good as an empty list.
         given = (partials or [], finals or [], natives, state)
-    answered(hook.plugin, hook.hook, given, *shape)
+    check_result(hook, given)
 
 
-def _good(messages: Any) -> bool:
+def _are_dicts(messages: Any) -> bool:
     if messages:
         if type(messages) is not list:
             return False
@@ -243,7 +247,7 @@ def _good(messages: Any) -> bool:
     return True
 
 
-def decoded_item(item: Any) -> Any:
+def decode_item(item: Any) -> Any:
     """A chunk from a provider's own stream: a dict as it is, a line decoded; None: nothing in it.
 
     Raises `EOFError` at the end marker of server-sent events.

@@ -1,26 +1,264 @@
-"""From what a provider says to send to a request the wire understands."""
+"""Sends a prepared request and reads its answer, by whichever way the provider offers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, TypeGuard
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.authoring.natives import bare_messages
-from agent_hookspecs.errors import ConfigError, ContractError, HookResultError
+from agent_hookspecs.errors import (
+    AgentError,
+    ConfigError,
+    ContractError,
+    HookResultError,
+    StreamCutError,
+)
+from agent_hookspecs.events import Event
+from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Config, Context, NativeMessage, State
+from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
-from agent_host.wire.deadlines import Timeouts
-from agent_host.wire.framing import Framing, framing
-from agent_host.wire.request import WireRequest
+from agent_host.plugins.implementation import Implementation, describe_failure
+from agent_host.plugins.request_spec import read_request_spec
+from agent_host.turn.read import Reading, decode_item
+from agent_host.wire.failures import failure
+from agent_host.wire.framing import MAX_EVENT_BYTES, Framing, SseFraming, framing
 
-__all__ = ["default_request", "stream_framing", "wire_request"]
+if TYPE_CHECKING:
+    from agent_host.turn.turn import Turn
 
-_TIMEOUTS = tuple(field.name for field in fields(Timeouts))
-_MAX_CONNECT = 10.0
-#: The operating system counts a socket's milliseconds in 32 bits: with more than 24 days it would
-#: time out at once.
-_MAX_SECONDS = 2e6
+__all__ = ["default_request", "read_answer"]
+
+log = get_logger(__name__)
+
+_MAX_BODY = 64 << 20
+_MAX_REFUSAL = 256 << 10
+_READ = Read()
+
+
+def read_answer(turn: Turn) -> Steps[None]:
+    """Get the answer: by the provider's own I/O if it has any of the asked kind, else the wire."""
+    stream, answer = _own_hook(turn, "stream_api"), _own_hook(turn, "call_api")
+    wanted, other = (stream, answer) if turn.stream else (answer, stream)
+    if turn.managers.provider.implements("build_request"):
+        other = None
+    own = wanted or other
+    if own is None:
+        yield from _read_wire(turn)
+    elif own is stream:
+        yield from _read_own_stream(turn, own)
+    else:
+        yield from _read_own_answer(turn, own)
+
+
+def _own_hook(turn: Turn, hook: str) -> Implementation | None:
+    """The provider's own I/O hook: the async form for async callers, if there is one."""
+    names = (f"a{hook}", hook) if turn.asynchronous else (hook, f"a{hook}")
+    for name in names:
+        found = turn.managers.provider.implementations(name)
+        if found:
+            return found[0]
+    return None
+
+
+def _call_own(turn: Turn, reading: Reading, own: Implementation) -> Call:
+    hook = getattr(turn.managers.provider.hook, own.hook.name)
+    arguments = {
+        "native_messages": reading.natives,
+        "state": reading.state,
+        "context": turn.context,
+    }
+    return Call(partial(hook, **arguments), starts_coroutine=own.starts_coroutine)
+
+
+def _read_own_answer(turn: Turn, own: Implementation) -> Steps[None]:
+    reading = _reading(turn)
+    try:
+        answer = yield _call_own(turn, reading, own)
+    except Exception as error:
+        own.raise_failure(error)
+    events: list[Event] = []
+    reading.take_answer(None, own, answer, events)
+    if not any(event["type"] == "partial" for event in events):
+        events += _whole_text(reading)
+    if turn.stream:
+        yield turn.emit(events)
+
+
+def _whole_text(reading: Reading) -> list[Event]:
+    """For an answer that came in one piece: the piece, for those who show only partials."""
+    texts = [final.get("content") for final in reading.finals]
+    return [
+        {"type": "partial", "message": {"role": "assistant", "content": text}}
+        for text in texts
+        if isinstance(text, str) and text
+    ]
+
+
+def _read_own_stream(turn: Turn, own: Implementation) -> Steps[None]:
+    reading = _reading(turn)
+    is_over = False
+    try:
+        source = yield _call_own(turn, reading, own)
+        iterator = _iterator(source)
+    except Exception as error:
+        own.raise_failure(error)
+    while not is_over:
+        try:
+            item = yield Next(iterator)
+        except Exception as error:
+            own.raise_failure(error)
+        if item is END:
+            break
+        try:
+            chunk = decode_item(item)
+        except EOFError:
+            is_over = True
+            break
+        if chunk is not None:
+            yield from _feed(turn, reading, [(chunk, None)])
+    _check_complete(turn, reading, is_over)
+
+
+def _iterator(source: Any) -> Any:
+    if hasattr(source, "__next__") or hasattr(source, "__anext__"):
+        return source
+    return aiter(source) if hasattr(source, "__aiter__") else iter(source)
+
+
+def _read_wire(turn: Turn) -> Steps[None]:
+    reading, provider = _reading(turn), turn.managers.provider
+    if provider.implements("build_request"):
+        spec = provider.hook.build_request(
+            native_messages=reading.natives,
+            state=reading.state,
+            stream=turn.stream,
+            context=turn.context,
+        )
+    else:
+        spec = default_request(
+            reading.natives, reading.state, turn.stream, turn.context, turn.provider
+        )
+    config = turn.state.get("config") or turn.stack.config
+    request = read_request_spec(spec, config, turn.provider)
+    limit = _event_limit(turn.stack.config)
+    machine = _stream_framing(spec, turn.stack.provider, limit) if turn.stream else None
+    _warn_of_unused_knobs(turn, reading.state)
+    yield turn.emit_warnings()
+    response = yield Open(turn.total_time.bound_request(request))
+    if not 200 <= response.status < 300:
+        body = yield ReadAll(_MAX_REFUSAL)
+        raise _refusal(turn, response.status, response.headers, body)
+    if machine is None:
+        yield from _read_body(turn, reading, response)
+        return
+    may_be_array = isinstance(machine, SseFraming)
+    while not machine.done:
+        data = yield _READ
+        if may_be_array and data is not END and (array := machine.array_in(data)) is not None:
+            # What some servers send in place of events; no event begins like that.
+            may_be_array, machine = False, framing("json-array", max_event_bytes=limit)
+            data = array
+        if data is END:
+            yield from _feed(turn, reading, machine.last_events())
+            break
+        yield from _feed(turn, reading, machine.events(data))
+    _check_something_said(machine, turn.provider, response.headers)
+    _check_complete(turn, reading, machine.done)
+
+
+def _feed(turn: Turn, reading: Reading, decoded: Any) -> Steps[None]:
+    """Take decoded chunks and deliver their events; those before an error are delivered first."""
+    events: list[Event] = []
+    try:
+        reading.feed(decoded, events)
+    except Exception:
+        yield turn.emit(events)
+        raise
+    if events:
+        yield turn.emit(events)
+
+
+def _read_body(turn: Turn, reading: Reading, response: Any) -> Steps[None]:
+    machine = framing("json", max_event_bytes=_MAX_BODY)
+    machine.decode((yield ReadAll(_MAX_BODY + 1)))
+    decoded = machine.flush()
+    _check_something_said(machine, turn.provider, response.headers)
+    body = decoded[0][0]
+    provider = turn.managers.provider
+    if provider.implements("parse_response"):
+        answer = provider.hook.parse_response(
+            body=body, native_messages=reading.natives, state=reading.state
+        )
+        (own, *_) = provider.implementations("parse_response")
+        reading.take_answer(body, own, answer, [])
+    else:
+        yield from _feed(turn, reading, [(body, None)])
+
+
+def _reading(turn: Turn) -> Reading:
+    assert turn.reading is not None, "an answer is read after the turn is prepared"
+    return turn.reading
+
+
+def _check_complete(turn: Turn, reading: Reading, has_ended: bool) -> None:
+    """Refuse a stream that stopped before its end, unless the framing itself saw the end marker."""
+    if has_ended:
+        return
+    if turn.managers.provider.hook.stream_complete(state=reading.state) is False:
+        raise StreamCutError(
+            f"the stream of {turn.provider} ended before the answer did",
+            provider=turn.provider,
+            hint="what came so far is in the stream's session; ask again for the rest",
+        )
+
+
+def _check_something_said(machine: Framing, provider: str, headers: Mapping[str, str]) -> None:
+    """Refuse an answer in which nothing was said, though its status was a success."""
+    wrong = machine.nothing_decoded(headers.get("content-type", ""))
+    if wrong is not None:
+        raise wrong
+    if not machine.decoded and not machine.done:
+        raise StreamCutError(
+            f"{provider} answered with an empty body",
+            provider=provider,
+            hint="ask again; if it persists, look at proxies and gateways on the way",
+        )
+
+
+def _refusal(turn: Turn, status: int, headers: Mapping[str, str], body: bytes) -> AgentError:
+    try:
+        mapped = turn.managers.provider.hook.map_error(status=status, headers=headers, body=body)
+    except Exception as error:
+        log.warning("map_error_failed", plugin=turn.provider, error=describe_failure(error))
+        mapped = None
+    if isinstance(mapped, AgentError):
+        return mapped
+    return failure(status, headers, body, turn.provider)
+
+
+def _warn_of_unused_knobs(turn: Turn, state: State) -> None:
+    """Say which of the requested knobs nobody took, if the provider keeps account of them."""
+    left, model = state.get("knobs"), turn.stack.config.get("model")
+    for knob, value in left.items() if isinstance(left, Mapping) else ():
+        if value is False and knob not in turn.asked:
+            # A default that switches something off is no wish that anybody had.
+            continue
+        turn.warnings.add(
+            f"{knob!r} is set, but {turn.provider} has no use for it"
+            + (f" with the model {model!r}; it was not sent" if model else "; it was not sent"),
+            turn.provider,
+        )
+
+
+def _event_limit(config: Config) -> int:
+    limit = config.get("max_event_bytes", MAX_EVENT_BYTES)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise ConfigError(
+            f"max_event_bytes is {limit!r}", key="max_event_bytes", hint="give a number of bytes"
+        )
+    return limit
 
 
 def default_request(
@@ -54,28 +292,7 @@ def default_request(
     }
 
 
-def wire_request(
-    spec: object, config: Config, plugin: str, hook: str = "build_request"
-) -> WireRequest:
-    """Check what a provider wants sent; a `HookResultError` names the key that is wrong."""
-    if not isinstance(spec, Mapping):
-        raise _wrong(plugin, hook, f"must return a dict, not {type(spec).__name__}")
-    method, url = spec.get("method", "POST"), spec.get("url")
-    headers = spec.get("headers") or {}
-    if not isinstance(url, str) or not url.lower().startswith(("http://", "https://")):
-        raise _wrong(plugin, hook, f"gave the url {url!r}, which is not an http address")
-    if not isinstance(method, str) or not isinstance(headers, Mapping):
-        raise _wrong(plugin, hook, "must give method as a string and headers as a dict")
-    for name, value in headers.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            # Not the value itself, which may be a key.
-            kind = type(value if isinstance(name, str) else name).__name__
-            raise _wrong(plugin, hook, f"gave the header {name!r} as {kind}, which is not text")
-    timeout = spec.get("timeout", config.get("timeout"))
-    return WireRequest(method, url, headers, spec.get("body"), _timeouts(timeout))
-
-
-def stream_framing(spec: Mapping[str, Any], provider: LoadedPlugin, limit: int) -> Framing:
+def _stream_framing(spec: Mapping[str, Any], provider: LoadedPlugin, limit: int) -> Framing:
     """The machine for the framing that the request names, or else the provider."""
     kind = spec.get("framing") or getattr(provider.instance, "framing", "sse")
     try:
@@ -87,34 +304,3 @@ def stream_framing(spec: Mapping[str, Any], provider: LoadedPlugin, limit: int) 
             hook="build_request",
             hint=f"the framing of build_request, or of the class, is {error.hint}",
         ) from None
-
-
-def _timeouts(timeout: object) -> Timeouts:
-    """A number bounds every wait; a dict names them one by one."""
-    if timeout is None:
-        return Timeouts()
-    if _is_seconds(timeout):
-        seconds = float(timeout)
-        return Timeouts(min(_MAX_CONNECT, seconds), seconds, seconds, None)
-    if isinstance(timeout, Mapping) and set(timeout) <= set(_TIMEOUTS):
-        limits = timeout.values()
-        if all(limit is None or _is_seconds(limit) for limit in limits):
-            return Timeouts(**timeout)
-    raise ConfigError(
-        f"timeout is {timeout!r}",
-        key="timeout",
-        hint=f"give seconds, at most {_MAX_SECONDS:.0f}, or an object with any of "
-        f"{', '.join(_TIMEOUTS)}",
-    )
-
-
-def _is_seconds(value: object) -> TypeGuard[float]:
-    return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and 0 < value <= _MAX_SECONDS
-    )
-
-
-def _wrong(plugin: str, hook: str, what: str) -> HookResultError:
-    return HookResultError(f"plugin {plugin!r}: hook {hook!r} {what}", plugin=plugin, hook=hook)

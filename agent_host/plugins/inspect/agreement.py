@@ -19,7 +19,6 @@ from agent_host.checking import suggest
 from agent_host.plugins.activate import LoadedPlugin, entry_from_class
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.descriptor import descriptor_schema
-from agent_host.plugins.registry import ordering_markers
 
 __all__ = ["Difference", "differences", "disagreements", "habits", "settings_of", "unknown_keys"]
 
@@ -109,8 +108,7 @@ def _matters(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:
     if hook != "get_tags" or not stated.provides_tags:
         return True
     try:
-        implementation = plugin.implementations["get_tags"][0]
-        return set(implementation.call({}, [])) != set(stated.provides_tags)
+        return set(plugin.ask("get_tags", config={}, models=[])) != set(stated.provides_tags)
     except Exception:
         return True
 
@@ -140,19 +138,18 @@ def _differing_settings(plugin: LoadedPlugin, stated: Entry) -> Iterator[Differe
 
 def settings_of(plugin: LoadedPlugin) -> dict[str, Any] | None:
     """What ``get_config_schema`` returns, as a descriptor can say it; None if it is not there."""
-    for implementation in plugin.implementations.get("get_config_schema", ()):
-        schema = implementation.call()
-        if isinstance(schema, dict):
-            try:
-                document: dict[str, Any] = json.loads(json.dumps(schema))
-            except (TypeError, ValueError) as error:
-                raise ContractError(
-                    f"get_config_schema returns what cannot be written as JSON: {error}",
-                    plugin=plugin.name,
-                    hint="use texts, numbers, lists and objects alone",
-                ) from error
-            return document
-    return None
+    schema = plugin.ask("get_config_schema")
+    if not isinstance(schema, dict):
+        return None
+    try:
+        document: dict[str, Any] = json.loads(json.dumps(schema))
+    except (TypeError, ValueError) as error:
+        raise ContractError(
+            f"get_config_schema returns what cannot be written as JSON: {error}",
+            plugin=plugin.name,
+            hint="use texts, numbers, lists and objects alone",
+        ) from error
+    return document
 
 
 def habits(plugin: LoadedPlugin) -> Iterator[str]:
@@ -161,11 +158,17 @@ def habits(plugin: LoadedPlugin) -> Iterator[str]:
         for implementation in implementations:
             if implementation.by_position:
                 yield (
-                    f"hook {implementation.hook!r} names arguments otherwise than the contract; "
-                    "they are bound by position"
+                    f"hook {implementation.hook.name!r} names arguments otherwise than the "
+                    "contract; they are bound by position"
                 )
-    for method in ordering_markers(plugin.instance):
-        yield f"{method} is marked tryfirst or trylast, which has no effect; use before and after"
+    ordered = plugin.entry.before or plugin.entry.after or plugin.entry.priority
+    for implementations in plugin.implementations.values():
+        for implementation in implementations:
+            if ordered and (implementation.first or implementation.last):
+                yield (
+                    f"hook {implementation.hook.name!r} is marked tryfirst or trylast, which only "
+                    "breaks ties; before, after and priority come first"
+                )
 
 
 def unknown_keys(bundle: Bundle) -> Iterator[str]:

@@ -10,9 +10,9 @@ from agent_hookspecs.roles import PLUGIN_ROLES
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator
 from agent_host.plugins.catalog import Catalog, PluginRecord, completed
-from agent_host.plugins.combining import told
 from agent_host.plugins.inspect.agreement import disagreements, habits, unknown_keys
 from agent_host.plugins.order import Sortable, order
+from agent_host.redaction import describe_error
 
 __all__ = ["Finding", "examine"]
 
@@ -58,7 +58,7 @@ def _loaded(record: PluginRecord, activator: Activator) -> Iterator[Finding]:
             yield _finding("warning", record, message)
     except Exception as error:
         # Comparing runs the plugin's properties and hooks.
-        yield _finding("problem", record, f"asking it about itself raised {told(error)}")
+        yield _finding("problem", record, f"asking it about itself raised {describe_error(error)}")
 
 
 def _cycles(catalog: Catalog) -> Iterator[Finding]:

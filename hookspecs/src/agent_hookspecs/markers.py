@@ -1,12 +1,13 @@
 """The two markers of the contract: `hookspec` declares a hook, `hookimpl` tunes an implementation.
 
-`hookspec` wraps pluggy's marker and stores how the results of several implementations combine.
-Nothing here calls a hook or knows a role.
+`hookspec` wraps pluggy's marker and stores what pluggy does not know of a hook: how the results of
+several implementations combine, and which shape a result has. Nothing here calls a hook or knows a
+role.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import cleandoc, signature
 from typing import Any, Literal, TypeVar
 
@@ -14,11 +15,42 @@ import pluggy
 
 from agent_hookspecs.values import dataclass
 
-__all__ = ["PROJECT", "Combining", "Mode", "combining_of", "hookimpl", "hookspec"]
+__all__ = [
+    "PROJECT",
+    "RESULT_PARTS",
+    "Combining",
+    "Mode",
+    "PartKind",
+    "combining_of",
+    "hookimpl",
+    "hookspec",
+]
 
 PROJECT = "agent_host"
 
 Mode = Literal["single", "first", "collect", "fold"]
+#: What a part of a result must be: a dict, a list, a list of dicts or of strings, or True, False
+#: or None.
+PartKind = Literal["dict", "list", "dicts", "texts", "flag"]
+
+#: The parts that results are made of. A wrong kind would only fail in somebody else's code.
+RESULT_PARTS: Mapping[str, PartKind] = {
+    "state": "dict",
+    "request": "dict",
+    "action_result": "dict",
+    "models": "list",
+    # A history may be long, so its items are not looked at.
+    "native_messages": "list",
+    "messages": "dicts",
+    "partials": "dicts",
+    "finals": "dicts",
+    "partial_messages": "dicts",
+    "final_messages": "dicts",
+    "elements": "list",
+    "tags": "texts",
+    "formats": "texts",
+    "enabled": "flag",
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,17 +67,25 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @dataclass(frozen=True, slots=True)
 class Combining:
-    """How the results of a hook's implementations become one result.
+    """How the results of a hook's implementations become one result, and what each must be.
 
     ``over`` names, for a fold, the arguments that each implementation's result replaces for the
-    next one. ``wrappers`` says whether ``@hookimpl(wrapper=True)`` is allowed: only on hooks that
-    run once a request. ``may_be_async`` says whether an implementation may be a coroutine function.
+    next one. ``result`` names the parts of a result, one for a plain value and several for a tuple;
+    nothing is asked of a result without parts. ``optional`` says that None is an answer, too.
+    ``wrappers`` says whether ``@hookimpl(wrapper=True)`` is allowed: only on hooks that run once a
+    request. ``may_be_async`` says whether an implementation may be a coroutine function.
+    ``per_chunk`` marks hooks that run for every chunk or event, which the host calls directly.
+    ``skips`` says that the hook goes on, with a warning, without an implementation that fails.
     """
 
     mode: Mode
     over: tuple[str, ...] = ()
     wrappers: bool = False
     may_be_async: bool = False
+    result: tuple[str, ...] = ()
+    optional: bool = False
+    per_chunk: bool = False
+    skips: bool = False
 
     def describe(self) -> str:
         if self.mode == "fold":
@@ -60,12 +100,28 @@ class Combining:
 
 
 def hookspec(
-    mode: Mode, *, over: tuple[str, ...] = (), wrappers: bool = False, may_be_async: bool = False
+    mode: Mode,
+    *,
+    over: tuple[str, ...] = (),
+    result: tuple[str, ...] = (),
+    optional: bool = False,
+    wrappers: bool = False,
+    may_be_async: bool = False,
+    per_chunk: bool = False,
+    skips: bool = False,
 ) -> Callable[[F], F]:
-    """Declare a hook and its combining mode; the mode is added to the hook's docstring."""
+    """Declare a hook and its combining; the mode is added to the hook's docstring.
+
+    A fold gives back what it runs over, and None for what stays as it was.
+    """
     if (mode == "fold") != bool(over):
         raise ValueError("a fold, and only a fold, names the arguments it runs over")
-    combining = Combining(mode, over, wrappers, may_be_async)
+    if mode == "fold":
+        result, optional = over, True
+    unknown_parts = [part for part in result if part not in RESULT_PARTS]
+    if unknown_parts:
+        raise ValueError(f"there is no part of a result called {', '.join(unknown_parts)}")
+    combining = Combining(mode, over, wrappers, may_be_async, result, optional, per_chunk, skips)
 
     def mark(function: F) -> F:
         unknown = set(over) - set(signature(function).parameters)
@@ -75,7 +131,8 @@ def hookspec(
             # Cleaned first, because compilers differ in whether they strip the indent.
             function.__doc__ = f"{cleandoc(function.__doc__)}\n\nMode: {combining.describe()}\n"
         setattr(function, _ATTRIBUTE, combining)
-        return _pluggy_hookspec(firstresult=mode in ("single", "first"))(function)
+        # A fold has one implementation for pluggy: the host's, which runs those of the plugins.
+        return _pluggy_hookspec(firstresult=mode != "collect")(function)
 
     return mark
 

@@ -15,7 +15,7 @@ from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry
 from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.roles import Plugin
 from agent_host.plugins.descriptor import parse_descriptor
-from agent_host.plugins.registry import implementations_of
+from agent_host.plugins.implementations import find_implementations
 
 DESCRIPTOR = parse_descriptor(
     json.loads(files("agent_host_echo").joinpath(DESCRIPTOR_NAME).read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def test_the_descriptor_agrees_with_the_class(entry: Entry) -> None:
 def test_the_descriptor_agrees_with_the_hooks(entry: Entry) -> None:
     assert entry.role is not None
     plugin = made(entry)
-    found = implementations_of(plugin, entry.role, plugin.name)
+    found = find_implementations(plugin, entry.role, plugin.name)
     for key in ("required_tags", "forbidden_tags"):
         answer = found[key][0].call() if key in found else []
         assert getattr(entry, key) == tuple(answer)
@@ -66,7 +66,7 @@ def test_the_descriptor_agrees_with_the_hooks(entry: Entry) -> None:
 
 def test_static_tags_are_what_every_model_has() -> None:
     (entry,) = (entry for entry in DESCRIPTOR.entries if entry.role == "provider")
-    found = implementations_of(made(entry), "provider", "echo")
+    found = find_implementations(made(entry), "provider", "echo")
     models = found["get_models"][0].call({})
     tags = [set(found["get_tags"][0].call({"model": model["id"]}, models)) for model in models]
     assert set(entry.provides_tags) == set.intersection(

@@ -24,8 +24,8 @@ from agent_hookspecs import (
 )
 from agent_hookspecs.roles import Plugin
 from agent_hookspecs.specs import hooks_of
-from agent_host.plugins.combining import combine
-from agent_host.plugins.registry import HookRegistry, implementations_of, require_contract
+from agent_host.plugins.implementations import find_implementations, require_contract
+from agent_host.plugins.manager import RoleManager
 from agent_host_echo.extension import EchoReasoning
 from agent_host_echo.feature import EchoTranscript
 from agent_host_echo.model import DEFAULT_MODEL, HELP
@@ -71,8 +71,15 @@ def result(call_id: str, content: str, name: str) -> Message:
 
 @cache
 def hook(plugin: Plugin, name: str) -> Callable[..., Any]:
-    found = implementations_of(plugin, plugin.role, plugin.name)
-    return combine(hooks_of(plugin.role)[name], found.get(name, []))
+    """The hook as the host calls it, with its arguments by position."""
+    found = find_implementations(plugin, plugin.role, plugin.name)
+    manager = RoleManager(plugin.role, [(plugin.name, found)])
+    arguments = hooks_of(plugin.role)[name].args
+
+    def call(*given: Any) -> Any:
+        return getattr(manager.hook, name)(**dict(zip(arguments, given, strict=True)))
+
+    return call
 
 
 def active(config: dict[str, Any], transcript: bool) -> list[Plugin]:
@@ -627,7 +634,7 @@ def test_reasoning_is_a_checkbox() -> None:
 @pytest.mark.parametrize("plugin", [PROVIDER, REASONING, TRANSCRIPT])
 def test_the_plugins_meet_their_contract(plugin: Plugin) -> None:
     require_contract(plugin.role, plugin, plugin.name)
-    found = HookRegistry(plugin.role).register(plugin, plugin.name)
+    found = find_implementations(plugin, plugin.role, plugin.name)
     assert found
     assert not any(one.by_position for several in found.values() for one in several)
 

@@ -19,7 +19,7 @@ from agent_hookspecs.tool_interop import (
     ToolInteropTarget,
 )
 from agent_host.plugins.descriptor import parse_descriptor
-from agent_host.plugins.registry import implementations_of, require_contract
+from agent_host.plugins.implementations import find_implementations, require_contract
 from agent_host_files.declarations import SCHEMAS
 from agent_host_files.patching import GRAMMAR
 from agent_host_files.plugin import FilesTools
@@ -45,7 +45,7 @@ def test_the_descriptor_agrees_with_the_class() -> None:
     assert ENTRY.config_schema == plugin.get_config_schema()
     assert ENTRY.dynamic == ()
     require_contract("tool", plugin, "files")
-    found = implementations_of(plugin, "tool", "files")
+    found = find_implementations(plugin, "tool", "files")
     assert not {"is_enabled", "get_tags", "required_tags", "forbidden_tags"} & set(found)
     assert not any(each.by_position for several in found.values() for each in several)
 

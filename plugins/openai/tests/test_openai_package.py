@@ -14,7 +14,7 @@ from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry
 from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.roles import Plugin
 from agent_host.plugins.descriptor import parse_descriptor
-from agent_host.plugins.registry import implementations_of
+from agent_host.plugins.implementations import find_implementations
 
 DESCRIPTOR = parse_descriptor(
     json.loads(files("agent_host_openai").joinpath(DESCRIPTOR_NAME).read_text(encoding="utf-8"))
@@ -31,7 +31,7 @@ def test_the_descriptor_agrees_with_the_code(entry: Entry) -> None:
     assert (entry.role, entry.name, entry.label) == (plugin.role, plugin.name, plugin.label)
     assert entry.requires_api_key is getattr(plugin, "requires_api_key", False)
     assert entry.required_tags == tuple(getattr(plugin, "required_tags", ()))
-    found = implementations_of(plugin, plugin.role, plugin.name)
+    found = find_implementations(plugin, plugin.role, plugin.name)
     assert entry.config_schema == found["get_config_schema"][0].call()
     assert set(entry.dynamic) == {"get_tags"} & set(found)
 

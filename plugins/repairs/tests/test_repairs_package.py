@@ -17,7 +17,7 @@ from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry
 from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.roles import Plugin
 from agent_host.plugins.descriptor import parse_descriptor
-from agent_host.plugins.registry import implementations_of
+from agent_host.plugins.implementations import find_implementations
 from agent_host_repairs.switch import REPAIRS
 
 DESCRIPTOR = parse_descriptor(
@@ -60,7 +60,7 @@ def test_the_descriptor_agrees_with_the_class(entry: Entry) -> None:
 @ENTRIES
 def test_the_descriptor_agrees_with_the_hooks(entry: Entry) -> None:
     plugin = made(entry)
-    found = implementations_of(plugin, "feature", plugin.name)
+    found = find_implementations(plugin, "feature", plugin.name)
     for key in ("required_tags", "forbidden_tags"):
         answer = found[key][0].call() if key in found else []
         assert getattr(entry, key) == tuple(answer)

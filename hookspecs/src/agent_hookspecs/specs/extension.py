@@ -26,7 +26,7 @@ __all__ = ["ExtensionSpec"]
 class ExtensionSpec(GatingSpec, Protocol):
     """Implemented by plugins of role ``extension``, which share the provider's state."""
 
-    @hookspec("fold", over=("models",))
+    @hookspec("fold", over=("models",), skips=True)
     def get_models(self, config: Config, models: list[ModelInfo]) -> list[ModelInfo]:
         """The models after the extension has added, removed or described some.
 
@@ -35,7 +35,7 @@ class ExtensionSpec(GatingSpec, Protocol):
         On exception: the list stays as it was and a warning says so.
         """
 
-    @hookspec("collect")
+    @hookspec("collect", result=("formats",), optional=True)
     def accepted_tool_schema_formats(
         self, config: Config, models: Sequence[ModelInfo]
     ) -> list[str]:
@@ -75,7 +75,11 @@ class ExtensionSpec(GatingSpec, Protocol):
         On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
         """
 
-    @hookspec("fold", over=("partial_messages", "final_messages", "native_messages", "state"))
+    @hookspec(
+        "fold",
+        over=("partial_messages", "final_messages", "native_messages", "state"),
+        per_chunk=True,
+    )
     def process_chunk(
         self,
         native_chunk: NativeChunk | None,
@@ -140,7 +144,7 @@ class ExtensionSpec(GatingSpec, Protocol):
         On exception: the extension's actions are left out and a warning says so.
         """
 
-    @hookspec("single", may_be_async=True)
+    @hookspec("single", may_be_async=True, result=("action_result",))
     def execute_action(
         self,
         action_id: str,

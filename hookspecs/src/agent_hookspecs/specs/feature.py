@@ -23,7 +23,7 @@ __all__ = ["FeatureSpec"]
 class FeatureSpec(GatingSpec, Protocol):
     """Implemented by plugins of role ``feature``. A feature cannot persist or delete sessions."""
 
-    @hookspec("fold", over=("models",))
+    @hookspec("fold", over=("models",), skips=True)
     def get_models(self, config: Config, models: list[ModelInfo]) -> list[ModelInfo]:
         """The models after the feature has added, removed or described some.
 
@@ -76,7 +76,7 @@ class FeatureSpec(GatingSpec, Protocol):
         On exception: the feature's actions are left out and a warning says so.
         """
 
-    @hookspec("single", may_be_async=True)
+    @hookspec("single", may_be_async=True, result=("action_result",))
     def execute_action(
         self,
         action_id: str,

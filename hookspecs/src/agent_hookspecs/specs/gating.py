@@ -36,7 +36,7 @@ class GatingSpec(Protocol):
         On exception: the plugin is set aside as failed and the stack is resolved without it.
         """
 
-    @hookspec("collect")
+    @hookspec("collect", result=("enabled",), optional=True)
     def is_enabled(
         self, config: Config, tags: Sequence[str], models: Sequence[ModelInfo], context: Context
     ) -> bool | None:
@@ -47,7 +47,7 @@ class GatingSpec(Protocol):
         On exception: the plugin is set aside as failed and the stack is resolved without it.
         """
 
-    @hookspec("collect")
+    @hookspec("collect", result=("tags",))
     def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
         """Tags the plugin adds when it takes part.
 
@@ -68,7 +68,7 @@ class GatingSpec(Protocol):
         On exception: the plugin's settings are not validated and a warning says so.
         """
 
-    @hookspec("collect")
+    @hookspec("collect", result=("elements",), optional=True, skips=True)
     def get_ui_elements(
         self, config: Config, tags: Sequence[str], models: Sequence[ModelInfo], context: Context
     ) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ __all__ = ["HostSpec"]
 class HostSpec(Protocol):
     """Broadcast by the host to every plugin it has loaded."""
 
-    @hookspec("collect")
+    @hookspec("collect", per_chunk=True)
     def observe_event(self, event: Event, context: Context) -> None:
         """See an event of a run as it is delivered.
 

@@ -76,7 +76,7 @@ class ProviderSpec(Protocol):
         On exception: the list is empty and the request goes on.
         """
 
-    @hookspec("single")
+    @hookspec("single", result=("tags",))
     def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
         """Tags that describe the provider and the selected model, such as ``supports_tools``.
 
@@ -86,7 +86,7 @@ class ProviderSpec(Protocol):
         On exception: the request ends; no stack can be made without the provider.
         """
 
-    @hookspec("single")
+    @hookspec("single", result=("elements",), optional=True, skips=True)
     def get_ui_elements(
         self, config: Config, tags: Sequence[str], models: Sequence[ModelInfo], context: Context
     ) -> list[dict[str, Any]]:
@@ -97,7 +97,7 @@ class ProviderSpec(Protocol):
         On exception: the provider's elements are left out and a warning says so.
         """
 
-    @hookspec("single")
+    @hookspec("single", result=("formats",), optional=True)
     def accepted_tool_schema_formats(
         self, config: Config, models: Sequence[ModelInfo]
     ) -> list[str]:
@@ -117,7 +117,7 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("single", wrappers=True)
+    @hookspec("single", wrappers=True, result=("state",), optional=True)
     def init(self, config: Config) -> State:
         """The state of one request, usually ``{"config": config, "request": {}, "partial": None}``.
 
@@ -129,7 +129,7 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("single", wrappers=True)
+    @hookspec("single", wrappers=True, result=("native_messages",))
     def to_native_messages(
         self, messages: Sequence[CoreMessage], state: State
     ) -> list[NativeMessage]:
@@ -140,7 +140,7 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("single", wrappers=True)
+    @hookspec("single", wrappers=True, result=("messages",))
     def from_native_messages(
         self, native_messages: Sequence[NativeMessage], state: State
     ) -> list[CoreMessage]:
@@ -151,7 +151,7 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("single", wrappers=True)
+    @hookspec("single", wrappers=True, result=("native_messages", "state"))
     def initialize_request(
         self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> tuple[list[NativeMessage], State]:
@@ -165,7 +165,7 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("single", wrappers=True)
+    @hookspec("single", wrappers=True, result=("request",))
     def build_request(
         self,
         native_messages: list[NativeMessage],
@@ -183,7 +183,7 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("single", wrappers=True)
+    @hookspec("single", wrappers=True, result=("partials", "finals", "native_messages", "state"))
     def call_api(
         self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> Answer:
@@ -195,7 +195,9 @@ class ProviderSpec(Protocol):
         On exception: a contract error ends the request as it is, any other as a HookError.
         """
 
-    @hookspec("single", may_be_async=True)
+    @hookspec(
+        "single", may_be_async=True, result=("partials", "finals", "native_messages", "state")
+    )
     def acall_api(
         self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> Answer:
@@ -228,7 +230,7 @@ class ProviderSpec(Protocol):
         On exception: a contract error ends the stream as it is, any other as a HookError.
         """
 
-    @hookspec("single", wrappers=True)
+    @hookspec("single", wrappers=True, result=("partials", "finals", "native_messages", "state"))
     def parse_response(
         self, body: Any, native_messages: list[NativeMessage], state: State
     ) -> Answer:
@@ -240,7 +242,7 @@ class ProviderSpec(Protocol):
         On exception: a contract error ends the request as it is, any other as a HookError.
         """
 
-    @hookspec("single")
+    @hookspec("single", result=("partials", "finals", "native_messages", "state"), per_chunk=True)
     def process_chunk(
         self,
         native_chunk: NativeChunk,
@@ -255,7 +257,7 @@ class ProviderSpec(Protocol):
         On exception: a contract error ends the stream as it is, any other as a HookError.
         """
 
-    @hookspec("single")
+    @hookspec("single", per_chunk=True)
     def extract_delta(self, chunk: NativeChunk) -> dict[str, Any]:
         """The part of a chunk that `AccumulatorStreamingMixin` reduces.
 
@@ -264,7 +266,7 @@ class ProviderSpec(Protocol):
         On exception: as in ``process_chunk``.
         """
 
-    @hookspec("single")
+    @hookspec("single", per_chunk=True)
     def process_delta(
         self, delta: dict[str, Any], accumulated: dict[str, Any] | None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -284,7 +286,7 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("single", wrappers=True)
+    @hookspec("single", wrappers=True, result=("finals", "native_messages", "state"))
     def finalize(
         self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
@@ -313,7 +315,7 @@ class ProviderSpec(Protocol):
         On exception: the provider's actions are left out and a warning says so.
         """
 
-    @hookspec("single", may_be_async=True)
+    @hookspec("single", may_be_async=True, result=("action_result",))
     def execute_action(
         self,
         action_id: str,

@@ -18,9 +18,9 @@ import pytest
 
 from agent_host.drivers.blocking import complete
 from agent_host.plugins.stack import Stack
-from agent_host.turn.context import request_context
-from agent_host.turn.prepare import initial_state, prepare
-from agent_host.turn.read import Reading, decoded_item
+from agent_host.turn.prepare import begin_state, prepare_turn
+from agent_host.turn.read import Reading, decode_item
+from agent_host.turn.turn import Turn
 from agent_host.wire.framing import framing
 from agent_host_testing.faults import Drip, Split
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
@@ -122,30 +122,29 @@ class CostChecks(ProviderSuite):
 
     def _own_chunks(self, talk: Talk) -> Chunks:
         stack = _stack(talk)
-        hooks = stack.calls.implementations("provider", "stream_api")
-        if not hooks:
+        if not stack.managers.provider.implements("stream_api"):
             not_claimed("the provider has no stream_api")
-        reading = self._reading(talk, stack)
-        context = request_context(talk.host.core, stack, None)
-        source = hooks[0].call(reading.natives, reading.state, context)
-        return [(chunk, None) for item in source if (chunk := decoded_item(item)) is not None]
+        turn = _prepare(talk, stack)
+        source = stack.managers.provider.hook.stream_api(
+            native_messages=turn.natives, state=turn.state, context=turn.context
+        )
+        return [(chunk, None) for item in source if (chunk := decode_item(item)) is not None]
 
     def _reading(self, talk: Talk, stack: Stack) -> Reading:
-        context = request_context(talk.host.core, stack, None)
-        state = initial_state(stack, stack.calls, context["config"])
-        prepared = prepare(stack, stack.calls, talk.session, state, context)
-        if stack.calls.has("provider", "build_request"):
-            build = stack.calls.call("provider", "build_request")
-            build(prepared.natives, prepared.state, True, context)
-        return Reading(stack.calls, prepared.natives, prepared.state)
+        turn = _prepare(talk, stack)
+        provider = stack.managers.provider
+        if provider.implements("build_request"):
+            provider.hook.build_request(
+                native_messages=turn.natives, state=turn.state, stream=True, context=turn.context
+            )
+        return Reading(stack.managers, turn.natives, turn.state)
 
     def _fed(self, talk: Talk, chunks: Chunks, count: Callable[[Iterator[None]], int]) -> int:
         reading = self._reading(talk, _stack(talk))
 
         def feeding() -> Iterator[None]:
             for each in chunks:
-                for _ in reading.feed((each,)):
-                    continue
+                reading.feed((each,), [])
                 yield
 
         return count(feeding())
@@ -243,6 +242,13 @@ def _long(kind: str, size: int) -> Reply:
 
 def _stack(talk: Talk) -> Stack:
     return complete(talk.host.core.stacks.stack(talk.config), talk.host.core.wire)
+
+
+def _prepare(talk: Talk, stack: Stack) -> Turn:
+    turn = Turn(stack, talk.session, talk.config, core=talk.host.core, stream=True)
+    begin_state(turn)
+    prepare_turn(turn)
+    return turn
 
 
 def _framing(talk: Talk) -> Any:

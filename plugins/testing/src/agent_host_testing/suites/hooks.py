@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
-from agent_host.plugins.combining import Implementation
+from agent_host.plugins.implementation import Implementation
 from agent_host.plugins.settings import merge_schemas
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed

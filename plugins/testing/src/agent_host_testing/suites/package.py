@@ -19,7 +19,7 @@ from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.catalog import Catalog, PluginRecord
 from agent_host.plugins.gate import with_twins
 from agent_host.plugins.inspect.agreement import disagreements, unknown_keys
-from agent_host.plugins.resolve import Resolution, resolve
+from agent_host.plugins.resolve import Resolution, resolve, select_provider
 from agent_host_testing.suites.checking import Conformance, check
 from agent_host_testing.suites.hosting import Host
 from agent_host_testing.suites.loading import (
@@ -155,7 +155,10 @@ class PackageConformance(Conformance):
         config = self.config(add_tags=sorted(tags), remove_tags=sorted(relevant - tags))
         # What is off by default is named, so that the tags alone decide.
         catalog = self._catalog_with(*(record.name for record in self.catalog()))
-        return resolve(catalog, Activator(), config, models=[])
+        activator = Activator()
+        return resolve(
+            catalog, activator, select_provider(catalog, activator, config), config, models=[]
+        )
 
 
 def _power_set(entry: Entry) -> Iterator[frozenset[str]]:
@@ -171,5 +174,9 @@ def _takes_part(entry: Entry, resolution: Resolution, config: dict[str, Any]) ->
     if "is_enabled" not in entry.dynamic:
         return True
     record = next(r for r in resolution.catalog if r.entry == entry)
-    hook = Activator().load(record).implementations["is_enabled"][0]
-    return hook.call(config, sorted(tags), [], {}) is not False
+    answer = (
+        Activator()
+        .load(record)
+        .ask("is_enabled", config=config, tags=sorted(tags), models=[], context={})
+    )
+    return answer is not False

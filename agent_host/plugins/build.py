@@ -1,0 +1,240 @@
+"""Builds a stack from a resolution: settings, tools with their states, formats, managers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, TypeVar
+
+from agent_hookspecs.authoring.facts import selected_model
+from agent_hookspecs.errors import AgentError, CollisionError
+from agent_hookspecs.logs import get_logger, remember_secrets
+from agent_hookspecs.messages import Config
+from agent_hookspecs.roles import PluginRole
+from agent_hookspecs.tool_interop import (
+    DEFAULT_TOOL_INTEROP_REGISTRY,
+    ToolDescriptor,
+    ToolInteropContribution,
+    ToolInteropRegistry,
+)
+from agent_host.drivers.effects import Call, Steps
+from agent_host.plugins.activate import Activator, LoadedPlugin
+from agent_host.plugins.implementation import Implementation, describe_failure
+from agent_host.plugins.manager import RoleManager
+from agent_host.plugins.models import valid_models
+from agent_host.plugins.resolve import Resolution
+from agent_host.plugins.settings import ConfigSchema, merge_schemas
+from agent_host.plugins.stack import Lease, Managers, PreparedTool, Stack
+from agent_host.sessions.frozen import thawed
+
+__all__ = ["BrokenPluginError", "build_stack", "read_settings"]
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+
+_CONTRIBUTING: tuple[PluginRole, ...] = ("provider", "extension", "tool")
+_ACCEPTING: tuple[PluginRole, ...] = ("provider", "extension")
+
+
+class BrokenPluginError(Exception):
+    """A hook of a plugin failed while a stack was built."""
+
+    def __init__(self, plugin: LoadedPlugin, error: AgentError) -> None:
+        super().__init__(error.message)
+        self.plugin = plugin
+        self.error = error
+
+
+def build_stack(
+    activator: Activator, resolution: Resolution, config: Config, warnings: list[str]
+) -> Steps[Stack]:
+    """The stack of a resolution; ``warnings`` is what was left out, and is added to."""
+
+    def report(implementation: Implementation, error: AgentError) -> None:
+        name, hook = implementation.plugin, implementation.hook.name
+        described = describe_failure(error)
+        warnings.append(f"plugin {name!r} was left out of {hook}: {described}")
+        log.warning("hook_failed", plugin=name, hook=hook, error=described)
+
+    managers = Managers.of(resolution, activator, report)
+    schema = read_settings(resolution.everyone, warnings)
+    # A copy: what the caller does to the config later is another config.
+    config = schema.with_defaults(thawed(config))
+    remember_secrets(schema.secrets(config))
+    schema.check_values(config)
+    for manager in (managers.extension, managers.feature):
+        manager.watch_state = partial(schema.remember_new_secrets, config)
+    registry = _build_registry(resolution, schema, config)
+    tools: list[PreparedTool] = []
+    lease = Lease(partial(_close_tools, tools))
+    try:
+        for plugin in resolution.plugins["tool"]:
+            own = schema.for_tool(plugin.name, config)
+            tool = yield from _prepare_tool(plugin, managers.tool, own, registry, lease, warnings)
+            if tool is not None:
+                tools.append(tool)
+        _refuse_shared_names(tools)
+        schemas = [descriptor.schema for tool in tools for descriptor in tool.descriptors]
+        if schemas:
+            config["tools"] = [*(config.get("tools") or ()), *schemas]
+        models: Any = list(resolution.models)
+        for manager in (managers.extension, managers.feature):
+            models = valid_models(manager.hook.get_models(config=config, models=models))
+        formats = _accepted_formats(resolution, config)
+        for warning in warnings:
+            log.warning("plugin_left_out", reason=warning)
+        return Stack(
+            resolution=resolution,
+            managers=managers,
+            activator=activator,
+            config=config,
+            schema=schema,
+            models=tuple(models),
+            model=selected_model(config, models),
+            tools=tuple(tools),
+            registry=registry,
+            schema_target_formats=tuple(formats),
+            lease=lease,
+            warnings=tuple(warnings),
+        )
+    except BaseException:
+        _close_tools(tools)
+        raise
+
+
+def read_settings(plugins: Iterable[LoadedPlugin], warnings: list[str]) -> ConfigSchema:
+    """The settings that plugins ask for; one that cannot say is told in ``warnings``."""
+    described: list[tuple[str, object]] = []
+    for plugin in plugins:
+        schema: object = plugin.entry.config_schema
+        if "get_config_schema" in plugin.implementations:
+            try:
+                schema = plugin.ask("get_config_schema")
+            except Exception as error:
+                text = f"plugin {plugin.name!r} could not give its settings: "
+                warnings.append(text + describe_failure(error))
+                continue
+        described.append((plugin.name, schema))
+    return merge_schemas(described)
+
+
+def _prepare_tool(
+    plugin: LoadedPlugin,
+    manager: RoleManager,
+    config: Config,
+    registry: ToolInteropRegistry,
+    lease: Lease,
+    warnings: list[str],
+) -> Steps[PreparedTool | None]:
+    """A tool with its state and schemas; None, and a warning, if it cannot be prepared."""
+    ask = partial(manager.ask, plugin.name)
+    state: Any = {}
+    try:
+        if "init" in plugin.implementations:
+            state = ask("init", config=config)
+        try:
+            if "prepare" in plugin.implementations:
+                (own, *_) = plugin.implementations["prepare"]
+                prepared = yield Call(
+                    partial(ask, "prepare", config=config, state=state),
+                    starts_coroutine=own.starts_coroutine,
+                )
+                state = state if prepared is None else prepared
+            schemas = ask("get_tool_schemas", state=state)
+            descriptors = [*_descriptors(plugin.name, schemas or (), registry)]
+        except BaseException:
+            _close_tool(plugin, manager, state)
+            raise
+    except Exception as error:
+        text = f"tool plugin {plugin.name!r} could not be prepared: {describe_failure(error)}"
+        warnings.append(text)
+        return None
+    usable = tuple(d for d in descriptors if _is_wanted(d.tool_name, config))
+    return PreparedTool(plugin, config, state, usable, lease, manager)
+
+
+def _close_tools(tools: Iterable[PreparedTool]) -> None:
+    """Give every tool's state back to it; what goes wrong is logged."""
+    for tool in tools:
+        _close_tool(tool.plugin, tool.manager, tool.state)
+
+
+def _close_tool(plugin: LoadedPlugin, manager: RoleManager, state: Any) -> None:
+    try:
+        manager.ask(plugin.name, "close", state=state)
+    except Exception as error:
+        log.warning("tool_close_failed", plugin=plugin.name, error=describe_failure(error))
+
+
+def _is_wanted(tool: str, config: Config) -> bool:
+    """Whether the config's ``use_tools`` patterns, if there are any, name the tool."""
+    patterns = config.get("use_tools")
+    return patterns is None or any(fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+def _descriptors(
+    plugin: str, schemas: Iterable[dict[str, Any]], registry: ToolInteropRegistry
+) -> Iterator[ToolDescriptor]:
+    for schema in schemas:
+        view = registry.inspect_schema(schema)
+        name = view.name if view is not None else schema.get("name")
+        if isinstance(name, str) and name:
+            yield ToolDescriptor(plugin, name, schema)
+
+
+def _refuse_shared_names(tools: Iterable[PreparedTool]) -> None:
+    owners: dict[str, LoadedPlugin] = {}
+    for tool in tools:
+        for descriptor in tool.descriptors:
+            other = owners.get(descriptor.tool_name)
+            if other is not None:
+                one, two = other.record.bundle.owner, tool.plugin.record.bundle.owner
+                raise CollisionError(
+                    f"tool {descriptor.tool_name!r} is offered by plugin {other.name!r} of {one} "
+                    f"and by plugin {tool.plugin.name!r} of {two}",
+                    plugin=tool.plugin.name,
+                    owners=(one, two),
+                    hint="disable one of them, or prefer one in the config",
+                )
+            owners[descriptor.tool_name] = tool.plugin
+
+
+def _build_registry(
+    resolution: Resolution, schema: ConfigSchema, config: Config
+) -> ToolInteropRegistry:
+    """The built-in formats below what tools, extensions, provider and config contribute."""
+    contributions = [config["tool_interop"]] if config.get("tool_interop") else []
+    hook = "get_tool_interop_contribution"
+    for role in _CONTRIBUTING:
+        for plugin in resolution.plugins[role]:
+            if hook in plugin.implementations:
+                seen = schema.for_tool(plugin.name, config) if role == "tool" else config
+                read = partial(ToolInteropContribution.of, plugin=plugin.name)
+                contributions.append(_ask(plugin, hook, read, config=seen))
+    return DEFAULT_TOOL_INTEROP_REGISTRY.extended(*contributions)
+
+
+def _accepted_formats(resolution: Resolution, config: Config) -> Iterable[str]:
+    found: dict[str, None] = {}
+    hook, models = "accepted_tool_schema_formats", list(resolution.models)
+    for role in _ACCEPTING:
+        for plugin in resolution.plugins[role]:
+            if hook in plugin.implementations:
+                formats = _ask(plugin, hook, _as_list, config=config, models=models)
+                found.update(dict.fromkeys(formats))
+    return found
+
+
+def _as_list(formats: Iterable[str] | None) -> list[str]:
+    return list(formats or ())
+
+
+def _ask(plugin: LoadedPlugin, hook: str, read: Callable[[Any], T], **arguments: Any) -> T:
+    """What the plugin's hook returns, as ``read`` understands it."""
+    try:
+        return read(plugin.ask(hook, **arguments))
+    except Exception as error:
+        (implementation, *_) = plugin.implementations[hook]
+        raise BrokenPluginError(plugin, implementation.failure(error)) from None

@@ -1,0 +1,221 @@
+"""One hook of one plugin, and the one seam where plugin code is called.
+
+Everything that a plugin raises or returns in the wrong shape becomes an error here that names
+plugin and hook. Nothing here knows in which order implementations run, or what their results are
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from functools import cache
+from typing import Any, NoReturn
+
+from agent_hookspecs.errors import AgentError, HookError, HookResultError
+from agent_hookspecs.markers import RESULT_PARTS
+from agent_hookspecs.specs import Hook
+from agent_hookspecs.values import dataclass
+from agent_host.redaction import describe_error
+
+__all__ = [
+    "Fail",
+    "Implementation",
+    "check_result",
+    "describe_failure",
+    "guard_implementation",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """A hook of one plugin, its arguments bound: ``call`` takes them all by position.
+
+    ``by_position`` says that its own names for the arguments were not used. ``first`` and ``last``
+    are pluggy's ``tryfirst`` and ``trylast``, which break ties. Of one that ``starts_coroutine``
+    nothing runs before that is awaited.
+    """
+
+    plugin: str
+    hook: Hook
+    call: Callable[..., Any]
+    wrapper: bool = False
+    by_position: bool = False
+    first: bool = False
+    last: bool = False
+    starts_coroutine: bool = False
+
+    def failure(self, error: Exception) -> AgentError:
+        """What to raise for an exception of the plugin's: its own, if it is of our tree."""
+        if isinstance(error, AgentError):
+            return error
+        failure = HookError(
+            f"plugin {self.plugin!r}: hook {self.hook.name!r} raised {describe_error(error)}",
+            plugin=self.plugin,
+            hook=self.hook.name,
+        )
+        failure.__cause__ = error
+        return failure
+
+    def raise_failure(self, error: Exception) -> NoReturn:
+        """Raise what stands for an exception of the plugin's."""
+        failure = self.failure(error)
+        raise failure from failure.__cause__
+
+    def wrong_result(self, wanted: str, result: object) -> HookResultError:
+        """The error for a result that is not what the hook's specification says."""
+        given = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+        return HookResultError(
+            f"plugin {self.plugin!r}: hook {self.hook.name!r} must return {wanted}, not {given}",
+            plugin=self.plugin,
+            hook=self.hook.name,
+        )
+
+
+def describe_failure(error: Exception) -> str:
+    """What a plugin has raised, in words, and not our own words for it."""
+    raised = error.__cause__ if type(error) is HookError else None
+    return describe_error(raised or error)
+
+
+def check_result(implementation: Implementation, result: Any) -> Any:
+    """``result`` if it has the shape that its hook declares, else a `HookResultError`."""
+    combining = implementation.hook.combining
+    names = combining.result
+    if not names or (result is None and combining.optional):
+        return result
+    if len(names) == 1:
+        # What is folded goes on to the next plugin under its name.
+        _check_part(implementation, names[0], result, named=combining.mode == "fold")
+        return result
+    if not isinstance(result, tuple) or len(result) != len(names):
+        raise implementation.wrong_result(f"a tuple of ({', '.join(names)})", result)
+    for name, part in zip(names, result, strict=True):
+        _check_part(implementation, name, part, named=True)
+    return result
+
+
+def _check_part(implementation: Implementation, name: str, part: object, *, named: bool) -> None:
+    wanted, fits = _KINDS[RESULT_PARTS[name]]
+    if not fits(part):
+        raise implementation.wrong_result(f"{wanted} as {name}" if named else wanted, part)
+    if RESULT_PARTS[name] == "dicts":
+        assert isinstance(part, list)
+        for item in part:
+            if not isinstance(item, Mapping):
+                raise implementation.wrong_result(f"dicts as {name}", item)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset)) and all(
+        isinstance(item, str) for item in value
+    )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+_KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    "dict": ("a dict", lambda value: isinstance(value, Mapping)),
+    "list": ("a list", _is_list),
+    "dicts": ("a list", _is_list),
+    "texts": ("a list of strings", _are_texts),
+    "flag": ("True, False or None", lambda value: value is None or isinstance(value, bool)),
+}
+
+#: Told of an implementation that has failed: it raises the error, or gives what goes on instead.
+Fail = Callable[[Implementation, Exception], Any]
+
+
+def guard_implementation(implementation: Implementation, fail: Fail) -> Callable[..., Any]:
+    """The function that pluggy calls: it checks the result, and ``fail`` is told what goes wrong.
+
+    What an awaitable comes to is checked by whoever awaits it.
+    """
+    hook = implementation.hook
+    make = _guard_factory(hook.name, hook.args, implementation.wrapper)
+    finish = _leave_result if hook.combining.may_be_async else check_result
+    guard: Callable[..., Any] = make(
+        implementation, fail, _run_wrapper if implementation.wrapper else finish
+    )
+    return guard
+
+
+def _leave_result(implementation: Implementation, result: Any) -> Any:
+    return result
+
+
+@cache
+def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[..., Any]:
+    # Source text, as dataclasses do it, because pluggy reads the names of arguments off the code.
+    # Every identifier in the text is an argument name of our own specification.
+    given = ", ".join(args)
+    if wrapper:
+        body = f"        return (yield from finish(implementation, fail, call({given})))\n"
+    else:
+        body = (
+            "        try:\n"
+            f"            return finish(implementation, call({given}))\n"
+            "        except Exception as error:\n"
+            "            return fail(implementation, error)\n"
+        )
+    source = (
+        "def make(implementation, fail, finish):\n"
+        "    call = implementation.call\n"
+        f"    def {name}({given}):\n{body}"
+        f"    return {name}\n"
+    )
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    make: Callable[..., Any] = namespace["make"]
+    return make
+
+
+def _run_wrapper(
+    implementation: Implementation, fail: Fail, around: Generator[None, Any, Any]
+) -> Generator[None, Any, Any]:
+    """Run the generator of a wrapper; what it raises by itself names it.
+
+    If ``fail`` does not raise, the wrapper is passed over and the result stays what it was.
+    """
+    try:
+        next(around)
+    except StopIteration:
+        fail(implementation, _wrapper_misuse(implementation, "did not yield"))
+        return (yield)
+    except Exception as error:
+        fail(implementation, error)
+        return (yield)
+    inner: Exception | None = None
+    result: Any = None
+    try:
+        result = yield
+    except Exception as error:
+        inner = error
+    try:
+        if inner is None:
+            around.send(result)
+        else:
+            around.throw(inner)
+    except StopIteration as stop:
+        return stop.value
+    except Exception as error:
+        if error is inner:
+            raise
+        fail(implementation, error)
+    else:
+        around.close()
+        fail(implementation, _wrapper_misuse(implementation, "yielded twice"))
+    if inner is not None:
+        raise inner
+    return result
+
+
+def _wrapper_misuse(implementation: Implementation, what: str) -> HookError:
+    return HookError(
+        f"plugin {implementation.plugin!r}: the wrapper of hook {implementation.hook.name!r} "
+        f"{what}",
+        plugin=implementation.plugin,
+        hook=implementation.hook.name,
+        hint="a wrapper yields once and returns the result",
+    )

@@ -1,0 +1,228 @@
+"""pluggy's managers of the roles: who is registered, in which order, and how folds run.
+
+There is one manager for each role, because hooks of one name take different arguments in different
+roles. Every hook that runs once a request, a run or a process is a call of ``manager.hook.<name>``;
+hooks that run for every chunk are called directly, from what the manager says is registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import pluggy
+
+from agent_hookspecs.authoring.partial import plain
+from agent_hookspecs.errors import AgentError, CollisionError, ContractError
+from agent_hookspecs.markers import PROJECT
+from agent_hookspecs.specs import SPECS, Hook, SpecRole, hooks_of
+from agent_host.plugins.implementation import Implementation, guard_implementation
+from agent_host.plugins.implementations import Implementations
+
+__all__ = ["RoleManager", "Tolerate", "Watch"]
+
+#: Told of an implementation that has failed; the hook goes on without its result.
+Tolerate = Callable[[Implementation, AgentError], None]
+#: Told of the state after each plugin has had its turn at it.
+Watch = Callable[[Any], None]
+
+_HOST = "agent_host"
+_NO_MARKS: pluggy.HookimplOpts = {
+    "wrapper": False,
+    "hookwrapper": False,
+    "optionalhook": False,
+    "tryfirst": False,
+    "trylast": False,
+    "specname": None,
+}
+
+
+class RoleManager(pluggy.PluginManager):
+    """The plugins of one role, registered so that pluggy calls them in the given order.
+
+    ``plugins`` are those of a stack, each with its name. Without them it is a manager for the whole
+    process, which is asked about single plugins and has no folds.
+
+    While ``tolerate`` is set, an implementation that fails is passed over: the hook goes on from
+    the values before it, of which it then got only copies. ``report`` is told of failures of hooks
+    that go on in any case. ``watch_state`` is told of every state that a fold comes to.
+    """
+
+    def __init__(
+        self,
+        role: SpecRole,
+        plugins: Sequence[tuple[str, Implementations]] | None = None,
+        *,
+        tolerate: Tolerate | None = None,
+        report: Tolerate | None = None,
+    ) -> None:
+        super().__init__(PROJECT)
+        self.role = role
+        self.tolerate = tolerate
+        self.report = report
+        self.watch_state: Watch | None = None
+        self._implementations: dict[str, tuple[Implementation, ...]] = {}
+        self._owners: dict[tuple[str, str], pluggy.HookCaller] = {}
+        self.add_hookspecs(SPECS[role])
+        # pluggy calls the latest first.
+        for name, implementations in reversed(plugins or ()):
+            self.register_plugin(name, implementations)
+        if plugins is not None:
+            self.register(_Functions(self._fold_functions()), _HOST)
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> pluggy.HookimplOpts | None:
+        """What is registered says by itself how; the marks of a plugin were read before."""
+        options: pluggy.HookimplOpts | None = plugin.options.get(name)
+        return options
+
+    def register_plugin(self, name: str, implementations: Implementations) -> None:
+        """Register one plugin; it is called before those that are there already."""
+        if self.has_plugin(name):
+            raise CollisionError(
+                f"two {self.role} plugins are called {name!r}",
+                plugin=name,
+                hint="rename one, or register only one of them",
+            )
+        functions = _Functions(
+            (implementation, guard_implementation(implementation, self._fail))
+            for several in implementations.values()
+            for implementation in several
+        )
+        try:
+            self.register(functions, name)
+        except pluggy.PluginValidationError as error:
+            raise ContractError(
+                f"plugin {name!r}: {error}",
+                plugin=name,
+                hint="the hooks reference has the signature of every hook",
+            ) from error
+        self._forget_calls()
+
+    def drop_plugin(self, name: str) -> None:
+        """Call a plugin no more."""
+        self.unregister(name=name)
+        self._forget_calls()
+
+    def _forget_calls(self) -> None:
+        self._implementations.clear()
+        self._owners.clear()
+
+    def implements(self, hook: str) -> bool:
+        """Whether any plugin has something to do with the hook, a wrapper included."""
+        hookimpls = getattr(self.hook, hook).get_hookimpls()
+        return any(hookimpl.plugin_name != _HOST for hookimpl in hookimpls)
+
+    def implementations(self, hook: str) -> tuple[Implementation, ...]:
+        """The plugins' own implementations of a hook, in the order in which they are called."""
+        known = self._implementations.get(hook)
+        if known is None:
+            known = self._implementations[hook] = tuple(
+                hookimpl.plugin.implementations[hookimpl.function]
+                for hookimpl in reversed(getattr(self.hook, hook).get_hookimpls())
+                if hookimpl.plugin_name != _HOST and not hookimpl.wrapper
+            )
+        return known
+
+    def implementation(self, plugin: str, hook: str) -> Implementation | None:
+        """The implementation that one plugin has of a hook."""
+        return next((i for i in self.implementations(hook) if i.plugin == plugin), None)
+
+    def owner(self, plugin: str, hook: str) -> pluggy.HookCaller:
+        """The hook as a call to one plugin alone, for hooks that go to their owner."""
+        known = self._owners.get((plugin, hook))
+        if known is None:
+            others = [other for name, other in self.list_name_plugin() if name != plugin]
+            known = self._owners[plugin, hook] = self.subset_hook_caller(hook, others)
+        return known
+
+    def ask(self, plugin: str, hook: str, **arguments: Any) -> Any:
+        """What one plugin answers; None if it does not implement the hook."""
+        answer = self.owner(plugin, hook)(**arguments)
+        if hooks_of(self.role)[hook].combining.mode == "collect":
+            return next(iter(answer), None)
+        return answer
+
+    def _fail(self, implementation: Implementation, error: Exception) -> None:
+        skips = implementation.hook.combining.skips
+        tolerate = self.tolerate or (self.report if skips else None)
+        if tolerate is None:
+            implementation.raise_failure(error)
+        tolerate(implementation, implementation.failure(error))
+
+    def _fold_functions(self) -> Iterable[tuple[Hook, Callable[..., Any]]]:
+        for hook in hooks_of(self.role).values():
+            if hook.combining.mode == "fold":
+                yield hook, _fold_factory(hook.name, hook.args)(self._fold, hook)
+
+    def _fold(self, hook: Hook, *arguments: Any) -> Any:
+        """Run the plugins' implementations of a fold, each on what the previous one returned."""
+        values = list(arguments)
+        places = [hook.args.index(name) for name in hook.combining.over]
+        state = hook.args.index("state") if "state" in hook.combining.over else None
+        isolated = self.tolerate is not None or hook.combining.skips
+        for hookimpl in reversed(getattr(self.hook, hook.name).get_hookimpls()):
+            if hookimpl.plugin_name == _HOST or hookimpl.wrapper:
+                continue
+            given = _copy_values(values, places) if isolated else values
+            try:
+                result = hookimpl.function(*given)
+            finally:
+                # It may have changed something before it failed.
+                self._show_state(given, state)
+            if result is not None:
+                parts = result if len(places) > 1 else (result,)
+                for place, value in zip(places, parts, strict=True):
+                    values[place] = value
+                self._show_state(values, state)
+        return tuple([values[p] for p in places]) if len(places) > 1 else values[places[0]]
+
+    def _show_state(self, values: Sequence[Any], place: int | None) -> None:
+        if place is not None and self.watch_state is not None:
+            self.watch_state(values[place])
+
+
+class _Functions:
+    """What pluggy gets to see of a plugin: a function for each of its implementations."""
+
+    def __init__(self, functions: Iterable[tuple[Implementation | Hook, Any]]) -> None:
+        self.options: dict[str, pluggy.HookimplOpts] = {}
+        self.implementations: dict[Any, Implementation] = {}
+        for number, (described, function) in enumerate(functions):
+            attribute = f"hook_{number}"
+            setattr(self, attribute, function)
+            self.options[attribute] = self._options(described)
+            if isinstance(described, Implementation):
+                self.implementations[function] = described
+
+    @staticmethod
+    def _options(described: Implementation | Hook) -> pluggy.HookimplOpts:
+        if isinstance(described, Hook):
+            # The fold runs first and has a result, so pluggy leaves the plugins' own to it.
+            return {**_NO_MARKS, "specname": described.name, "tryfirst": True}
+        return {
+            **_NO_MARKS,
+            "specname": described.hook.name,
+            "wrapper": described.wrapper,
+            "tryfirst": described.first,
+            "trylast": described.last,
+        }
+
+    def __dir__(self) -> Iterable[str]:
+        return self.options
+
+
+def _copy_values(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    """The arguments with copies of what is folded, so that a failure leaves no half-made change."""
+    return [plain(value) if place in places else value for place, value in enumerate(values)]
+
+
+@cache
+def _fold_factory(name: str, args: tuple[str, ...]) -> Callable[..., Any]:
+    # Source text, because pluggy reads the names of arguments off the code.
+    given = ", ".join(args)
+    source = f"def make(fold, hook):\n    return lambda {given}: fold(hook, {given})\n"
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    make: Callable[..., Any] = namespace["make"]
+    return make

@@ -1,0 +1,109 @@
+"""The models that a provider offers: asked for, checked, and remembered while they are fresh."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, cast
+
+from agent_hookspecs.errors import ProviderError
+from agent_hookspecs.logs import get_logger
+from agent_hookspecs.messages import Config, ModelInfo
+from agent_hookspecs.values import dataclass
+from agent_host.drivers.effects import Call, Open, ReadAll, Steps
+from agent_host.plugins.activate import LoadedPlugin
+from agent_host.plugins.implementation import describe_failure
+from agent_host.plugins.keys import data_key
+from agent_host.plugins.request_spec import read_request_spec
+
+__all__ = ["Listing", "Listings", "valid_models"]
+
+log = get_logger(__name__)
+
+_MAX_LISTINGS = 64
+_MAX_BYTES = 32 << 20
+#: A list of models is a convenience: nobody should wait long for one.
+_REQUEST_SECONDS = 10.0
+_RETRY_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The models for one config, how to tell them from others, and until when they are fresh.
+
+    ``config`` keeps the objects alive that the key of the config calls by their address.
+    """
+
+    config: Config
+    models: list[ModelInfo]
+    digest: str
+    until: float
+
+
+class Listings:
+    """The lists of one core, each for ``seconds``. Safe to share between threads."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, Listing] = OrderedDict()
+
+    def fresh_listing(self, key: str) -> Listing | None:
+        """What is known for the key of a config, while it is fresh."""
+        with self._lock:
+            known = self._known.get(key)
+        return known if known is not None and time.monotonic() < known.until else None
+
+    def list_models(self, provider: LoadedPlugin, config: Config, key: str) -> Steps[Listing]:
+        """Ask the provider for its models and remember them; an error gives an empty list."""
+        seconds = self._seconds
+        try:
+            models = valid_models((yield from _ask_models(provider, config)))
+            digest = data_key(models)
+        except Exception as error:
+            log.warning("models_unavailable", provider=provider.name, error=describe_failure(error))
+            models, digest, seconds = [], "[]", min(seconds, _RETRY_SECONDS)
+        listing = Listing(config, models, digest, time.monotonic() + seconds)
+        with self._lock:
+            self._known[key] = listing
+            self._known.move_to_end(key)
+            while len(self._known) > _MAX_LISTINGS:
+                self._known.popitem(last=False)
+        return listing
+
+
+def valid_models(models: object) -> list[ModelInfo]:
+    """The entries that have what every model must have: a non-empty string ``id``."""
+    return [
+        cast(ModelInfo, model)
+        for model in (models if isinstance(models, list) else ())
+        if isinstance(model, dict) and isinstance(model.get("id"), str) and model["id"]
+    ]
+
+
+def _ask_models(provider: LoadedPlugin, config: Config) -> Steps[Any]:
+    """What the provider says its models are; nothing, if its descriptor says not to ask."""
+    if provider.record.described and "get_models" not in provider.entry.dynamic:
+        return []
+    if {"models_request", "parse_models"} <= provider.implementations.keys():
+        return (yield from _fetch_models(provider, config))
+    if "get_models" not in provider.implementations:
+        return []
+    return (yield Call(partial(provider.ask, "get_models", config=config)))
+
+
+def _fetch_models(provider: LoadedPlugin, config: Config) -> Steps[Any]:
+    spec = provider.ask("models_request", config=config)
+    if spec is None:
+        return []
+    if isinstance(spec, Mapping):
+        spec = {"method": "GET", "timeout": _REQUEST_SECONDS, **spec}
+    response = yield Open(read_request_spec(spec, config, provider.name, "models_request"))
+    body = yield ReadAll(_MAX_BYTES)
+    if not 200 <= response.status < 300:
+        raise ProviderError(f"HTTP {response.status}", provider=provider.name)
+    return provider.ask("parse_models", body=json.loads(body))

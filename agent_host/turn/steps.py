@@ -1,0 +1,183 @@
+"""One request from end to end, as steps that own no socket.
+
+The straight line: prepare, send, read, finish. The only ways back are a retry before the model has
+said anything, and the error that ends the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from agent_hookspecs.errors import AgentError, ConfigError, ProviderError
+from agent_hookspecs.events import Event
+from agent_hookspecs.logs import get_logger, redact, redact_error
+from agent_hookspecs.messages import Config, CoreMessage
+from agent_host.drivers.effects import Drain, Emit, RunState, Sleep, Steps
+from agent_host.turn.actions import run_trigger
+from agent_host.turn.finish import finish_turn
+from agent_host.turn.prepare import begin_state, prepare_turn
+from agent_host.turn.read import Reading
+from agent_host.turn.send import read_answer
+from agent_host.turn.turn import Turn
+from agent_host.wire.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from agent_host.plugins.stack import Stack
+    from agent_host.plugins.stacks import Stacks
+    from agent_host.sessions.session import Session
+
+__all__ = ["SingleTurn", "error_event", "run_turn"]
+
+log = get_logger(__name__)
+
+_RETRIES = RetryPolicy().max_retries
+
+
+class SingleTurn:
+    """A request on its own: it finds its stack, runs one turn, and can be looked at meanwhile."""
+
+    def __init__(self, stacks: Stacks, session: Session, config: Config, **options: Any) -> None:
+        self._stacks = stacks
+        self._start = session
+        self._config = config
+        self._options = options
+        self._turn: Turn | None = None
+        self.state: RunState = "pending"
+
+    @property
+    def session(self) -> Session:
+        return self._start if self._turn is None else self._turn.session
+
+    @property
+    def finals(self) -> list[CoreMessage]:
+        return [] if self._turn is None else self._turn.finals
+
+    def steps(self) -> Steps[None]:
+        self.state = "running"
+        try:
+            stack = yield from self._stacks.lease(self._config)
+            try:
+                self._turn = Turn(
+                    stack, self._start, self._config, sink=self._note_end, **self._options
+                )
+                yield from run_turn(self._turn)
+            finally:
+                stack.lease.leave()
+        except Exception as error:
+            self.state = "failed"
+            yield Emit([error_event(error)])
+            raise
+        finally:
+            if self.state == "running":
+                self.state = "cancelled"
+
+    def _note_end(self, events: list[Event]) -> list[Event]:
+        # Whoever sees the last event may look at the state at once.
+        if any(event["type"] == "done" for event in events):
+            self.state = "succeeded"
+        return events
+
+
+def run_turn(turn: Turn) -> Steps[None]:
+    """All steps of a turn, again and again while the model has said nothing and it may help."""
+    stack = turn.stack
+    yield turn.emit(_first_events(stack))
+    policy, attempt = RetryPolicy(max_retries=_retries(stack.config)), 0
+    while True:
+        try:
+            yield from _run_attempt(turn)
+            return
+        except ProviderError as error:
+            delay = _retry_delay(turn, policy, attempt, error)
+            failure = error
+        attempt += 1
+        log.info("retry", provider=turn.provider, seconds=round(delay, 2), error=failure.message)
+        message = f"trying again in {delay:.1f} s: {redact(failure.message)}"
+        yield turn.emit([{"type": "warning", "message": message, "plugin": turn.provider}])
+        yield Sleep(delay)
+        turn.begin_attempt()
+
+
+def _retry_delay(turn: Turn, policy: RetryPolicy, attempt: int, error: ProviderError) -> float:
+    """How long to wait before the next attempt; raises the error if there is to be none."""
+    if error.provider is None:
+        error.provider = turn.provider
+    is_over = turn.total_time.caused(error)
+    if attempt and is_over:
+        # The wire knows only what was left for this attempt.
+        raise turn.total_time.error(error.provider) from error
+    has_output = turn.reading is not None and turn.reading.has_output
+    delay = None if has_output or is_over else policy.delay(attempt, error)
+    if delay is None or not turn.total_time.allows(delay):
+        raise error
+    return delay
+
+
+def _run_attempt(turn: Turn) -> Steps[None]:
+    begin_state(turn)
+    if not turn.started:
+        turn.started = True
+        turn.start = yield from run_trigger(turn, turn.start, "request_start")
+    prepare_turn(turn)
+    turn.managers.stop_tolerating()
+    yield turn.emit_warnings()
+    turn.reading = Reading(
+        turn.managers, turn.natives, turn.state, debug=bool(turn.state.get("debug_stream"))
+    )
+    yield from read_answer(turn)
+    session = finish_turn(turn)
+    session = yield from run_trigger(turn, session, "request_end")
+    yield turn.emit_warnings()
+    turn.result = session
+    yield turn.emit(_last_events(turn, session))
+    # Only now: nobody should have to wait for what a server does after its last word.
+    yield Drain()
+
+
+def _retries(config: Config) -> int:
+    retries = config.get("retries", _RETRIES)
+    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        raise ConfigError(f"retries is {retries!r}", key="retries", hint="give a whole number")
+    return retries
+
+
+def _first_events(stack: Stack) -> list[Event]:
+    events: list[Event] = [
+        {
+            "type": "request_started",
+            "provider": stack.provider.name,
+            "model": stack.config.get("model"),
+        }
+    ]
+    events += [
+        cast(Event, {"type": "warning", "message": redact(warning), "plugin": None})
+        for warning in stack.warnings
+    ]
+    return events
+
+
+def _last_events(turn: Turn, session: Session) -> list[Event]:
+    events: list[Event] = []
+    reason = "stop"
+    for message in turn.finals:
+        metadata: Mapping[str, Any] = message["metadata"]
+        events += [
+            cast(Event, {"type": "tool_call", "call": call})
+            for call in metadata.get("tool_calls") or ()
+        ]
+        if metadata.get("usage"):
+            events.append({"type": "usage", "usage": metadata["usage"]})
+        reason = metadata.get("finish_reason") or reason
+    events.append({"type": "final", "messages": turn.finals, "session": session})
+    events.append({"type": "done", "reason": reason})
+    return events
+
+
+def error_event(error: Exception) -> Event:
+    """The event that ends a run which fails; takes secrets out of the error itself, too."""
+    if isinstance(error, AgentError):
+        redact_error(error)
+        return {"type": "error", "error": error.to_dict()}
+    described = {"type": type(error).__name__, "message": redact(str(error)), "hint": ""}
+    return {"type": "error", "error": described}
