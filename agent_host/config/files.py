@@ -77,7 +77,9 @@ def _join(own: AppConfig, other: AppConfig) -> AppConfig:
 
 def parse_config(values: object, file: Path | None = None) -> AppConfig:
     """Check decoded values; a `ConfigError` names file, key and what would be right."""
-    # Not above: a process without a config has no use for pydantic.
+    if values == {}:
+        # Nothing can be wrong with it, and a process without a config has no use for pydantic.
+        return AppConfig({}, file)
     from agent_host.config.model import check_config
 
     problem = check_config(values)

@@ -37,14 +37,14 @@ class InFile:
         return {**handler(self._kind), **self._constraints}
 
 
+#: What a plugin may be called.
+PLUGIN_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
 _WORD = r"[A-Za-z_][A-Za-z0-9_]*"
 
 ClassPath = Annotated[
     str, InFile(str, strict=True, pattern=rf"^{_WORD}(\.{_WORD})*(:{_WORD}|\.{_WORD})$")
 ]
-PluginName = Annotated[
-    str, InFile(str, strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$")
-]
+PluginName = Annotated[str, InFile(str, strict=True, pattern=PLUGIN_NAME)]
 Text = Annotated[str, InFile(str, strict=True)]
 FilledText = Annotated[str, InFile(str, strict=True, min_length=1)]
 Variable = Annotated[str, InFile(str, strict=True, pattern=rf"^{_WORD}$")]
