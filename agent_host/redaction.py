@@ -52,34 +52,34 @@ def named_secrets(config: Mapping[str, Any]) -> Iterator[str]:
 
 def without_secrets(value: Any) -> Any:
     """``value`` without what stands under a credential's name."""
-    return _without(replace_secrets(value, lambda item: _REMOVED))
+    return _drop_removed(replace_secrets(value, lambda item: _REMOVED))
 
 
 _REMOVED = object()
 
 
-def _without(value: Any) -> Any:
+def _drop_removed(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without(item) for key, item in value.items() if item is not _REMOVED}
+        return {key: _drop_removed(item) for key, item in value.items() if item is not _REMOVED}
     if isinstance(value, (list, tuple)):
-        return [_without(item) for item in value]
+        return [_drop_removed(item) for item in value]
     return value
 
 
 def mask_config(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a config as they may be shown; names of environment variables are."""
-    shown = replace_secrets(values, _masked)
+    shown = replace_secrets(values, _mask_leaves)
     if "env" in shown:
-        shown = {**shown, "env": _masked(values["env"])}
-    return {key: _redacted(value) for key, value in shown.items()}
+        shown = {**shown, "env": _mask_leaves(values["env"])}
+    return {key: _redact_texts(value) for key, value in shown.items()}
 
 
-def _masked(value: Any) -> Any:
+def _mask_leaves(value: Any) -> Any:
     """With a mask in the place of each text and number."""
     if isinstance(value, Mapping):
-        return {key: _masked(item) for key, item in value.items()}
+        return {key: _mask_leaves(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_masked(item) for item in value]
+        return [_mask_leaves(item) for item in value]
     if value is None or isinstance(value, bool):
         return value
     match = PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
@@ -88,11 +88,11 @@ def _masked(value: Any) -> Any:
     return f"${{env:{match['name']}:-{MASK}}}" if match["default"] else value
 
 
-def _redacted(value: Any) -> Any:
+def _redact_texts(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _redacted(item) for key, item in value.items()}
+        return {key: _redact_texts(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_redacted(item) for item in value]
+        return [_redact_texts(item) for item in value]
     return redact(value) if isinstance(value, str) else value
 
 

@@ -11,7 +11,7 @@ from agent_host.cli.findings import counted
 from agent_host.cli.render import print_json, print_text, printable
 from agent_host.plugins.inspect.describe import (
     Description,
-    describe as described,
+    describe as describe_catalog,
     render_descriptor,
 )
 from agent_host.plugins.inspect.target import open_target
@@ -42,7 +42,7 @@ def describe(target: str, write: bool, check: bool, as_json: bool) -> int:
             raise click.UsageError("--write needs a source folder; what is installed is left alone")
         with redirect_stdout(sys.stderr):
             # Plugins may print while they are imported; our output must stay readable by scripts.
-            found = list(described(opened.catalog))
+            found = list(describe_catalog(opened.catalog))
         for each in found if write else ():
             if each.differences:
                 each.write()

@@ -22,12 +22,12 @@ from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_host._version import __version__
 from agent_host.plugins.bundle import Bundle, bundle_from_list, bundle_to_list
 
-__all__ = ["cache_folder", "indexed"]
+__all__ = ["cache_folder", "find_bundles"]
 
 #: As many environments as anyone works with; indexes of those long gone make room.
 _MAX_FILES = 64
 #: Two writes within a file system's clock tick look alike; so a stamp this young proves nothing.
-_SETTLED_NS = 2_000_000_000
+_OLD_NS = 2_000_000_000
 _MAX_BYTES = 64 << 20
 #: Through no link, and without waiting for what is no file.
 _PLAINLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -51,7 +51,7 @@ def cache_folder() -> str | None:
     return os.path.join(base, "agent-host")
 
 
-def indexed(
+def find_bundles(
     discover: Callable[[], list[Bundle]], folder: str | os.PathLike[str] | None
 ) -> list[Bundle]:
     """What ``discover`` finds, from the index if it is still true."""
@@ -68,7 +68,7 @@ def indexed(
     if file is not None:
         # Taken after reading, which is safe: a stamp that is not clearly older is refused.
         described = [_stamp(bundle.file) if bundle.file else None for bundle in bundles]
-        if _settled([*before.values(), *described], seen_at):
+        if _are_old([*before.values(), *described], seen_at):
             _write(file, key, before, described, bundles)
     return bundles
 
@@ -126,17 +126,17 @@ def _metadata_folders(root: str) -> list[str]:
         return []
 
 
-def _settled(stamps: Sequence[Stamp], seen_at: int) -> bool:
-    return all(stamp is None or stamp[0] < seen_at - _SETTLED_NS for stamp in stamps)
+def _are_old(stamps: Sequence[Stamp], seen_at: int) -> bool:
+    return all(stamp is None or stamp[0] < seen_at - _OLD_NS for stamp in stamps)
 
 
 def _read(file: str, key: str) -> list[Bundle] | None:
     try:
-        if not _private(os.lstat(os.path.dirname(file))):
+        if not _is_private(os.lstat(os.path.dirname(file))):
             return None
         with open(os.open(file, _PLAINLY), "rb") as handle:
             found = os.fstat(handle.fileno())
-            if not _private(found) or found.st_size > _MAX_BYTES:
+            if not _is_private(found) or found.st_size > _MAX_BYTES:
                 return None
             raw = handle.read()
         checksum, _, body = raw.partition(b"\n")
@@ -157,7 +157,7 @@ def _read(file: str, key: str) -> list[Bundle] | None:
         return None
 
 
-def _private(found: os.stat_result) -> bool:
+def _is_private(found: os.stat_result) -> bool:
     """Ours alone: nobody else can have written it."""
     if not hasattr(os, "getuid"):
         return True
@@ -183,7 +183,7 @@ def _write(
     temporary = f"{file}.{os.getpid()}.{time.time_ns():x}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        if not _private(os.lstat(folder)):
+        if not _is_private(os.lstat(folder)):
             return
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as handle:

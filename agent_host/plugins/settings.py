@@ -132,7 +132,7 @@ def merge_schemas(schemas: Iterable[tuple[str, object]]) -> ConfigSchema:
     settings: dict[str, Setting] = {}
     marked: list[Setting] = []
     for plugin, schema in schemas:
-        for key, described, required in _described(schema):
+        for key, described, required in _keys_of(schema):
             setting = Setting(key, plugin, described, required)
             first = settings.setdefault(key, setting)
             if holds_secrets(described):
@@ -142,7 +142,7 @@ def merge_schemas(schemas: Iterable[tuple[str, object]]) -> ConfigSchema:
     return ConfigSchema(settings, tuple(marked))
 
 
-def _described(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
+def _keys_of(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
     if not isinstance(schema, Mapping):
         return
     properties = schema.get("properties")

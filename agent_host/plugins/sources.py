@@ -72,7 +72,7 @@ def _bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
         return [_in_package(source, value)]
     if source.startswith("git+"):
         git = parse_git(source)
-        checkout = _checked_out(git, cache)
+        checkout = _check_out(git, cache)
         root = _inside(checkout, checkout / git.subdirectory, "subdirectory")
         shown = redact(source)
         return [replace(b, origin="git", source=shown) for b in _in_folder(source, root)]
@@ -220,7 +220,7 @@ def parse_git(source: str) -> GitSource:
     return GitSource(match["url"], commit, match["subdirectory"] or ".")
 
 
-def _checked_out(source: GitSource, cache: Path | None) -> Path:
+def _check_out(source: GitSource, cache: Path | None) -> Path:
     """The folder with the commit's files, fetched if it is not in the cache yet."""
     if cache is None:
         raise SourceError(

@@ -26,10 +26,10 @@ def validate(target: str) -> Iterator[tuple[Area, Finding]]:
     A wheel is looked at as if it was installed. Raises `UnknownPluginError` if there is neither.
     """
     with open_target(target) as opened:
-        yield from _validated(opened.catalog, opened.tree)
+        yield from _check_catalog(opened.catalog, opened.tree)
 
 
-def _validated(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, Finding]]:
+def _check_catalog(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, Finding]]:
     bundles = list({id(record.bundle): record.bundle for record in catalog}.values())
     safe = True
     for bundle in bundles:

@@ -165,10 +165,10 @@ def replace_secrets(value: Any, replace: Callable[[Any], Any]) -> Any:
 
     At whatever depth; where nothing does, it is the value itself.
     """
-    return _replaced(value, replace, None, frozenset())
+    return _replace_within(value, replace, None, frozenset())
 
 
-def _replaced(
+def _replace_within(
     value: Any, replace: Callable[[Any], Any], under: object, above: frozenset[int]
 ) -> Any:
     """``under`` is the name the value has, ``above`` the containers that it stands in."""
@@ -186,13 +186,13 @@ def _replaced(
                 replace(item)
                 # A tool's parameter may be called token; what stands there is its schema.
                 if names_secret(name) and not (described and isinstance(item, Mapping))
-                else _replaced(item, replace, name, above),
+                else _replace_within(item, replace, name, above),
             )
             for name, item in value.items()
         ]
         changed = any(shown is not item for _, item, shown in pairs)
         return {name: shown for name, _, shown in pairs} if changed else value
-    items = [_replaced(item, replace, None, above) for item in value]
+    items = [_replace_within(item, replace, None, above) for item in value]
     return items if any(map(is_not, items, value)) else value
 
 
