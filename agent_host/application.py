@@ -264,8 +264,8 @@ class AgentApplication:
             self._observers = tuple(
                 partial(self._show_event, plugin, implementation)
                 for plugin in loaded
+                if plugin.host_manager is not None
                 for implementation in plugin.host_manager.implementations("observe_event")
-                if implementation.plugin == plugin.key
             )
 
     def _show_event(

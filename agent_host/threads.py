@@ -44,9 +44,9 @@ async def in_thread(function: Callable[..., T], *args: Any, needed: bool = True)
             outcome = None, error
         with suppress(RuntimeError):
             # The loop may be closed by now.
-            loop.call_soon_threadsafe(_settle, ended, outcome)
+            loop.call_soon_threadsafe(_set_outcome, ended, outcome)
 
-    _THREADS.give(work, needed)
+    _THREADS.start_work(work, needed)
     # Handed over as a value, because a future does not take a StopIteration.
     result, error = await ended
     if error is None:
@@ -58,7 +58,7 @@ async def in_thread(function: Callable[..., T], *args: Any, needed: bool = True)
         del error
 
 
-def _settle(future: asyncio.Future[T], outcome: T) -> None:
+def _set_outcome(future: asyncio.Future[T], outcome: T) -> None:
     if not future.done():
         future.set_result(outcome)
 
@@ -75,16 +75,16 @@ class _Threads:
     """
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin with none, as after a fork, of which the threads are no part."""
         self._changed = threading.Condition()
         #: Where those that wait look for work; the latest is taken first, so that others may end.
         self._idle: list[SimpleQueue[_Work]] = []
         self._needed = 0
 
-    def give(self, work: Callable[[], None], needed: bool) -> None:
+    def start_work(self, work: Callable[[], None], needed: bool) -> None:
         with self._changed:
             if self._idle:
                 self._idle.pop().put((work, needed))
@@ -102,13 +102,13 @@ class _Threads:
                 self._idle.append(inbox)
                 self._needed -= needed
                 self._changed.notify_all()
-            more = self._more(inbox)
+            more = self._wait_for_work(inbox)
             if more is None:
                 return
             work, needed = more
             del more
 
-    def _more(self, inbox: SimpleQueue[_Work]) -> _Work | None:
+    def _wait_for_work(self, inbox: SimpleQueue[_Work]) -> _Work | None:
         try:
             return inbox.get(timeout=_IDLE_SECONDS)
         except Empty:
@@ -119,13 +119,13 @@ class _Threads:
             # Somebody has just chosen this one.
             return inbox.get()
 
-    def end(self) -> None:
+    def wait_for_needed(self) -> None:
         """Wait until nothing is under way that is needed."""
         with self._changed:
             self._changed.wait_for(lambda: not self._needed)
 
 
 _THREADS: Final = _Threads()
-atexit.register(_THREADS.end)
+atexit.register(_THREADS.wait_for_needed)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_THREADS.forget)
+    os.register_at_fork(after_in_child=_THREADS.reset)

@@ -156,6 +156,32 @@ def test_no_modules_import_each_other_in_a_circle(folder: Path) -> None:
         done |= ready
 
 
+#: The rooms of the host from the lowest to the highest; each imports only from those before it.
+ROOMS = ("base", "sessions", "wire", "drivers", "plugins", "turn", "agent", "application", "cli")
+#: Modules beside the folders that know nothing of the host.
+BASE = {"_version", "private", "redaction", "threads", "trust"}
+
+
+def room(module: str) -> str:
+    """The room that a module of the host stands in."""
+    name = (module.split(".") + [""])[1]
+    if name in ROOMS:
+        return name
+    return "base" if name in BASE else "application"
+
+
+@pytest.mark.parametrize("file", sources(HOST), ids=lambda file: module_name(file))
+def test_a_room_of_the_host_imports_only_from_those_below_it(file: Path) -> None:
+    if file.name in ("__init__.py", "__main__.py") and file.parent == HOST:
+        # The package itself names what it loads on first use.
+        return
+    own = ROOMS.index(room(module_name(file)))
+    package = ".".join(file.parent.relative_to(ROOT).parts)
+    modules = {name for name in dependencies(file, package) if name.startswith("agent_host.")}
+    above = {name for name in modules if ROOMS.index(room(name)) > own}
+    assert not above
+
+
 @pytest.mark.parametrize("file", sources(HOST), ids=lambda file: module_name(file))
 def test_no_provider_is_known_to_the_host_by_name(file: Path) -> None:
     text = ALLOWED.sub("", file.read_text("utf-8"))

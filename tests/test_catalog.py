@@ -17,7 +17,7 @@ from agent_host.plugins.catalog import (
     LoaderSettings,
     PluginRecord,
     build_catalog,
-    completed,
+    complete_catalog,
 )
 from agent_host.plugins.descriptor import parse_descriptor
 
@@ -213,8 +213,8 @@ def test_a_provider_that_cannot_be_used_says_why() -> None:
 def test_a_plugin_goes_by_id_key_bundle_and_distribution() -> None:
     catalog = build_catalog([bundle("one", ("tool", "t"))])
     for name in ("t", "tool:t", "one", "dist-one"):
-        assert [record.name for record in catalog.named(name)] == ["t"]
-    assert catalog.named("else") == []
+        assert [record.name for record in catalog.find(name)] == ["t"]
+    assert catalog.find("else") == []
 
 
 def test_short_forms_are_known_by_their_path_until_they_are_identified() -> None:
@@ -225,7 +225,7 @@ def test_short_forms_are_known_by_their_path_until_they_are_identified() -> None
     def identify(record: PluginRecord) -> Entry:
         return Entry("pkg.mod:A", role="tool", name="taken")
 
-    found = completed(catalog, identify)
+    found = complete_catalog(catalog, identify)
     assert [record.state for record in found] == ["failed", "failed"], "they collide now"
     assert build_catalog([]).records == ()
 
@@ -234,7 +234,7 @@ def test_a_short_form_that_cannot_be_identified_has_failed() -> None:
     def identify(record: PluginRecord) -> Entry:
         raise LoadError("import failed", hint="repair it")
 
-    catalog = completed(build_catalog([bundle("one", "pkg.mod:A")]), identify)
+    catalog = complete_catalog(build_catalog([bundle("one", "pkg.mod:A")]), identify)
     assert reason(catalog, "pkg.mod:A") == "import failed (repair it)"
 
 

@@ -135,7 +135,7 @@ def test_the_plugin_of_an_archive_can_be_loaded(tmp_path: Path) -> None:
     code = """
 from agent_host.plugins.activate import Activator
 from agent_host.plugins.load import load_catalog
-(record,) = load_catalog().named("feature:one")
+(record,) = load_catalog().find("feature:one")
 print(Activator().load(record).key)
 """
     assert run_python(code, first=[archive]).out == "feature:one\n"

@@ -101,7 +101,7 @@ def test_a_rule_outweighs_what_was_allowed_for_good() -> None:
 def test_always_is_kept_privately_by_distribution_and_tool(tmp_path: Path) -> None:
     file = tmp_path / "home" / "allowed.json"
     policy = Policy(memory=Memory(file))
-    assert policy.settle(use(), "always", "").allowed
+    assert policy.record_answer(use(), "always", "").allowed
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
     assert stat.S_IMODE(os.stat(file.parent).st_mode) == 0o700
     assert json.loads(file.read_text("utf-8")) == [["dist-x", "f"]]
@@ -113,7 +113,7 @@ def test_always_is_kept_privately_by_distribution_and_tool(tmp_path: Path) -> No
 
 def test_once_is_not_remembered(tmp_path: Path) -> None:
     policy = Policy(memory=Memory(tmp_path / "allowed.json"))
-    assert policy.settle(use(), "once", "").allowed
+    assert policy.record_answer(use(), "once", "").allowed
     assert policy.verdict(use())[0] == "ask"
     assert not (tmp_path / "allowed.json").exists()
 

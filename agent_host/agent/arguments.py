@@ -31,7 +31,7 @@ def arguments_objection(schema: SchemaView | None, payload: Any) -> str | None:
     """What is wrong with the payload, in words a model can act on; None if nothing is."""
     if schema is None or schema.payload_kind != "object" or not schema.parameters:
         return None
-    check = _compiled(json.dumps(schema.parameters, sort_keys=True, default=repr))
+    check = _compile_check(json.dumps(schema.parameters, sort_keys=True, default=repr))
     if check is None:
         return None
     from fastjsonschema import JsonSchemaValueException
@@ -39,21 +39,21 @@ def arguments_objection(schema: SchemaView | None, payload: Any) -> str | None:
     try:
         check(payload)
     except JsonSchemaValueException as error:
-        return _in_words(str(error.message), str(error.name or "data"))
+        return _describe_objection(str(error.message), str(error.name or "data"))
     except Exception as error:
         # Such as a pattern that is no regular expression here: then the tool has to look itself.
         log.warning("tool_arguments_not_checked", tool=schema.name, error=describe_error(error))
     return None
 
 
-def _in_words(message: str, name: str) -> str:
+def _describe_objection(message: str, name: str) -> str:
     """The validator's message with the place named as the model knows it."""
     place = name.removeprefix("data").removeprefix(".") or "the arguments"
     return f"{place}{message.removeprefix(name)}"
 
 
 @lru_cache(maxsize=512)
-def _compiled(schema: str) -> Check | None:
+def _compile_check(schema: str) -> Check | None:
     # Compiled to plain code once a tool: the fastest of the validators, and one distribution
     # without dependencies, where jsonschema brings five.
     import fastjsonschema

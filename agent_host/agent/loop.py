@@ -220,7 +220,7 @@ class AgentRun:
     def _ask_for_approval(self, use: ToolUse, reason: str) -> Steps[Decision]:
         approve = self.approve
         if approve is None:
-            return self.policy.settle(use, None, reason)
+            return self.policy.record_answer(use, None, reason)
         digest = use.digest
         yield self._emit(
             [
@@ -242,7 +242,7 @@ class AgentRun:
             return self.policy.record(
                 use, False, "the arguments were changed while they were shown"
             )
-        return self.policy.settle(use, answer, reason)
+        return self.policy.record_answer(use, answer, reason)
 
 
 def close_calls(session: Session) -> Session:

@@ -89,23 +89,23 @@ class Memory:
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
         self._lock = threading.Lock()
-        self._always = self._stored()
+        self._always = self._read_stored()
 
     def allows(self, use: ToolUse) -> bool:
-        return (_distribution(use.owner), use.name) in self._always
+        return (_normal_owner(use.owner), use.name) in self._always
 
     def remember(self, use: ToolUse) -> None:
-        pair = (_distribution(use.owner), use.name)
+        pair = (_normal_owner(use.owner), use.name)
         with self._lock:
             if self._file is None or use.own:
                 self._always.add(pair)
                 return
             # Another process may have remembered something since we looked.
-            stored = self._stored() | {pair}
+            stored = self._read_stored() | {pair}
             write_private(self._file, sorted(map(list, stored)))
             self._always |= stored
 
-    def _stored(self) -> set[tuple[str, str]]:
+    def _read_stored(self) -> set[tuple[str, str]]:
         stored = read_private(self._file) if self._file else None
         found: set[tuple[str, str]] = set()
         for item in stored if isinstance(stored, list) else ():
@@ -115,7 +115,7 @@ class Memory:
         return found
 
 
-def _distribution(owner: str) -> str:
+def _normal_owner(owner: str) -> str:
     """The owner in the one spelling that package indexes use; a source stays as it is."""
     return owner if ":" in owner else re.sub(r"[-_.]+", "-", owner).lower()
 
@@ -137,16 +137,16 @@ class Policy:
         return cls(
             effects=tools.get("effects", {}),
             rules=tuple(tools.get("rules", ())),
-            approved=frozenset(map(_distribution, tools.get("approved_distributions", ()))),
+            approved=frozenset(map(_normal_owner, tools.get("approved_distributions", ()))),
             memory=memory or Memory(),
         )
 
     def verdict(self, use: ToolUse) -> tuple[Verdict, str]:
         """Allow, ask or deny, and why."""
-        believed = use.effect != "read" or self._believes(use)
+        believed = use.effect != "read" or self._believes_owner(use)
         for rule in self.rules:
             verdict: Any = rule["decision"]
-            if _fits(rule, use) and (believed or verdict != "allow" or "effect" not in rule):
+            if _rule_fits(rule, use) and (believed or verdict != "allow" or "effect" not in rule):
                 return verdict, f"rule for {rule.get('tool', rule.get('effect', 'every tool'))}"
         if self.memory.allows(use):
             return "allow", "allowed for good"
@@ -155,11 +155,11 @@ class Policy:
             return "ask", f"{use.owner} says it only reads, but is not approved"
         return verdict, f"effect {use.effect}"
 
-    def _believes(self, use: ToolUse) -> bool:
-        distribution = _distribution(use.owner)
+    def _believes_owner(self, use: ToolUse) -> bool:
+        distribution = _normal_owner(use.owner)
         return use.own or distribution in self.approved or distribution in BUNDLED
 
-    def settle(self, use: ToolUse, answer: Answer | None, reason: str) -> Decision:
+    def record_answer(self, use: ToolUse, answer: Answer | None, reason: str) -> Decision:
         """The decision that follows from an answer; None means that nobody could be asked."""
         if answer is None:
             return self.record(use, False, f"{reason}, and nobody can be asked")
@@ -182,6 +182,6 @@ class Policy:
         return decision
 
 
-def _fits(rule: Mapping[str, str], use: ToolUse) -> bool:
+def _rule_fits(rule: Mapping[str, str], use: ToolUse) -> bool:
     named = fnmatchcase(use.name, rule.get("tool", "*"))
     return named and rule.get("effect", use.effect) == use.effect

@@ -24,7 +24,11 @@ _MEDIA = ("image", "audio", "video", "file")
 _PLACES = ("url", "data", "file_id")
 
 
-class _InvalidContent(ValueError):
+#: Text, envelope, metadata and further parts.
+_Read = tuple[str, dict[str, Any] | None, dict[str, Any], list[Any] | None]
+
+
+class _InvalidContentError(ValueError):
     """What is wrong with the parts of a result."""
 
 
@@ -37,8 +41,8 @@ def tool_message(
     content is valid, a whole tool message is unpacked, anything else becomes compact JSON.
     """
     try:
-        text, envelope, metadata, parts = _read(result)
-    except _InvalidContent as wrong:
+        text, envelope, metadata, parts = _read_result(result)
+    except _InvalidContentError as wrong:
         text = f"Tool '{name or ''}' returned invalid multimodal content: {wrong}"
         envelope, metadata, parts, failed = None, {}, None, True
     metadata |= {"tool_call_id": call_id or "", "tool_name": name or ""}
@@ -55,25 +59,23 @@ def tool_message(
     return message
 
 
-def _read(result: Any) -> tuple[str, dict[str, Any] | None, dict[str, Any], list[Any] | None]:
+def _read_result(result: Any) -> _Read:
     """Text, envelope, metadata and further parts of a result."""
     if not isinstance(result, Mapping):
         return _as_text(result), None, {}, None
     if result.get("role") == "tool":
         return _read_message(result)
     if result.get("type") in _ENVELOPES:
-        envelope = _checked(result)
+        envelope = _check_envelope(result)
         return _envelope_text(envelope), envelope, {}, None
     return _as_text(result), None, {}, None
 
 
-def _read_message(
-    message: Mapping[str, Any],
-) -> tuple[str, dict[str, Any] | None, dict[str, Any], list[Any] | None]:
+def _read_message(message: Mapping[str, Any]) -> _Read:
     metadata, given = message.get("metadata"), message.get("toolResult")
     kept = dict(metadata) if isinstance(metadata, Mapping) else {}
     _require_json(kept, "its metadata")
-    envelope = _checked(given) if isinstance(given, Mapping) else None
+    envelope = _check_envelope(given) if isinstance(given, Mapping) else None
     content = message.get("content")
     text = _envelope_text(envelope) if content is None and envelope else _as_text(content)
     parts = message.get("multipartContent")
@@ -82,17 +84,19 @@ def _read_message(
     return text, envelope, kept, parts
 
 
-def _checked(envelope: Mapping[str, Any]) -> dict[str, Any]:
+def _check_envelope(envelope: Mapping[str, Any]) -> dict[str, Any]:
     """The envelope, if everything in it can be stored and sent."""
     content = envelope.get("content")
     if envelope.get("type") == "provider_native_tool_result":
         if not isinstance(envelope.get("format"), str) or not envelope["format"]:
-            raise _InvalidContent("the envelope does not say its format")
+            raise _InvalidContentError("the envelope does not say its format")
         if not isinstance(content, (str, list)):
-            raise _InvalidContent(f"content is {type(content).__name__}, not a list")
+            raise _InvalidContentError(f"content is {type(content).__name__}, not a list")
         for number, part in enumerate(content if isinstance(content, list) else ()):
             if not isinstance(part, (str, Mapping)):
-                raise _InvalidContent(f"content[{number}] is {type(part).__name__}, not an object")
+                raise _InvalidContentError(
+                    f"content[{number}] is {type(part).__name__}, not an object"
+                )
         _require_json(envelope, "it")
         return dict(envelope)
     if content is not None and not isinstance(content, str):
@@ -104,17 +108,17 @@ def _checked(envelope: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_parts(parts: object) -> None:
     if not isinstance(parts, (list, tuple)):
-        raise _InvalidContent(f"content is {type(parts).__name__}, not a list")
+        raise _InvalidContentError(f"content is {type(parts).__name__}, not a list")
     for number, part in enumerate(parts):
         if isinstance(part, str):
             continue
-        wrong = _objection(part) if isinstance(part, Mapping) else "is not an object"
+        wrong = _part_objection(part) if isinstance(part, Mapping) else "is not an object"
         if wrong:
-            raise _InvalidContent(f"content[{number}] {wrong}")
+            raise _InvalidContentError(f"content[{number}] {wrong}")
     _require_json(parts, "it")
 
 
-def _objection(part: Mapping[str, Any]) -> str | None:
+def _part_objection(part: Mapping[str, Any]) -> str | None:
     kind, content = part.get("type"), part.get("content")
     if not isinstance(kind, str) or not kind:
         return "has no type"
@@ -151,7 +155,7 @@ def _require_json(value: object, what: str) -> None:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _InvalidContent(f"{what} cannot be written as JSON: {error}") from None
+        raise _InvalidContentError(f"{what} cannot be written as JSON: {error}") from None
 
 
 def _envelope_text(envelope: Mapping[str, Any]) -> str:

@@ -199,7 +199,7 @@ def _complete_name(
 def info(settings: LoaderSettings, name: str, as_json: bool, strict: bool) -> int:
     """Show all that is known of a plugin, bundle or distribution called NAME. Imports nothing."""
     catalog = load_catalog(settings)
-    found = catalog.named(name)
+    found = catalog.find(name)
     if not found:
         names = sorted({record.name for record in catalog} | {r.bundle.name for r in catalog})
         raise UnknownPluginError(

@@ -55,29 +55,29 @@ T = TypeVar("T")
 
 
 class _AsyncDriver:
-    def __init__(self, transport: AsyncWireClient) -> None:
-        self._transport = transport
+    def __init__(self, wire: AsyncWireClient) -> None:
+        self._wire = wire
         self._response: AsyncResponse | None = None
         self._bytes: Any = None
         self._iterator: Any = None
         self._canceller = Canceller()
         self._wake: asyncio.Future[None] | None = None
         self._work: asyncio.Task[Any] | None = None
-        self._beneath: list[_AsyncDriver] = []
+        self._children: list[_AsyncDriver] = []
         self.closed = False
 
-    async def do(self, effect: Effect) -> Any:
+    async def carry_out(self, effect: Effect) -> Any:
         match effect:
             case Read():
                 return await anext(self._bytes, END)
             case Next(iterator):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return await self._worked(item_of(iterator))
-                return await self._worked(in_thread(next, iterator, END))
+                    return await self._run_work(item_of(iterator))
+                return await self._run_work(in_thread(next, iterator, END))
             case Open(request):
                 await self._release()
-                response = await self._transport.open(request, self._canceller)
+                response = await self._wire.open(request, self._canceller)
                 self._response, self._bytes = response, response.chunks()
                 if self.closed:
                     await response.aclose()
@@ -90,13 +90,13 @@ class _AsyncDriver:
             case Drain():
                 await self._drain()
             case Call():
-                return await self._worked(_call(effect))
+                return await self._run_work(_call(effect))
             case Sleep(seconds):
                 self._wake = asyncio.get_running_loop().create_future()
                 await asyncio.wait([self._wake], timeout=seconds)
         return None
 
-    async def _worked(self, work: Coroutine[Any, Any, Any]) -> Any:
+    async def _run_work(self, work: Coroutine[Any, Any, Any]) -> Any:
         """What foreign work comes to. It is stopped, and is nothing, when the driver is closed."""
         task = self._work = asyncio.create_task(work)
         try:
@@ -112,13 +112,13 @@ class _AsyncDriver:
             return None
         raise RuntimeError("it was cancelled by itself")
 
-    def goes_on(self) -> bool:
+    def is_open(self) -> bool:
         return not self.closed
 
-    def beneath(self, count: int) -> list[_AsyncDriver]:
+    def spawn(self, count: int) -> list[_AsyncDriver]:
         """Drivers for steps that are carried out at once; closing this one closes them."""
-        self._beneath = [_AsyncDriver(self._transport) for _ in range(count)]
-        return self._beneath
+        self._children = [_AsyncDriver(self._wire) for _ in range(count)]
+        return self._children
 
     async def _drain(self) -> None:
         if self._response is not None:
@@ -144,7 +144,7 @@ class _AsyncDriver:
         if self._work is not None:
             self._work.cancel()
         self._canceller.cancel()
-        for driver in self._beneath:
+        for driver in self._children:
             await driver.close()
         await self._release()
         iterator, self._iterator = self._iterator, None
@@ -163,18 +163,18 @@ async def _call(effect: Call) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 
-async def _aevents(
-    steps: Steps[Any], driver: _AsyncDriver, ended: list[Any]
+async def _events(
+    steps: Steps[Any], driver: _AsyncDriver, results: list[Any]
 ) -> AsyncGenerator[Event, None]:
     effect: Effect
     result: Any = None
     error: Exception | None = None
     try:
-        while driver.goes_on():
+        while driver.is_open():
             try:
                 effect = steps.send(result) if error is None else steps.throw(error)
             except StopIteration as stop:
-                ended.append(stop.value)
+                results.append(stop.value)
                 return
             result, error = None, None
             try:
@@ -185,10 +185,10 @@ async def _aevents(
                             break
                 elif type(effect) is Gather:
                     result = []
-                    async for event in _agathered(effect.many, driver, result):
+                    async for event in _gather(effect.many, driver, result):
                         yield event
                 else:
-                    result = await driver.do(effect)
+                    result = await driver.carry_out(effect)
             except Exception as failure:
                 error = failure
     finally:
@@ -196,29 +196,29 @@ async def _aevents(
         await driver.close()
 
 
-async def _agathered(
+async def _gather(
     many: Sequence[Steps[Any]], driver: _AsyncDriver, results: list[Any]
 ) -> AsyncGenerator[Event, None]:
     """The events of steps that are carried out at once, each in a task; fills ``results``."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
 
-    async def carry(steps: Steps[Any], own: _AsyncDriver) -> Any:
-        ended: list[Any] = []
+    async def carry(steps: Steps[Any], child: _AsyncDriver) -> Any:
+        own: list[Any] = []
         try:
-            async for event in _aevents(steps, own, ended):
+            async for event in _events(steps, child, own):
                 events.put_nowait(event)
-            return ended[0] if ended else None
+            return own[0] if own else None
         finally:
             events.put_nowait(None)
 
-    drivers = driver.beneath(len(many))
+    drivers = driver.spawn(len(many))
     tasks = [asyncio.create_task(carry(*each)) for each in zip(many, drivers, strict=True)]
     try:
-        under_way = len(tasks)
-        while under_way:
+        running = len(tasks)
+        while running:
             event = await events.get()
             if event is None:
-                under_way -= 1
+                running -= 1
             elif not driver.closed:
                 yield event
         results += [await task for task in tasks]
@@ -228,24 +228,24 @@ async def _agathered(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def acomplete(steps: Steps[T], transport: AsyncWireClient) -> T:
+async def acomplete(steps: Steps[T], wire: AsyncWireClient) -> T:
     """Carry the steps out to their end and give their result; nobody sees the events."""
-    ended: list[T] = []
-    async for _ in _aevents(steps, _AsyncDriver(transport), ended):
+    results: list[T] = []
+    async for _ in _events(steps, _AsyncDriver(wire), results):
         continue
-    return ended[0]
+    return results[0]
 
 
 class AsyncStream:
     """The twin of `Stream`. Cancelling the task that iterates, or `aclose`, closes the socket."""
 
     def __init__(
-        self, run: Running, transport: AsyncWireClient, on_close: Callable[[], None] | None = None
+        self, run: Running, wire: AsyncWireClient, on_close: Callable[[], None] | None = None
     ) -> None:
         self._run = run
         self._on_close = on_close
-        self._driver = _AsyncDriver(transport)
-        self._source = _aevents(run.steps(), self._driver, [])
+        self._driver = _AsyncDriver(wire)
+        self._source = _events(run.steps(), self._driver, [])
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self._source

@@ -63,19 +63,19 @@ class _Driver:
     the thread that began to read.
     """
 
-    def __init__(self, transport: WireClient) -> None:
-        self._transport = transport
+    def __init__(self, wire: WireClient) -> None:
+        self._wire = wire
         self._response: Response | None = None
         self._bytes: Iterator[bytes] | None = None
         self._iterator: Any = None
         self._canceller = Canceller()
         self._wake: threading.Event | None = None
-        self._beside = _Beside()
-        self._beneath: list[_Driver] = []
+        self._loop_thread = _LoopThread()
+        self._children: list[_Driver] = []
         self.reader: int | None = None
         self.closed = False
 
-    def do(self, effect: Effect) -> Any:
+    def carry_out(self, effect: Effect) -> Any:
         match effect:
             case Read():
                 assert self._bytes is not None, "a response is opened before it is read"
@@ -83,11 +83,11 @@ class _Driver:
             case Next(iterator):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return self._beside.result(item_of(iterator))
+                    return self._loop_thread.wait_for(item_of(iterator))
                 return next(iterator, END)
             case Open(request):
                 self._release()
-                response = self._transport.open(request, self._canceller)
+                response = self._wire.open(request, self._canceller)
                 self._response, self._bytes = response, response.chunks()
                 if self.closed:
                     response.close()
@@ -101,20 +101,20 @@ class _Driver:
                 self._drain()
             case Call(function):
                 result = function()
-                return self._beside.result(result) if inspect.isawaitable(result) else result
+                return self._loop_thread.wait_for(result) if inspect.isawaitable(result) else result
             case Sleep(seconds):
                 wake = self._wake = threading.Event()
                 if not self.closed:
                     wake.wait(seconds)
         return None
 
-    def goes_on(self) -> bool:
+    def is_open(self) -> bool:
         return not self.closed
 
-    def beneath(self, count: int) -> list[_Driver]:
+    def spawn(self, count: int) -> list[_Driver]:
         """Drivers for steps that are carried out at once; closing this one closes them."""
-        self._beneath = [_Driver(self._transport) for _ in range(count)]
-        return self._beneath
+        self._children = [_Driver(self._wire) for _ in range(count)]
+        return self._children
 
     def _drain(self) -> None:
         if self._response is not None and self._bytes is not None:
@@ -133,7 +133,7 @@ class _Driver:
         if self._wake is not None:
             self._wake.set()
         self._canceller.cancel()
-        for driver in self._beneath:
+        for driver in self._children:
             driver.close()
         self._release()
         iterator, self._iterator = self._iterator, None
@@ -141,10 +141,10 @@ class _Driver:
             # A generator that is being read in another thread cannot be closed from here.
             with suppress(ValueError):
                 iterator.close()
-        self._beside.close()
+        self._loop_thread.close()
 
 
-class _Beside:
+class _LoopThread:
     """An event loop in a thread of its own, for the coroutines of plugins in a sync request.
 
     One loop for all of them, because an async generator belongs to the loop it was started in.
@@ -157,7 +157,7 @@ class _Beside:
         self._waiting: Future[Any] | None = None
         self._closed = False
 
-    def result(self, awaitable: Awaitable[Any]) -> Any:
+    def wait_for(self, awaitable: Awaitable[Any]) -> Any:
         """What it awaits to; raises `CancelledError` when closed meanwhile."""
         import asyncio
 
@@ -168,11 +168,9 @@ class _Beside:
                 raise CancelledError
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=_run_to_the_end, args=(self._loop,), daemon=True
-                )
+                self._thread = threading.Thread(target=_run_loop, args=(self._loop,), daemon=True)
                 self._thread.start()
-            waiting = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
+            waiting = asyncio.run_coroutine_threadsafe(_await(awaitable), self._loop)
             self._waiting = waiting
         return waiting.result()
 
@@ -193,15 +191,15 @@ class _Beside:
             self._thread.join(_CLEAN_UP_SECONDS + 0.5)
 
 
-def _run_to_the_end(loop: asyncio.AbstractEventLoop) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
-        loop.run_until_complete(_cleaned_up(loop))
+        loop.run_until_complete(_clean_up(loop))
     finally:
         loop.close()
 
 
-async def _cleaned_up(loop: asyncio.AbstractEventLoop) -> None:
+async def _clean_up(loop: asyncio.AbstractEventLoop) -> None:
     """Nothing, after all tasks and generators of the loop have ended, or a while has passed."""
     import asyncio
 
@@ -209,15 +207,15 @@ async def _cleaned_up(loop: asyncio.AbstractEventLoop) -> None:
     for task in left:
         task.cancel()
 
-    async def ended() -> None:
+    async def end_all() -> None:
         await asyncio.gather(*left, return_exceptions=True)
         await loop.shutdown_asyncgens()
 
     # Not `wait_for`, which would wait for what ignores that it is cancelled.
-    await asyncio.wait([asyncio.ensure_future(ended())], timeout=_CLEAN_UP_SECONDS)
+    await asyncio.wait([asyncio.ensure_future(end_all())], timeout=_CLEAN_UP_SECONDS)
 
 
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
+async def _await(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
@@ -231,7 +229,7 @@ def _events(steps: Steps[T], driver: _Driver) -> Generator[Event, None, T]:
     error: Exception | None = None
     driver.reader = threading.get_ident()
     try:
-        while driver.goes_on():
+        while driver.is_open():
             try:
                 effect = steps.send(result) if error is None else steps.throw(error)
             except StopIteration as stop:
@@ -244,9 +242,9 @@ def _events(steps: Steps[T], driver: _Driver) -> Generator[Event, None, T]:
                         if driver.closed:
                             break
                 elif type(effect) is Gather:
-                    result = yield from _gathered(effect.many, driver)
+                    result = yield from _gather(effect.many, driver)
                 else:
-                    result = driver.do(effect)
+                    result = driver.carry_out(effect)
             except Exception as failure:
                 error = failure
         return cast(T, None)
@@ -255,12 +253,12 @@ def _events(steps: Steps[T], driver: _Driver) -> Generator[Event, None, T]:
         driver.close()
 
 
-def _gathered(many: Sequence[Steps[Any]], driver: _Driver) -> Generator[Event, None, list[Any]]:
+def _gather(many: Sequence[Steps[Any]], driver: _Driver) -> Generator[Event, None, list[Any]]:
     """The events of steps that are carried out at once, each in a thread; then their results."""
     events: SimpleQueue[Event | None] = SimpleQueue()
 
-    def carry(steps: Steps[Any], own: _Driver) -> Any:
-        source = _events(steps, own)
+    def carry(steps: Steps[Any], child: _Driver) -> Any:
+        source = _events(steps, child)
         try:
             while True:
                 events.put(next(source))
@@ -269,26 +267,26 @@ def _gathered(many: Sequence[Steps[Any]], driver: _Driver) -> Generator[Event, N
         finally:
             events.put(None)
 
-    drivers = driver.beneath(len(many))
+    drivers = driver.spawn(len(many))
     with ThreadPoolExecutor(len(many)) as pool:
         try:
             futures = [pool.submit(carry, *each) for each in zip(many, drivers, strict=True)]
-            under_way = len(futures)
-            while under_way:
+            running = len(futures)
+            while running:
                 event = events.get()
                 if event is None:
-                    under_way -= 1
+                    running -= 1
                 elif not driver.closed:
                     yield event
         finally:
-            for own in drivers:
-                own.close()
+            for child in drivers:
+                child.close()
     return [future.result() for future in futures]
 
 
-def complete(steps: Steps[T], transport: WireClient) -> T:
+def complete(steps: Steps[T], wire: WireClient) -> T:
     """Carry the steps out to their end and give their result; nobody sees the events."""
-    events = _events(steps, _Driver(transport))
+    events = _events(steps, _Driver(wire))
     while True:
         try:
             next(events)
@@ -305,11 +303,11 @@ class Stream:
     """
 
     def __init__(
-        self, run: Running, transport: WireClient, on_close: Callable[[], None] | None = None
+        self, run: Running, wire: WireClient, on_close: Callable[[], None] | None = None
     ) -> None:
         self._run = run
         self._on_close = on_close
-        self._driver = _Driver(transport)
+        self._driver = _Driver(wire)
         self._source = _events(run.steps(), self._driver)
 
     def __iter__(self) -> Iterator[Event]:

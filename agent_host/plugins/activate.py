@@ -22,7 +22,7 @@ import pluggy
 from agent_hookspecs.descriptor import PLUGIN_NAME, Entry, split_entry
 from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, PluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
-from agent_hookspecs.specs import SPECS, SpecRole
+from agent_hookspecs.specs import SpecRole
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.catalog import PluginRecord
 from agent_host.plugins.implementations import (
@@ -43,8 +43,8 @@ OnManager = Callable[[pluggy.PluginManager], None]
 class LoadedPlugin:
     """A plugin whose hooks are found, checked and registered.
 
-    ``entry`` has role and name even for short forms. ``manager`` and ``host_manager`` are those of
-    the whole process, through which this plugin alone can be asked.
+    ``entry`` has role and name even for short forms. ``manager`` and ``host_manager`` have this
+    plugin alone: it is asked through them before it is known who takes part in a request.
     """
 
     record: PluginRecord
@@ -53,7 +53,7 @@ class LoadedPlugin:
     implementations: Implementations
     host_implementations: Implementations
     manager: RoleManager
-    host_manager: RoleManager
+    host_manager: RoleManager | None
 
     @property
     def name(self) -> str:
@@ -73,6 +73,8 @@ class LoadedPlugin:
 
     def ask_host(self, hook: str, **arguments: Any) -> Any:
         """What it answers to a hook that plugins of every role may have."""
+        if self.host_manager is None:
+            return None
         return self.host_manager.ask(self.key, hook, **arguments)
 
 
@@ -84,30 +86,24 @@ class Activator:
 
     def __init__(self, on_manager: OnManager | None = None) -> None:
         self._on_manager = on_manager
-        self._managers: dict[SpecRole, RoleManager] = {r: self.new_manager(r) for r in SPECS}
         self._adopted: dict[str, object] = {}
-        self._identified: dict[str, _Identified | PluginError] = {}
+        self._identified: dict[str, _Identity | PluginError] = {}
         self._loaded: dict[str, LoadedPlugin | PluginError] = {}
         self._lock = threading.RLock()
 
     def new_manager(
         self,
         role: SpecRole,
-        plugins: Sequence[tuple[str, Implementations]] | None = None,
+        plugins: Sequence[tuple[str, Implementations]],
         *,
         tolerate: Tolerate | None = None,
         report: Tolerate | None = None,
     ) -> RoleManager:
-        """A manager for the plugins of a stack, or for those of the whole process."""
+        """A manager with these plugins, to be called in this order."""
         manager = RoleManager(role, plugins, tolerate=tolerate, report=report)
         if self._on_manager is not None:
             self._on_manager(manager)
         return manager
-
-    @property
-    def host_manager(self) -> RoleManager:
-        """The hooks that plugins of every role may have, of all plugins loaded so far."""
-        return self._managers["host"]
 
     @property
     def imported(self) -> list[str]:
@@ -143,7 +139,7 @@ class Activator:
                     self._loaded[key] = _unreadable(record.name, error)
             return _result_of(self._loaded[key])
 
-    def _identify(self, record: PluginRecord) -> _Identified:
+    def _identify(self, record: PluginRecord) -> _Identity:
         with self._lock:
             key = _key(record)
             if key not in self._identified:
@@ -155,26 +151,21 @@ class Activator:
                     self._identified[key] = _unreadable(record.name, error)
             return _result_of(self._identified[key])
 
-    def _register(self, record: PluginRecord, found: _Identified) -> LoadedPlugin:
+    def _register(self, record: PluginRecord, found: _Identity) -> LoadedPlugin:
         role, name = cast(PluginRole, found.entry.role), cast(str, found.entry.name)
         require_contract(role, found.instance, name)
         key = f"{role}:{name}"
         own = find_implementations(found.instance, role, name)
         broadcast = find_implementations(found.instance, "host", key)
-        manager, host_manager = self._managers[role], self._managers["host"]
-        manager.register_plugin(name, own)
-        try:
-            host_manager.register_plugin(key, broadcast)
-        except PluginError:
-            manager.drop_plugin(name)
-            raise
+        manager = self.new_manager(role, [(name, own)])
+        host_manager = self.new_manager("host", [(key, broadcast)]) if broadcast else None
         return LoadedPlugin(
             record, found.entry, found.instance, own, broadcast, manager, host_manager
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Identified:
+class _Identity:
     entry: Entry
     instance: object
 
@@ -249,7 +240,7 @@ def _import_error(record: PluginRecord, module: str, error: BaseException) -> Lo
     )
 
 
-def _construct(record: PluginRecord, found: type, entry: Entry) -> object:
+def _construct_plugin(record: PluginRecord, found: type, entry: Entry) -> object:
     try:
         return found(**entry.options)
     except KeyboardInterrupt:
@@ -263,7 +254,7 @@ def _construct(record: PluginRecord, found: type, entry: Entry) -> object:
         ) from error
 
 
-def _identify_plugin(record: PluginRecord, adopted: object) -> _Identified:
+def _identify_plugin(record: PluginRecord, adopted: object) -> _Identity:
     """The instance, and the entry with role and name, which descriptor and class must agree on."""
     entry = record.entry
     if entry is None:
@@ -276,10 +267,10 @@ def _identify_plugin(record: PluginRecord, adopted: object) -> _Identified:
             plugin=record.name,
             hint=f"correct {entry.entry!r} in {record.bundle.file or 'the entry point'}",
         )
-    instance = _construct(record, found, entry) if isinstance(found, type) else found
+    instance = _construct_plugin(record, found, entry) if isinstance(found, type) else found
     if not record.described:
         actual = entry_from_class(entry.entry, instance, entry.role, entry.name)
-        return _Identified(actual, instance)
+        return _Identity(actual, instance)
     claims = {"role": entry.role, "name": entry.name}
     for what, claimed in claims.items():
         stated = getattr(instance, what, None) or claimed
@@ -290,7 +281,7 @@ def _identify_plugin(record: PluginRecord, adopted: object) -> _Identified:
                 plugin=record.name,
                 hint=f"correct {record.bundle.file} or the class",
             )
-    return _Identified(entry, instance)
+    return _Identity(entry, instance)
 
 
 def _can_be_plugin(found: object) -> bool:
@@ -316,7 +307,7 @@ def entry_from_class(
     A class that describes itself in another way than the model allows is a `ContractError`.
     """
     try:
-        values = _stated(path, instance, role, name)
+        values = _describe_instance(path, instance, role, name)
     except PluginError:
         raise
     except Exception as error:
@@ -354,7 +345,7 @@ def _plain_entry(path: str, values: dict[str, Any]) -> Entry | None:
     return plain
 
 
-def _stated(
+def _describe_instance(
     path: str, instance: object, role: PluginRole | None, name: str | None
 ) -> dict[str, Any]:
     """What a class says of itself, in the words of a descriptor."""
@@ -382,7 +373,7 @@ def _stated(
         "default_enabled": getattr(instance, "default_enabled", True),
     }
     for key in ("required_tags", "forbidden_tags", "before", "after"):
-        values[key] = _declared(instance, key)
+        values[key] = _read_list(instance, key)
     if role == "provider":
         for key in ("requires_api_key", "optional_api_key", "requires_base_url"):
             values[key] = getattr(instance, key, False)
@@ -391,7 +382,7 @@ def _stated(
     return values
 
 
-def _declared(instance: object, attribute: str) -> object:
+def _read_list(instance: object, attribute: str) -> object:
     """A list, however it was written; what is none is left for the model to refuse."""
     value = getattr(instance, attribute, ())
     value = value() if callable(value) else value

@@ -55,8 +55,8 @@ def bind(
         and p.default is inspect.Parameter.empty
         and p.name not in hook.args
     ]
-    leading = _leading(hook, parameters, unknown, plugin) if unknown else 0
-    passed = _passed(hook, parameters, leading, plugin)
+    leading = _positional_count(hook, parameters, unknown, plugin) if unknown else 0
+    passed = _call_arguments(hook, parameters, leading, plugin)
     if passed == list(hook.args) and inspect.ismethod(implementation) and not unknown:
         # It takes exactly what the hook gives: an adapter would only be one more call.
         return Binding(implementation, by_position=False)
@@ -64,7 +64,7 @@ def bind(
     return Binding(make(implementation), by_position=bool(unknown))
 
 
-def _passed(
+def _call_arguments(
     hook: Hook, parameters: list[inspect.Parameter], leading: int, plugin: str
 ) -> list[str]:
     """The arguments of the call, as source text; the first ``leading`` go by position."""
@@ -88,13 +88,13 @@ def _passed(
         elif positional and not leading and parameter.kind in _NAMED:
             passed.append(parameter.name)
         elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-            raise _misfit(hook, [parameter.name], plugin, "cannot be given")
+            raise _binding_error(hook, [parameter.name], plugin, "cannot be given")
         else:
             passed.append(f"{parameter.name}={parameter.name}")
     return passed
 
 
-def _leading(
+def _positional_count(
     hook: Hook, parameters: list[inspect.Parameter], unknown: list[str], plugin: str
 ) -> int:
     """How many of the hook's arguments go by position, because names are unknown."""
@@ -106,13 +106,13 @@ def _leading(
         p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY and p.name in unknown
     ]
     if stray or misplaced or len(required) > len(hook.args):
-        raise _misfit(hook, stray or unknown, plugin, "does not have")
+        raise _binding_error(hook, stray or unknown, plugin, "does not have")
     return len(required)
 
 
-def _misfit(hook: Hook, names: list[str], plugin: str, why: str) -> BindingError:
+def _binding_error(hook: Hook, names: list[str], plugin: str, why: str) -> BindingError:
     return BindingError(
-        f"plugin {plugin!r}: {hook.role} hook {hook.name!r} asks for {_listed(names)}, "
+        f"plugin {plugin!r}: {hook.role} hook {hook.name!r} asks for {_quote_names(names)}, "
         f"which it {why}",
         plugin=plugin,
         hook=hook.name,
@@ -122,7 +122,7 @@ def _misfit(hook: Hook, names: list[str], plugin: str, why: str) -> BindingError
     )
 
 
-def _listed(names: list[str]) -> str:
+def _quote_names(names: list[str]) -> str:
     return ("argument " if len(names) == 1 else "arguments ") + ", ".join(map(repr, names))
 
 

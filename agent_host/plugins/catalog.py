@@ -24,7 +24,7 @@ __all__ = [
     "PluginRecord",
     "PluginState",
     "build_catalog",
-    "completed",
+    "complete_catalog",
 ]
 
 PluginState = Literal["discovered", "incompatible", "disabled", "gated", "loaded", "failed"]
@@ -95,7 +95,7 @@ class Catalog:
         """The records of these roles that nothing speaks against; None asks for short forms."""
         return [r for r in self.records if r.usable and r.role in roles]
 
-    def named(self, name: str) -> list[PluginRecord]:
+    def find(self, name: str) -> list[PluginRecord]:
         """Everything that goes by a plugin id, bundle, distribution or ``role:name``."""
         return [
             r for r in self.records if name in (r.name, r.key, r.bundle.name, r.bundle.distribution)
@@ -143,19 +143,19 @@ class Catalog:
 def build_catalog(bundles: Iterable[Bundle], settings: LoaderSettings | None = None) -> Catalog:
     """Give every entry of every bundle its state."""
     settings = settings or LoaderSettings()
-    return _settled(
+    return _judge_together(
         [
-            _judged(
+            _judge_record(
                 PluginRecord(bundle, entry, described=entry is None or not entry.short), settings
             )
-            for bundle in _once(bundles)
+            for bundle in _drop_doubles(bundles)
             for entry in (bundle.descriptor.entries if bundle.descriptor else (None,))
         ],
         settings,
     )
 
 
-def completed(catalog: Catalog, identify: Callable[[PluginRecord], Entry]) -> Catalog:
+def complete_catalog(catalog: Catalog, identify: Callable[[PluginRecord], Entry]) -> Catalog:
     """The catalog with every short form identified, and if any was not yet, judged anew."""
     changed: dict[int, PluginRecord] = {}
     for place, record in enumerate(catalog):
@@ -169,15 +169,15 @@ def completed(catalog: Catalog, identify: Callable[[PluginRecord], Entry]) -> Ca
     if not changed:
         return catalog
     records = [changed.get(place, record) for place, record in enumerate(catalog)]
-    return _settled(records, catalog.settings)
+    return _judge_together(records, catalog.settings)
 
 
-def _settled(records: list[PluginRecord], settings: LoaderSettings) -> Catalog:
+def _judge_together(records: list[PluginRecord], settings: LoaderSettings) -> Catalog:
     records = sorted(records, key=_rank)
-    records = _collide(records, settings, "bundle", _bundle_claims)
-    records = _collide(records, settings, "plugin", _name_claims)
-    records = _collide(records, settings, "tool-name", _tool_claims)
-    return Catalog(tuple(_refuse_cross_role(records)), settings)
+    records = _fail_collisions(records, settings, "bundle", _bundle_claims)
+    records = _fail_collisions(records, settings, "plugin", _name_claims)
+    records = _fail_collisions(records, settings, "tool-name", _tool_claims)
+    return Catalog(tuple(_fail_cross_role(records)), settings)
 
 
 #: The order of the roles; what has none comes last.
@@ -186,7 +186,7 @@ _RANKS: dict[PluginRole | None, int] = {
 }
 
 
-def _once(bundles: Iterable[Bundle]) -> list[Bundle]:
+def _drop_doubles(bundles: Iterable[Bundle]) -> list[Bundle]:
     """One of those that lead to the same descriptor: an installed package may be a source too."""
     unique: dict[str, Bundle] = {}
     ranked = sorted(bundles, key=lambda b: (b.origin != "installed", b.name, b.source, b.owner))
@@ -201,7 +201,7 @@ def _rank(record: PluginRecord) -> tuple[int, str, str, str]:
     return _RANKS[record.role], record.name, bundle.name, bundle.owner
 
 
-def _judged(record: PluginRecord, settings: LoaderSettings) -> PluginRecord:
+def _judge_record(record: PluginRecord, settings: LoaderSettings) -> PluginRecord:
     bundle = record.bundle
     if bundle.name in settings.deny:
         return replace(record, state="disabled", reason=f"bundle {bundle.name!r} is denied")
@@ -236,7 +236,7 @@ def _tool_claims(record: PluginRecord) -> Iterable[str]:
     return record.entry.tools if record.entry else ()
 
 
-def _collide(
+def _fail_collisions(
     records: list[PluginRecord], settings: LoaderSettings, kind: str, claims: Claims
 ) -> list[PluginRecord]:
     """Fail every record whose claim another one shares, unless a preference settles it."""
@@ -261,7 +261,7 @@ def _collide(
             if rival.bundle.owner == winner and (shared or owners[winner] == 1):
                 continue
             among = [winner] if rival.bundle.owner == winner else sorted(owners)
-            losers[id(rival)] = _collision(claim, kind, among, setting, winner)
+            losers[id(rival)] = _collision_reason(claim, kind, among, setting, winner)
     return [
         replace(record, state="failed", reason=losers[id(record)])
         if id(record) in losers
@@ -270,7 +270,9 @@ def _collide(
     ]
 
 
-def _collision(claim: str, kind: str, owners: Sequence[str], setting: str, winner: str) -> str:
+def _collision_reason(
+    claim: str, kind: str, owners: Sequence[str], setting: str, winner: str
+) -> str:
     what = {"bundle": f"bundle {claim!r}", "plugin": claim, "tool-name": f"tool {claim!r}"}[kind]
     if len(owners) == 1:
         return f"{owners[0]} registers {what} twice (rename one of them in its descriptor)"
@@ -282,7 +284,7 @@ def _collision(claim: str, kind: str, owners: Sequence[str], setting: str, winne
     )
 
 
-def _refuse_cross_role(records: Sequence[PluginRecord]) -> Iterator[PluginRecord]:
+def _fail_cross_role(records: Sequence[PluginRecord]) -> Iterator[PluginRecord]:
     usable = [record for record in records if record.usable and record.role]
     names = {record.name for record in usable}
     keys = {record.key for record in usable}
@@ -297,7 +299,7 @@ def _refuse_cross_role(records: Sequence[PluginRecord]) -> Iterator[PluginRecord
             if name in names and f"{entry.role}:{name}" not in keys
         ]
         if astray:
-            other = ", ".join(f"{name!r} ({_roles(name, usable)})" for name in astray)
+            other = ", ".join(f"{name!r} ({_role_names(name, usable)})" for name in astray)
             yield replace(
                 record,
                 state="failed",
@@ -308,5 +310,5 @@ def _refuse_cross_role(records: Sequence[PluginRecord]) -> Iterator[PluginRecord
             yield record
 
 
-def _roles(name: str, records: Iterable[PluginRecord]) -> str:
+def _role_names(name: str, records: Iterable[PluginRecord]) -> str:
     return "/".join(sorted({str(record.role) for record in records if record.name == name}))

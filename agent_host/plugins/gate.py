@@ -80,7 +80,7 @@ def gate(
     """
     ranked = sorted(candidates, key=lambda candidate: candidate.key)
     enabled, forced = frozenset(enabled), frozenset(forced)
-    held = _HeldTags(with_twins(provider_tags))
+    held = _TagCounts(with_twins(provider_tags))
     watchers = _watchers(ranked)
     askers = [number for number, candidate in enumerate(ranked) if candidate.is_enabled]
     added: dict[int, Tags] = {}
@@ -105,7 +105,7 @@ def gate(
                 held.add(added[number])
             else:
                 held.remove(added.pop(number))
-        gained, lost = held.settle()
+        gained, lost = held.finish_round()
         rounds.append(
             Round(
                 joined=tuple(ranked[n].key for n in flips if active >> n & 1),
@@ -115,7 +115,7 @@ def gate(
             )
         )
         if active in seen:
-            raise _flipping(rounds[seen[active] :], [c.key for c in ranked])
+            raise _flip_error(rounds[seen[active] :], [c.key for c in ranked])
         seen[active] = len(rounds)
         if not gained and not lost:
             break
@@ -133,7 +133,7 @@ def gate(
     )
 
 
-class _HeldTags:
+class _TagCounts:
     """The tags present and how many hold each, so that a round costs what it changes."""
 
     def __init__(self, base: Tags) -> None:
@@ -151,7 +151,7 @@ class _HeldTags:
             self._holders[tag] -= 1
         self._touched |= tags
 
-    def settle(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def finish_round(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Make the changes since the last call count; which tags were gained, which lost."""
         gained = {t for t in self._touched if self._holders[t] and t not in self.present}
         lost = {t for t in self._touched if not self._holders[t] and t in self.present}
@@ -200,17 +200,17 @@ def _objection(
 def _tag_objection(candidate: Candidate, tags: Set[str]) -> str | None:
     if not candidate.required <= tags:
         missing = sorted(candidate.required - tags)
-        return f"needs {_tags(missing)}, which nothing that takes part provides"
+        return f"needs {_quote_tags(missing)}, which nothing that takes part provides"
     if not candidate.forbidden.isdisjoint(tags):
-        return f"refuses {_tags(sorted(candidate.forbidden & tags))}, which is present"
+        return f"refuses {_quote_tags(sorted(candidate.forbidden & tags))}, which is present"
     return None
 
 
-def _tags(names: Sequence[str]) -> str:
+def _quote_tags(names: Sequence[str]) -> str:
     return ("tag " if len(names) == 1 else "tags ") + ", ".join(names)
 
 
-def _flipping(rounds: Sequence[Round], order: Sequence[str]) -> GatingError:
+def _flip_error(rounds: Sequence[Round], order: Sequence[str]) -> GatingError:
     flipping = {key for change in rounds for key in (*change.joined, *change.left)}
     names = tuple(key for key in order if key in flipping)
     return GatingError(

@@ -41,9 +41,6 @@ _NO_MARKS: pluggy.HookimplOpts = {
 class RoleManager(pluggy.PluginManager):
     """The plugins of one role, registered so that pluggy calls them in the given order.
 
-    ``plugins`` are those of a stack, each with its name. Without them it is a manager for the whole
-    process, which is asked about single plugins and has no folds.
-
     While ``tolerate`` is set, an implementation that fails is passed over: the hook goes on from
     the values before it, of which it then got only copies. ``report`` is told of failures of hooks
     that go on in any case. ``watch_state`` is told of every state that a fold comes to.
@@ -52,7 +49,7 @@ class RoleManager(pluggy.PluginManager):
     def __init__(
         self,
         role: SpecRole,
-        plugins: Sequence[tuple[str, Implementations]] | None = None,
+        plugins: Sequence[tuple[str, Implementations]] = (),
         *,
         tolerate: Tolerate | None = None,
         report: Tolerate | None = None,
@@ -66,18 +63,17 @@ class RoleManager(pluggy.PluginManager):
         self._owners: dict[tuple[str, str], pluggy.HookCaller] = {}
         self.add_hookspecs(SPECS[role])
         # pluggy calls the latest first.
-        for name, implementations in reversed(plugins or ()):
-            self.register_plugin(name, implementations)
-        if plugins is not None:
-            self.register(_Functions(self._fold_functions()), _HOST)
+        for name, implementations in reversed(plugins):
+            self._register_plugin(name, implementations)
+        # Last, so that the folds are called first and leave nothing for pluggy to call.
+        self.register(_Functions(self._fold_functions()), _HOST)
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> pluggy.HookimplOpts | None:
         """What is registered says by itself how; the marks of a plugin were read before."""
         options: pluggy.HookimplOpts | None = plugin.options.get(name)
         return options
 
-    def register_plugin(self, name: str, implementations: Implementations) -> None:
-        """Register one plugin; it is called before those that are there already."""
+    def _register_plugin(self, name: str, implementations: Implementations) -> None:
         if self.has_plugin(name):
             raise CollisionError(
                 f"two {self.role} plugins are called {name!r}",
@@ -97,14 +93,10 @@ class RoleManager(pluggy.PluginManager):
                 plugin=name,
                 hint="the hooks reference has the signature of every hook",
             ) from error
-        self._forget_calls()
 
     def drop_plugin(self, name: str) -> None:
         """Call a plugin no more."""
         self.unregister(name=name)
-        self._forget_calls()
-
-    def _forget_calls(self) -> None:
         self._implementations.clear()
         self._owners.clear()
 

@@ -15,7 +15,7 @@ from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import hooks_of
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
-from agent_host.plugins.catalog import Catalog, PluginRecord, PluginState, completed
+from agent_host.plugins.catalog import Catalog, PluginRecord, PluginState, complete_catalog
 from agent_host.plugins.gate import Candidate, Gating, gate, with_twins
 from agent_host.plugins.implementations import Implementations
 from agent_host.plugins.order import Placed, Sortable, are_tied, order
@@ -103,7 +103,7 @@ def resolve(
     ``models`` are fixed before anything is decided. Raises `GatingError` or `OrderingError` if the
     plugins contradict one another.
     """
-    catalog = completed(catalog, activator.identify)
+    catalog = complete_catalog(catalog, activator.identify)
     while True:
         try:
             return _resolve_once(catalog, activator, provider, config, models, context or {})

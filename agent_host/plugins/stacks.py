@@ -14,7 +14,7 @@ from agent_hookspecs.messages import Config, ModelInfo
 from agent_host.drivers.effects import Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin, OnManager
 from agent_host.plugins.build import BrokenPluginError, build_stack, read_settings
-from agent_host.plugins.catalog import Catalog, completed
+from agent_host.plugins.catalog import Catalog, complete_catalog
 from agent_host.plugins.keys import config_key
 from agent_host.plugins.models import Listings
 from agent_host.plugins.resolve import resolve, select_provider, set_aside
@@ -108,7 +108,7 @@ class Stacks:
         """The catalog with short forms identified, which imports them, when first needed."""
         with self._lock:
             if self._completed is None:
-                self._completed = completed(self._catalog, self._activator.identify)
+                self._completed = complete_catalog(self._catalog, self._activator.identify)
             return self._completed
 
     def _build(

@@ -88,9 +88,9 @@ class Template:
         """The question's default, given the answers so far."""
         if isinstance(question.default, bool):
             return question.default
-        return self._rendered(question.default, answers)
+        return self._render_text(question.default, answers)
 
-    def _rendered(self, text: str, answers: Mapping[str, Any]) -> str:
+    def _render_text(self, text: str, answers: Mapping[str, Any]) -> str:
         extensions = ["cookiecutter.extensions.SlugifyExtension"]
         environment = import_module("jinja2").Environment(extensions=extensions)
         rendered: str = environment.from_string(text).render(cookiecutter=answers)
@@ -98,18 +98,18 @@ class Template:
 
     def problems(self, answers: Mapping[str, Any], only: Collection[str] = ()) -> list[str]:
         """A sentence for each thing that is wrong with the answers, or with some of them."""
-        taken = self._taken if not only or "plugin_id" in only else ()
+        taken = self._taken_names if not only or "plugin_id" in only else ()
         found: list[str] = self.rules.problems(answers, taken, only)
         return found
 
     @cached_property
-    def _taken(self) -> set[str]:
+    def _taken_names(self) -> set[str]:
         found: set[str] = self.rules.taken_names()
         return found
 
     def target(self, answers: Mapping[str, Any], output: Path) -> Path:
         """The folder that baking would make."""
-        return output / self._rendered(self._context["__folder"], answers)
+        return output / self._render_text(self._context["__folder"], answers)
 
     def bake(self, answers: Mapping[str, Any], output: Path) -> Path:
         """Make the package, and give its folder; nothing is written if something is wrong."""
@@ -127,7 +127,7 @@ class Template:
             # Beside its place, where it is whole before anybody sees it.
             there = next(each for each in (output, *output.absolute().parents) if each.is_dir())
             with tempfile.TemporaryDirectory(prefix=".agent-host-new-", dir=there) as scratch:
-                made = self._made(answers, Path(scratch))
+                made = self._bake_in(answers, Path(scratch))
                 output.mkdir(parents=True, exist_ok=True)
                 made.rename(target)
         except (errors.CookiecutterException, OSError) as error:
@@ -136,13 +136,13 @@ class Template:
             ) from error
         return target
 
-    def _made(self, answers: Mapping[str, Any], scratch: Path) -> Path:
+    def _bake_in(self, answers: Mapping[str, Any], scratch: Path) -> Path:
         # A config of our own: the user's has defaults for other templates, and cookiecutter would
         # keep a copy of the answers in the home folder.
         config = scratch / "config.yaml"
         places = {"replay_dir": f"{scratch}/replay", "cookiecutters_dir": f"{scratch}/clones"}
         config.write_text(json.dumps(places), encoding="utf-8")
-        with _uninterrupted():
+        with _hold_interrupts():
             made: str = import_module("cookiecutter.main").cookiecutter(
                 str(self.folder),
                 no_input=True,
@@ -154,7 +154,7 @@ class Template:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _hold_interrupts() -> Iterator[None]:
     """Let Ctrl-C wait a moment, for ourselves and for the scripts that cookiecutter starts.
 
     A script that is interrupted shows a traceback, and nobody could keep it from doing so.

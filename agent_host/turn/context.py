@@ -13,7 +13,13 @@ from agent_hookspecs.messages import Context
 from agent_host.plugins.stack import Stack
 from agent_host.sessions.frozen import thawed
 
-__all__ = ["RESERVED", "Warn", "action_context", "layered", "request_context", "tool_context"]
+__all__ = [
+    "RESERVED",
+    "Warn",
+    "action_context",
+    "request_context",
+    "tool_context",
+]
 
 #: Says a sentence to whoever runs the request, in the name of a plugin.
 Warn = Callable[[str, str | None], None]
@@ -43,7 +49,7 @@ RESERVED = frozenset(
 )
 
 
-def layered(owned: Context, added: Mapping[str, Any] | None) -> Context:
+def _add_caller_keys(owned: Context, added: Mapping[str, Any] | None) -> Context:
     """``owned`` with the caller's keys added; a reserved key is refused with a warning."""
     if not added:
         return owned
@@ -76,7 +82,7 @@ def request_context(
         "tool_interop": _interop(stack),
         **({"warn": warn} if warn is not None else {}),
     }
-    return layered(owned, added)
+    return _add_caller_keys(owned, added)
 
 
 def tool_context(
@@ -86,7 +92,9 @@ def tool_context(
 
     ``cancelled()`` says whether anybody still waits for the result.
     """
-    return layered({"cancelled": cancelled or _never, "tool_interop": _interop(stack)}, added)
+    return _add_caller_keys(
+        {"cancelled": cancelled or _is_never_cancelled, "tool_interop": _interop(stack)}, added
+    )
 
 
 def _interop(stack: Stack) -> dict[str, Any]:
@@ -96,7 +104,7 @@ def _interop(stack: Stack) -> dict[str, Any]:
     }
 
 
-def _never() -> bool:
+def _is_never_cancelled() -> bool:
     return False
 
 

@@ -9,7 +9,7 @@ from agent_hookspecs.errors import OrderingError, PluginError
 from agent_hookspecs.roles import PLUGIN_ROLES
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator
-from agent_host.plugins.catalog import Catalog, PluginRecord, completed
+from agent_host.plugins.catalog import Catalog, PluginRecord, complete_catalog
 from agent_host.plugins.inspect.agreement import disagreements, habits, unknown_keys
 from agent_host.plugins.order import Sortable, order
 from agent_host.redaction import describe_error
@@ -30,7 +30,7 @@ class Finding:
 def examine(catalog: Catalog) -> Iterator[Finding]:
     """Load every usable plugin and report what is wrong; disabled ones are left alone."""
     activator = Activator()
-    catalog = completed(catalog, activator.identify)
+    catalog = complete_catalog(catalog, activator.identify)
     for record in catalog:
         if record.usable:
             yield from _examine_record(record, activator)
