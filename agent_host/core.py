@@ -23,7 +23,7 @@ from agent_host.plugins.catalog import Catalog
 from agent_host.plugins.register import record_plugin
 from agent_host.plugins.stack import Stack
 from agent_host.plugins.stacks import Stacks
-from agent_host.sessions.frozen import thawed
+from agent_host.sessions.frozen import plain_copy
 from agent_host.sessions.session import Session
 from agent_host.turn.actions import execute_action, offered_actions, run_trigger
 from agent_host.turn.context import tool_context
@@ -196,7 +196,7 @@ class AgentCore:
         if "model" in config and stack.managers.provider.implements("models_request"):
             stack = self._stack({key: config[key] for key in config if key != "model"})
         # Copies, here and below: what the core has is everybody's.
-        models: list[ModelInfo] = thawed(stack.models)
+        models: list[ModelInfo] = plain_copy(stack.models)
         return models
 
     def resolution(self, config: Config) -> Resolution:
@@ -209,7 +209,7 @@ class AgentCore:
 
     def get_config_schema(self, config: Config) -> dict[str, dict[str, Any]]:
         """The settings that the active plugins understand, by key."""
-        settings: dict[str, dict[str, Any]] = thawed(self._stack(config).schema.to_dict())
+        settings: dict[str, dict[str, Any]] = plain_copy(self._stack(config).schema.to_dict())
         return settings
 
     def get_ui_elements(self, config: Config) -> list[dict[str, Any]]:
@@ -219,7 +219,7 @@ class AgentCore:
     def get_tool_schemas(self, config: Config) -> list[ToolDescriptor]:
         """The tools on offer, each with the schema its plugin authored."""
         descriptors = self._stack(config).descriptors
-        return [replace(each, schema=thawed(each.schema)) for each in descriptors]
+        return [replace(each, schema=plain_copy(each.schema)) for each in descriptors]
 
     def get_actions(self, config: Config) -> list[dict[str, Any]]:
         """The session actions that the active plugins offer."""

@@ -61,7 +61,7 @@ GOALS = (
     Goal("call_growth", "32,000 fragments against 2,000, per fragment", 1.15),
     Goal("index", "cold index, per installed package", 400.0, " µs"),
     Goal("resolution", "a stack for a new config, 50 plugins", 2.0, " ms"),
-    Goal("history", "a turn with 10,000 messages to one with 100, without the JSON", 1.3),
+    Goal("history", "a whole turn with 100 to 10,000 messages, to httpx with the same body", 1.2),
     Goal("sync_request", "CPU per request in one piece, sync, to httpx", 1.2),
     Goal("async_request", "the same, async", 1.0),
     Goal("rate", "200 streams at a time, chunks per second, to httpx", 1.0, at_least=True),

@@ -1,26 +1,23 @@
-"""How the cost of one turn grows with the conversation before it.
+"""What a whole turn of a long conversation costs, beside httpx that writes and sends the same body.
 
-A turn has to send the whole history, so the time to write it as JSON is taken off; what remains
-should not depend on how long the conversation is. A second table has the whole turn, beside httpx
-that writes and sends the same body and does nothing else.
+Both write the body as JSON. Ours also finds what it has retained, renders what is new, and leaves a
+session with the answer and the native history that the next turn begins with.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-from unittest.mock import patch
+import json
+from functools import partial
+from typing import Any, NamedTuple
 
 import httpx
 
 from agent_host import AgentCore, Session
+from agent_host.plugins.catalog import Catalog
 from agent_host.plugins.load import load_catalog
-from agent_host.wire import http, sending
 from benchmarks.cases import WIRES, Case
 from benchmarks.drivers.ours import config_of
-from benchmarks.measure import Samples, Table, Task, interleaved, progress, show
+from benchmarks.measure import Table, Task, interleaved, progress, show
 from benchmarks.server import running
 
 SIZES = (100, 1_000, 10_000)
@@ -28,10 +25,17 @@ ROUNDS = 9
 TURNS = 5
 
 
+class Post(NamedTuple):
+    """A request as a turn sends it."""
+
+    url: str
+    headers: dict[str, str]
+    body: Any
+
+
 def run(quick: bool) -> list[Table]:
     sizes = SIZES[:2] if quick else SIZES
-    table = Table("CPU of one turn by the length of the history, without the body's JSON (µs)")
-    whole = Table("CPU of one whole turn, and of httpx with the same body (µs)")
+    table = Table("CPU of one whole turn, and of httpx with the same body (µs)")
     catalog = load_catalog()
     installed = {record.name for record in catalog.usable("provider")}
     with running() as server, AgentCore(catalog=catalog) as core, httpx.Client() as client:
@@ -41,26 +45,21 @@ def run(quick: bool) -> list[Table]:
                 continue
             progress(f"long conversations, {name}")
             config = config_of(Case(name, "whole", 50, "length"), server)
-            json: dict[int, list[float]] = {size: [] for size in sizes}
             tasks: dict[str, Task] = {}
             for size in sizes:
                 session = conversation(core, config, size)
-                tasks[f"ours {size}"] = _turns(core, session, config, json[size])
-                tasks[f"httpx {size}"] = _posts(client, _request(core, session, config))
+                posts = sent_posts(catalog, session, config)
+                tasks[f"ours {size}"] = partial(send_turns, core, session, config)
+                tasks[f"httpx {size}"] = partial(send_posts, client, posts)
             found = interleaved(tasks, 2 if quick else ROUNDS)
-            shortest = None
             for size in sizes:
                 label = f"{wire.label}, {size} messages"
-                written = Samples(tuple(json[size][1:]))
-                turn, base = (
+                ours, base = (
                     found[f"{who} {size}"].times(1e6 / TURNS) for who in ("ours", "httpx")
                 )
-                rest = turn.less(written.times(1e6 / TURNS))
-                shortest = shortest or rest
-                table.add(label, rest, shortest, goal="history" if size == SIZES[-1] else None)
-                whole.add(f"{label}: ours", turn, base)
-                whole.add(f"{label}: httpx", base, base)
-    return [table, whole]
+                table.add(f"{label}: ours", ours, base, goal="history")
+                table.add(f"{label}: httpx", base, base)
+    return [table]
 
 
 def conversation(core: AgentCore, config: dict[str, Any], count: int) -> Session:
@@ -75,58 +74,32 @@ def conversation(core: AgentCore, config: dict[str, Any], count: int) -> Session
     return core.add_message(session, "user", "And now?")
 
 
-def _turns(core: AgentCore, session: Session, config: dict[str, Any], json: list[float]) -> Task:
-    """Some turns one after another; notes how long their JSON took."""
-
-    def run_turns() -> None:
-        talk = session
-        with timed_json() as spent:
-            for _ in range(TURNS):
-                talk, _ = core.send_request(talk, config)
-                talk = core.add_message(talk, "user", "And now?")
-        json.append(sum(spent))
-
-    return run_turns
+def send_turns(core: AgentCore, session: Session, config: dict[str, Any]) -> None:
+    """Some turns one after another, each with what the ones before have left."""
+    for _ in range(TURNS):
+        session, _ = core.send_request(session, config)
+        session = core.add_message(session, "user", "And now?")
 
 
-@contextmanager
-def timed_json() -> Iterator[list[float]]:
-    """How long each body took to be written, in the very turn that sends it."""
-    spent: list[float] = []
-
-    def content_of(body: Any) -> bytes | None:
-        started = time.process_time()
-        try:
-            return sending.content_of(body)
-        finally:
-            spent.append(time.process_time() - started)
-
-    with patch.object(http, "content_of", content_of):
-        yield spent
-
-
-def _posts(client: httpx.Client, request: sending.WireRequest) -> Task:
-    """The same request as often, by hand."""
-
-    def post() -> None:
-        for _ in range(TURNS):
-            client.post(request.url, headers=dict(request.headers), json=request.body).json()
-
-    return post
+def sent_posts(catalog: Catalog, session: Session, config: dict[str, Any]) -> list[Post]:
+    """What these turns send."""
+    sent: list[httpx.Request] = []
+    with (
+        httpx.Client(event_hooks={"request": [sent.append]}) as client,
+        AgentCore(catalog=catalog, http_client=client) as core,
+    ):
+        send_turns(core, session, config)
+    return [
+        Post(str(each.url), dict(each.headers), json.loads(each.content))
+        for each in sent
+        if each.method == "POST"
+    ]
 
 
-def _request(core: AgentCore, session: Session, config: dict[str, Any]) -> sending.WireRequest:
-    """What a turn of the session sends."""
-    sent: list[sending.WireRequest] = []
-
-    def headers_of(request: sending.WireRequest, *more: Any) -> dict[str, str]:
-        sent.append(request)
-        return sending.headers_of(request, *more)
-
-    with patch.object(http, "headers_of", headers_of):
-        core.send_request(session, config)
-    [request] = sent
-    return request
+def send_posts(client: httpx.Client, posts: list[Post]) -> None:
+    """The same requests, by hand."""
+    for post in posts:
+        client.post(post.url, headers=post.headers, json=post.body).json()
 
 
 if __name__ == "__main__":

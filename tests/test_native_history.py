@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin
-from agent_hookspecs.authoring import rendered
+from agent_hookspecs.authoring import Rendering, render_history
 from agent_hookspecs.errors import HookError
 from agent_host import AgentCore, Session
-from agent_host.sessions.natives import NativeHistory
+from agent_host.sessions.natives import NativeHistory, RetainedHistory
 from loopback import Peer, Request, serve
 from talking import WAYS, Way, ask, core_with, said, talker
 
 Natives = list[dict[str, Any]]
 
 
-class Listing:
-    """What is rendered of a history: its natives, and how many were added to ``count``."""
+class Listing(Rendering):
+    """What is rendered of a history: its natives."""
 
-    def __init__(self, count: list[int] | None = None, mark: str = "") -> None:
-        self.count = [0] if count is None else count
-        self.mark = mark
+    def __init__(self) -> None:
         self.natives: Natives = []
 
     def add(self, native: dict[str, Any]) -> None:
-        self.count[0] += 1
         self.natives.append(native)
-
-    def copy(self) -> Listing:
-        other = Listing(self.count, self.mark)
-        other.natives = self.natives[:]
-        return other
 
 
 def sealing(sent: list[Natives], converted: list[int], name: str = "sealing") -> type:
@@ -50,7 +43,7 @@ def sealing(sent: list[Natives], converted: list[int], name: str = "sealing") ->
             raise AssertionError("the finals came with the answer")
 
         def call_api(self, native_messages: Natives, state: Any, context: Any) -> Any:
-            assert rendered(Listing, native_messages, context).natives == native_messages
+            assert render_history(Listing, native_messages, context).natives == native_messages
             partials, finals, natives, state = super().call_api(native_messages, state)
             natives[-1] = finals[0] = {**natives[-1], "seal": len(natives)}
             return partials, finals, natives, state
@@ -312,12 +305,12 @@ def test_a_native_that_a_plugin_replaces_is_sent_and_stored_however_alike_they_a
             first, *rest = native_messages
             return [{**first, "flag": next(flags)}, *rest], state
 
-    class Rendering(talker()):  # type: ignore[misc]
+    class Rendered(talker()):  # type: ignore[misc]
         def call_api(self, native_messages: Natives, state: Any, context: Any) -> Any:
-            sent.append(rendered(Listing, native_messages, context).natives)
+            sent.append(render_history(Listing, native_messages, context).natives)
             return super().call_api(native_messages, state)
 
-    core = core_with(Rendering, Flagging)
+    core = core_with(Rendered, Flagging)
     session, _ = ask(core, said("one"))
     session, _ = ask(
         core, (through_json(session) if stored_as_json else session).appended(user("two"))
@@ -336,24 +329,30 @@ def test_natives_that_were_only_copied_are_not_rendered_again() -> None:
         def initialize_request(self, native_messages: Natives, state: Any) -> Any:
             return json.loads(json.dumps(native_messages)), state
 
-    class Rendering(talker()):  # type: ignore[misc]
+    class Rendered(talker()):  # type: ignore[misc]
         def call_api(self, native_messages: Natives, state: Any, context: Any) -> Any:
-            rendered(kind, native_messages, context)
+            render_history(kind, native_messages, context)
             return super().call_api(native_messages, state)
 
-    core, session = core_with(Rendering, Copying), said("one")
+    core, session = core_with(Rendered, Copying), said("one")
     for number in range(5):
         session, _ = ask(core, session.appended(user(str(number))))
-    assert kind.count[0] < 5 * 4
+    assert kind.count < 5 * 4
 
 
-def test_stored_natives_equal_plain_ones_in_whatever_order() -> None:
+def test_natives_in_another_order_of_keys_are_the_same_and_others_are_not() -> None:
     native = {"content": [{"a": 1, "b": None}], "role": "user"}
-    (stored,) = NativeHistory.of([native])
-    assert stored == native == stored == {"role": "user", "content": [{"b": None, "a": 1}]}
-    for other in ({**native, "content": [{"a": True, "b": None}]}, {"role": "user"}, [native], 1):
-        assert stored != other
-        assert other != stored
+    kind, retained = Counting(), RetainedHistory(NativeHistory([native]))
+    same: Any = {"role": "user", "content": [{"b": None, "a": 1}]}
+    for _ in range(3):
+        assert retained.render(kind, [same], ("",)).natives == [native]
+    assert kind.count == 1
+    others: list[Any] = [{**native, "content": [{"a": True, "b": None}]}, {"role": "user"}]
+    for other in others:
+        assert retained.render(kind, [other], ("",)).natives == [other]
+    assert kind.count == 3
+    for garbage in ([native], 1):
+        assert retained.render(kind, [garbage], ("",)).natives == []  # type: ignore[list-item]
 
 
 def test_calls_in_the_finals_are_not_those_in_history() -> None:
@@ -553,65 +552,81 @@ def numbered(*numbers: int) -> Natives:
     return [{"content": number} for number in numbers]
 
 
+class Counted(Listing):
+    """One that tells its kind how many messages were added."""
+
+    def __init__(self, kind: Counting, mark: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.mark = mark
+
+    def add(self, native: dict[str, Any]) -> None:
+        self.kind.count += 1
+        super().add(native)
+
+
 class Counting:
     """A kind of rendering that counts what is added to any of its renderings."""
 
     def __init__(self) -> None:
-        self.count = [0]
+        self.count = 0
 
-    def __call__(self, mark: str = "") -> Listing:
-        return Listing(self.count, mark)
+    def __call__(self, mark: str = "") -> Counted:
+        return Counted(self, mark)
 
     def of(self, history: NativeHistory, mark: str = "") -> list[int]:
         """The contents of the rendering, which is spoiled afterwards."""
         rendering = history.rendering(self, (mark,))
         assert rendering.mark == mark
         contents = [native["content"] for native in rendering.natives]
-        rendering.add({"content": 0})
-        self.count[0] -= 1
+        rendering.natives.append({"content": 0})
         return contents
 
 
 def test_a_native_is_rendered_once_in_its_life_while_a_conversation_goes_on() -> None:
-    kind, history = Counting(), NativeHistory.of(numbered(1, 2))
+    kind, history = Counting(), NativeHistory(numbered(1, 2))
     for number in (3, 4, 5):
-        history = history.grown(numbered(number))
+        history = history.with_natives(numbered(number))
         assert kind.of(history) == kind.of(history) == list(range(1, number + 1))
-    assert kind.count == [5]
+    assert kind.count == 5
 
 
-def test_a_conversation_that_goes_on_takes_nothing_from_one_that_somebody_holds() -> None:
-    kind, start = Counting(), NativeHistory.of(numbered(1, 2))
+def test_of_two_ways_to_go_on_from_a_place_each_has_its_own() -> None:
+    kind, start = Counting(), NativeHistory(numbered(1, 2))
     assert kind.of(start) == [1, 2]
-    left, right = start.grown(numbered(3)), start.grown(numbered(4))
+    left, right = start.with_natives(numbered(3)), start.with_natives(numbered(4))
     assert kind.of(left) == [1, 2, 3]
     assert kind.of(right) == [1, 2, 4]
     assert kind.of(start) == [1, 2]
-    assert kind.count == [4]
-
-
-def test_of_two_ways_to_go_on_from_a_place_nobody_holds_each_has_its_own() -> None:
-    kind, start = Counting(), NativeHistory.of(numbered(1, 2))
-    kind.of(start)
-    left, right = start.grown(numbered(3)), start.grown(numbered(4))
-    del start
     assert kind.of(left) == [1, 2, 3]
-    assert kind.of(right) == [1, 2, 4]
-    assert kind.of(left) == [1, 2, 3]
+    assert kind.count == 4
 
 
 def test_other_options_and_a_beginning_alone_are_rendered_anew() -> None:
-    kind, history = Counting(), NativeHistory.of(numbered(1, 2, 3))
+    kind, history = Counting(), NativeHistory(numbered(1, 2, 3))
     assert kind.of(history, "a") == kind.of(history, "b") == [1, 2, 3]
-    assert kind.count == [6]
+    assert kind.count == 6
     assert kind.of(history.first(2), "b") == [1, 2]
-    assert kind.of(history.grown([]), "b") == [1, 2, 3]
+    assert kind.of(history.with_natives([]), "b") == [1, 2, 3]
 
 
-def test_a_rendering_that_was_skipped_for_a_turn_is_made_anew() -> None:
-    kind, history = Counting(), NativeHistory.of(numbered(1))
+def test_a_rendering_that_was_skipped_for_a_turn_goes_on_where_it_was() -> None:
+    kind, history = Counting(), NativeHistory(numbered(1))
     kind.of(history)
-    assert kind.of(history.grown(numbered(2)).grown(numbered(3))) == [1, 2, 3]
+    longer = history.with_natives(numbered(2)).with_natives(numbered(3))
+    assert kind.of(longer) == [1, 2, 3]
+    assert kind.count == 3
+
+
+def test_many_threads_that_go_on_with_one_history_each_get_their_own() -> None:
+    kind, start = Counting(), NativeHistory(numbered(*range(50)))
+
+    def contents(number: int) -> list[int]:
+        return kind.of(start.with_natives(numbered(number)))
+
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(contents, range(100, 200))]
+    assert found == [[*range(50), number] for number in range(100, 200)]
 
 
 def test_a_plugin_that_fails_half_way_leaves_no_half_of_a_rendering_behind() -> None:
@@ -623,14 +638,9 @@ def test_a_plugin_that_fails_half_way_leaves_no_half_of_a_rendering_behind() -> 
                 raise ValueError("not this one")
             super().add(native)
 
-        def copy(self) -> Picky:
-            other = Picky()
-            other.natives = self.natives[:]
-            return other
-
-    history = NativeHistory.of(numbered(1))
+    history = NativeHistory(numbered(1))
     history.rendering(Picky, ())
-    history = history.grown(numbered(2, 3))
+    history = history.with_natives(numbered(2, 3))
     with pytest.raises(ValueError, match="not this one"):
         history.rendering(Picky, ())
     Picky.refused = False

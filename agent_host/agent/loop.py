@@ -20,7 +20,7 @@ from agent_host.agent.policy import Answer, Approval, Approve, Decision, Policy,
 from agent_host.agent.results import tool_message, truncate_message
 from agent_host.drivers.effects import Call, Emit, Gather, RunState, Steps
 from agent_host.redaction import describe_error
-from agent_host.sessions.frozen import thawed
+from agent_host.sessions.frozen import plain_copy
 from agent_host.turn.calls import ToolCall, wire_call_id, wire_call_name
 from agent_host.turn.context import tool_context
 from agent_host.turn.steps import error_event, run_turn
@@ -291,7 +291,7 @@ def _tool_use(plan: PlannedCall) -> ToolUse:
         # A source may be written in many ways; its file is one place.
         owner=bundle.distribution or f"{bundle.origin}:{bundle.file or bundle.source}",
         # A copy: whoever is shown the arguments cannot change what runs.
-        payload=thawed(plan.payload),
+        payload=plain_copy(plan.payload),
         own=bundle.origin == "registered",
     )
 

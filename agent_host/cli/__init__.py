@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
 
 _VERSION = frozenset({"--version", "-V"})
-#: What a command loads stays until it ends. To look for garbage among it every 700 objects, as
-#: Python does, takes a twentieth of the time of listing many plugins.
-_OBJECTS_BETWEEN_COLLECTIONS = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             print(f"agent-host {__version__} (contract {API_VERSION}, Python {python})")
         return 0
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     from agent_host.cli.app import run
 
     return run(given)

@@ -26,7 +26,7 @@ from agent_host.plugins.models import valid_models
 from agent_host.plugins.resolve import Resolution
 from agent_host.plugins.settings import ConfigSchema, merge_schemas
 from agent_host.plugins.stack import Lease, Managers, PreparedTool, Stack
-from agent_host.sessions.frozen import thawed
+from agent_host.sessions.frozen import plain_copy
 
 __all__ = ["BrokenPluginError", "build_stack", "read_settings"]
 
@@ -61,7 +61,7 @@ def build_stack(
     managers = Managers.of(resolution, activator, report)
     schema = read_settings(resolution.everyone, warnings)
     # A copy: what the caller does to the config later is another config.
-    config = schema.with_defaults(thawed(config))
+    config = schema.with_defaults(plain_copy(config))
     remember_secrets(schema.secrets(config))
     schema.check_values(config)
     for manager in (managers.extension, managers.feature):

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from agent_hookspecs.errors import SessionError
 
-__all__ = ["FrozenDict", "FrozenList", "frozen", "thawed", "too_deep"]
+__all__ = ["FrozenDict", "FrozenList", "freeze", "plain_copy", "too_deep_error"]
 
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
@@ -33,7 +33,7 @@ class FrozenDict(dict[str, Any]):
     copy = __copy__
 
     def __deepcopy__(self, memo: object) -> dict[str, Any]:
-        plain: dict[str, Any] = thawed(self)
+        plain: dict[str, Any] = plain_copy(self)
         return plain
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -54,7 +54,7 @@ class FrozenList(list[Any]):
     copy = __copy__
 
     def __deepcopy__(self, memo: object) -> list[Any]:
-        plain: list[Any] = thawed(self)
+        plain: list[Any] = plain_copy(self)
         return plain
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -66,42 +66,42 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 _UNCHANGEABLE = _PLAIN | {FrozenDict, FrozenList}
 
 
-def frozen(value: Any) -> Any:
+def freeze(value: Any) -> Any:
     """``value`` with every dict and list in it frozen; what is frozen already is not copied.
 
     Raises `SessionError` if it is nested too deeply, or contains itself.
     """
     try:
-        return _frozen(value)
+        return _freeze(value)
     except RecursionError as error:
-        raise too_deep() from error
+        raise too_deep_error() from error
 
 
-def too_deep() -> SessionError:
+def too_deep_error() -> SessionError:
     return SessionError(
         "the data is nested too deeply to be held in a session",
         hint="store what is nested that deeply as text, for instance as JSON",
     )
 
 
-def _frozen(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     if isinstance(value, (FrozenDict, FrozenList)):
         return value
     if isinstance(value, dict):
         return FrozenDict(
-            {k: item if type(item) in _UNCHANGEABLE else _frozen(item) for k, item in value.items()}
+            {k: item if type(item) in _UNCHANGEABLE else _freeze(item) for k, item in value.items()}
         )
     if isinstance(value, (list, tuple)):
         return FrozenList(
-            [item if type(item) in _UNCHANGEABLE else _frozen(item) for item in value]
+            [item if type(item) in _UNCHANGEABLE else _freeze(item) for item in value]
         )
     return value
 
 
-def thawed(value: Any) -> Any:
+def plain_copy(value: Any) -> Any:
     """A plain copy of ``value``, all the way down."""
     if isinstance(value, dict):
-        return {k: item if type(item) in _PLAIN else thawed(item) for k, item in value.items()}
+        return {k: item if type(item) in _PLAIN else plain_copy(item) for k, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [item if type(item) in _PLAIN else thawed(item) for item in value]
+        return [item if type(item) in _PLAIN else plain_copy(item) for item in value]
     return value

@@ -7,24 +7,24 @@ added some.
 
 from __future__ import annotations
 
-import threading
-import weakref
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from operator import is_
+from typing import Any, TypeVar, cast
 
-from agent_hookspecs.authoring.natives import Rendering, common_length, render
+from agent_hookspecs.authoring.natives import Rendering
 from agent_hookspecs.messages import NativeMessage
 from agent_hookspecs.values import dataclass
-from agent_host.sessions.frozen import FrozenDict, FrozenList, frozen
+from agent_host.sessions.frozen import FrozenList, freeze
 from agent_host.sessions.session import Session
 
-__all__ = ["CHECKPOINTS", "NATIVES", "ORIGIN", "Origin", "Retained", "retain", "retained"]
+__all__ = ["NativeHistory", "Origin", "RetainedHistory", "retain_natives", "retained_history"]
 
 R = TypeVar("R", bound=Rendering)
 
-NATIVES = "native_messages"
-ORIGIN = "native_origin"
-CHECKPOINTS = "native_checkpoints"
+#: The keys of a session's metadata.
+_NATIVES = "native_messages"
+_ORIGIN = "native_origin"
+_CHECKPOINTS = "native_checkpoints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,159 +42,85 @@ class Origin:
         return [self.provider, self.base_url, *([self.format] if self.format else ())]
 
 
-class StoredNative(FrozenDict):
-    """A native of a history; it equals only what would be written as the same JSON object.
+@dataclass(frozen=True, slots=True)
+class _KnownRendering:
+    """What a plugin made of the first ``count`` natives; nobody changes it afterwards."""
 
-    To a dict 1, 1.0 and True are equal, but a plugin that puts one for another has changed what is
-    to be sent. `common_length` asks this of every native that is not the very same object, and of
-    no other, so that a history that nobody has changed is compared without a call.
-    """
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return _same(self, other)
-
-    def __ne__(self, other: object) -> bool:
-        return not _same(self, other)
-
-    @classmethod
-    def of(cls, native: Any) -> Any:
-        """The native to be stored; one that is no dict is frozen as it is."""
-        if type(native) is cls:
-            return native
-        return cls(frozen(native)) if isinstance(native, dict) else frozen(native)
-
-
-def _same(one: object, other: object) -> bool:
-    if one is other:
-        return True
-    if isinstance(one, dict):
-        return (
-            isinstance(other, dict)
-            and len(one) == len(other)
-            and all(key in other and _same(value, other[key]) for key, value in one.items())
-        )
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(_same, one, other))
-    return type(one) is type(other) and one == other
+    rendering: Rendering
+    options: tuple[Hashable, ...]
+    count: int
 
 
 class NativeHistory(FrozenList):
-    """Retained natives, and beside them what plugins made of them, for the turns that follow."""
+    """Natives that cannot be changed, and the latest that each kind of rendering made of them.
 
-    __slots__ = ("__weakref__", "_mark", "_parent", "_parent_mark", "_renderings")
+    A history that continues this one begins with what is known of it, so that a message is rendered
+    once and not at every turn.
+    """
 
-    #: Stands for this history wherever something is noted of it.
-    _mark: object
-    #: The history that this one has grown from, and its mark, which outlives it.
-    _parent: Callable[[], NativeHistory | None]
-    _parent_mark: object
-    _renderings: dict[Any, _Rendering]
+    __slots__ = ("_known",)
 
-    @classmethod
-    def of(cls, natives: list[Any]) -> NativeHistory:
-        """The natives, which a session that was read from somewhere has as a plain list."""
-        if isinstance(natives, NativeHistory):
-            return natives
-        return cls._made(map(StoredNative.of, natives))
+    _known: dict[Callable[..., Rendering], _KnownRendering]
 
-    @classmethod
-    def _made(cls, natives: Iterable[Any]) -> NativeHistory:
-        history = cls(natives)
-        history._mark = object()
-        history._parent, history._parent_mark = lambda: None, None
-        history._renderings = {}
-        return history
-
-    def grown(self, natives: list[Any]) -> NativeHistory:
-        """This history, and then ``natives``."""
-        history = self._made(self)
-        list.extend(history, map(StoredNative.of, natives))
-        history._parent, history._parent_mark = weakref.ref(self), self._mark
-        history._renderings = dict(self._renderings)
-        return history
+    def __init__(
+        self,
+        natives: Iterable[Any] = (),
+        known: Mapping[Callable[..., Rendering], _KnownRendering] | None = None,
+    ) -> None:
+        """The natives have been frozen already."""
+        super().__init__(natives)
+        self._known = dict(known or {})
 
     def first(self, count: int) -> NativeHistory:
         """The beginning of it."""
-        return self._made(self[:count])
+        return NativeHistory(self[:count])
+
+    def with_natives(self, natives: Iterable[Any]) -> NativeHistory:
+        """This history, and then ``natives``."""
+        return NativeHistory(self + [freeze(native) for native in natives], self._known)
 
     def rendering(self, kind: Callable[..., R], options: tuple[Hashable, ...]) -> R:
         """A copy of ``kind(*options)`` to which the natives were added."""
-        known = self._renderings.get(kind)
-        found = known.grown(self, options) if known is not None else None
-        if found is None:
-            found = _Rendering(options, render(kind(*options), self), len(self), self._mark)
-        self._renderings[kind] = found
-        copy: R = found.copy()
-        return copy
-
-
-class _Rendering:
-    """What a plugin made of the ``count`` natives of the history with that mark."""
-
-    __slots__ = ("_count", "_lock", "_mark", "_options", "_value")
-
-    def __init__(
-        self, options: tuple[Hashable, ...], value: Rendering, count: int, mark: object
-    ) -> None:
-        self._options = options
-        self._value = value
-        self._count = count
-        self._mark = mark
-        self._lock = threading.Lock()
-
-    def copy(self) -> Any:
-        with self._lock:
-            return self._value.copy()
-
-    def grown(self, history: NativeHistory, options: tuple[Hashable, ...]) -> _Rendering | None:
-        """The rendering of that history; None if this one is no help.
-
-        It grows itself if nobody can ask again for what it was. Otherwise a copy does, which costs
-        as much as the history is long.
-        """
-        with self._lock:
-            if options != self._options:
-                return None
-            if self._mark is history._mark:
-                return self
-            if self._mark is not history._parent_mark:
-                return None
-            grown = self
-            if history._parent() is not None:
-                grown = _Rendering(options, self._value.copy(), self._count, self._mark)
-            # Nobody's, should the plugin fail half-way.
-            grown._mark = object()
-            render(grown._value, history[grown._count :])
-            grown._count, grown._mark = len(history), history._mark
-            return grown
+        known = self._known.get(kind)
+        if known is None or known.options != options:
+            known = _KnownRendering(kind(*options), options, 0)
+        if known.count < len(self):
+            # A copy, because other histories may begin with what is known here, in other threads.
+            rendering = known.rendering.copy()
+            rendering.extend(self[known.count :])
+            known = self._known[kind] = _KnownRendering(rendering, options, len(self))
+        return cast(R, known.rendering.copy())
 
 
 @dataclass(frozen=True, slots=True)
-class Retained:
+class RetainedHistory:
     """Natives that can be sent again, and how many core messages they stand for.
 
     ``checkpoints`` are those that led here.
     """
 
     natives: NativeHistory
-    covered: int
-    checkpoints: Sequence[Sequence[Any]]
+    covered: int = 0
+    checkpoints: Sequence[Sequence[Any]] = ()
 
-    def rendering(self, kind: Callable[..., R], options: tuple[Hashable, ...]) -> R:
-        """What a plugin makes of the natives, for `agent_hookspecs.authoring.rendered`."""
-        return self.natives.rendering(kind, options)
+    def render(
+        self, kind: Callable[..., R], natives: list[NativeMessage], options: tuple[Hashable, ...]
+    ) -> R:
+        """``kind(*options)`` with ``natives`` added; see `agent_hookspecs.authoring`."""
+        begins = _common_length(natives, self.natives) == len(self.natives)
+        rendering = self.natives.rendering(kind, options) if begins else kind(*options)
+        rendering.extend(natives[len(self.natives) :] if begins else natives)
+        return rendering
 
 
-def retained(session: Session, origin: Origin) -> Retained:
+def retained_history(session: Session, origin: Origin) -> RetainedHistory:
     """The longest part of the retained history that fits the session's messages and origin."""
     metadata = session.metadata
-    natives, checkpoints = metadata.get(NATIVES), metadata.get(CHECKPOINTS)
+    natives, checkpoints = metadata.get(_NATIVES), metadata.get(_CHECKPOINTS)
     if (
         isinstance(natives, list)
         and isinstance(checkpoints, list)
-        and metadata.get(ORIGIN) == origin.to_list()
+        and metadata.get(_ORIGIN) == origin.to_list()
     ):
         for place in range(len(checkpoints) - 1, -1, -1):
             match checkpoints[place]:
@@ -203,37 +129,40 @@ def retained(session: Session, origin: Origin) -> Retained:
                     and 0 <= length <= len(natives)
                     and session.digest(covered) == digest
                 ):
-                    history = NativeHistory.of(natives)
+                    # A session that was read from somewhere has a list that knows nothing.
+                    history = (
+                        natives if isinstance(natives, NativeHistory) else NativeHistory(natives)
+                    )
                     if length < len(history):
                         history = history.first(length)
-                    return Retained(history, covered, checkpoints[: place + 1])
-    return Retained(NativeHistory.of([]), 0, ())
+                    return RetainedHistory(history, covered, checkpoints[: place + 1])
+    return RetainedHistory(NativeHistory())
 
 
-def retain(
-    session: Session, natives: list[NativeMessage], origin: Origin, before: Retained
+def retain_natives(
+    session: Session, natives: list[NativeMessage], origin: Origin, before: RetainedHistory
 ) -> Session:
     """The session with ``natives`` retained for all of its messages.
 
     ``before`` is what was retained when the natives were made: its checkpoints go on to hold as far
     as its natives are still the first ones.
     """
-    stored = before.natives
-    same = common_length(natives, stored)
+    same = _common_length(natives, before.natives)
+    unchanged = same == len(before.natives)
+    history = before.natives if unchanged else before.natives.first(same)
     count = session.count
     checkpoint = FrozenList([count, len(natives), session.digest(count)])
-    # While nothing stored has changed, as hardly ever it has, all of them hold as they did.
-    unchanged = same == len(stored) and count > before.covered
+    # While nothing retained has changed all of them hold, and there may be thousands.
     earlier = (
         before.checkpoints
-        if unchanged
+        if unchanged and count > before.covered
         else [each for each in before.checkpoints if _holds(each, count, same)]
     )
     return session.with_metadata(
         {
-            NATIVES: (stored if same == len(stored) else stored.first(same)).grown(natives[same:]),
-            ORIGIN: origin.to_list(),
-            CHECKPOINTS: FrozenList([*earlier, checkpoint]),
+            _NATIVES: history.with_natives(natives[same:]),
+            _ORIGIN: origin.to_list(),
+            _CHECKPOINTS: FrozenList([*earlier, checkpoint]),
         }
     )
 
@@ -245,3 +174,33 @@ def _holds(checkpoint: object, count: int, same: int) -> bool:
         and checkpoint[0] < count
         and checkpoint[1] <= same
     )
+
+
+def _common_length(natives: list[Any], stored: list[Any]) -> int:
+    """How many of the stored natives ``natives`` begins with."""
+    # Hardly ever has anybody changed one, and that they are the same objects is seen at once.
+    if all(map(is_, natives, stored)):
+        return min(len(natives), len(stored))
+    for place, (native, known) in enumerate(zip(natives, stored, strict=False)):
+        if not _is_same(native, known):
+            return place
+    return min(len(natives), len(stored))
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Whether both are written as the same JSON, whatever the order of keys.
+
+    To a dict 1, 1.0 and True are equal, but a plugin that puts one for another has changed what is
+    to be sent.
+    """
+    if one is other:
+        return True
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and len(one) == len(other)
+            and all(key in other and _is_same(value, other[key]) for key, value in one.items())
+        )
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(_is_same, one, other))
+    return type(one) is type(other) and one == other

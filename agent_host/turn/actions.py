@@ -17,7 +17,7 @@ from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Call, Steps
 from agent_host.plugins.implementation import Implementation, check_result, describe_failure
-from agent_host.sessions.natives import retain
+from agent_host.sessions.natives import retain_natives
 from agent_host.turn.context import action_context
 from agent_host.turn.prepare import find_history
 
@@ -146,5 +146,5 @@ def _execute(
     if isinstance(result.get("session_metadata"), Mapping):
         session = session.with_metadata(result["session_metadata"])
     if offer.role != "feature" and isinstance(result.get("native_messages"), list):
-        session = retain(session, result["native_messages"], turn.origin, turn.retained)
+        session = retain_natives(session, result["native_messages"], turn.origin, turn.retained)
     return session, given

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.tool_interop import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
-from agent_host.sessions.frozen import thawed
+from agent_host.sessions.frozen import plain_copy
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import PreparedTool, Stack
@@ -40,7 +40,7 @@ def inspect_call(
 ) -> ToolCall:
     """Look at a call; ``problem`` is what is known to be wrong with it already."""
     # A plain copy: tools may work on their payload, sessions may not be worked on.
-    given = thawed(call)
+    given = plain_copy(call)
     view = stack.registry.inspect_call(given, limit=limit)
     if view is None or not view.tool_name:
         return ToolCall(wire_call_id(given), "", None, problem, call, None)

@@ -11,7 +11,7 @@ from typing import Any
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context
 from agent_host.plugins.stack import Stack
-from agent_host.sessions.frozen import thawed
+from agent_host.sessions.frozen import plain_copy
 
 __all__ = [
     "RESERVED",
@@ -76,7 +76,7 @@ def request_context(
         "core": core,
         "trigger_source": "core",
         **(layer or {}),
-        "config": thawed(stack.config),
+        "config": plain_copy(stack.config),
         "model": None if stack.model is None else {**stack.model},
         "tags": stack.resolution.tags,
         "tool_interop": _interop(stack),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agent_hookspecs.authoring.merging import finish_tool_calls
 from agent_hookspecs.authoring.natives import unique_call_id
 from agent_hookspecs.messages import CoreMessage, NativeMessage
-from agent_host.sessions.natives import retain
+from agent_host.sessions.natives import retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def finish_turn(turn: Turn) -> Session:
     if any(given) and given != [message["metadata"].get("tool_calls") for message in messages]:
         # The natives hold calls that no provider takes back; they are made anew from the core's.
         return session
-    return retain(session, natives, turn.origin, turn.retained)
+    return retain_natives(session, natives, turn.origin, turn.retained)
 
 
 def _core_messages(turn: Turn, finals: list[NativeMessage]) -> list[CoreMessage]:

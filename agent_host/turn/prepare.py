@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.errors import ConfigError, ContractError
 from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.messages import Config, CoreMessage, NativeMessage
-from agent_host.sessions.natives import Origin, retained
+from agent_host.sessions.natives import Origin, retained_history
 from agent_host.wire.request import without_userinfo
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def find_history(turn: Turn, session: Session) -> None:
     # A session is kept and handed on, and who asks does not matter for who has answered.
     address = without_userinfo(str(_config_of(turn, turn.state).get("base_url") or ""))
     turn.origin = Origin(turn.provider, address, str(turn.state.get("native_format") or ""))
-    turn.retained = retained(session, turn.origin)
+    turn.retained = retained_history(session, turn.origin)
     # Not list(): of a subclass that is twice as slow.
     natives: list[NativeMessage] = turn.retained.natives[:]
     rest = session.since(turn.retained.covered)

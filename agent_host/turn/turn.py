@@ -20,7 +20,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Emit
 from agent_host.plugins.implementation import Implementation
 from agent_host.plugins.stack import Managers, Stack
-from agent_host.sessions.natives import Origin, Retained
+from agent_host.sessions.natives import Origin, RetainedHistory
 from agent_host.turn.calls import ToolCall
 from agent_host.turn.context import request_context
 from agent_host.turn.deadline import TotalTime
@@ -103,7 +103,7 @@ class Turn:
     context: Context = field(init=False)
     state: State = field(init=False)
     natives: list[NativeMessage] = field(init=False)
-    retained: Retained = field(init=False)
+    retained: RetainedHistory = field(init=False)
     origin: Origin = field(init=False)
     reading: Reading | None = None
 

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, strategies as st
+import pytest
 
 from agent_hookspecs.authoring import (
+    Rendering,
     bare_messages,
-    common_length,
-    render,
-    rendered,
+    render_history,
     retained_count,
     taken_call_ids,
     unique_call_id,
 )
 
-NATIVES = st.lists(
-    st.fixed_dictionaries(
-        {"content": st.integers(0, 3)}, optional={"_metadata": st.just({"note": 1})}
-    ),
-    max_size=6,
-)
 
-
-class Joined:
-    """A rendering of a history: the contents."""
+class Contents(Rendering):
+    """The contents of a history, each with a mark."""
 
     def __init__(self, mark: str = "") -> None:
         self.mark = mark
@@ -38,24 +29,17 @@ class Joined:
         native["changed"] = True
         self.contents.append((self.mark, native["content"]))
 
-    def copy(self) -> Joined:
-        other = Joined(self.mark)
-        other.contents = self.contents[:]
-        return other
-
 
 @dataclass
-class Kept:
-    """Retained natives that know no more than they must."""
+class Retained:
+    """What a host could put into a context."""
 
     natives: list[dict[str, Any]]
 
-    def rendering(self, kind: Any, options: tuple[Hashable, ...]) -> Any:
-        return render(kind(*options), self.natives)
-
-
-def stripped(natives: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: each[key] for key in each if key != "_metadata"} for each in natives]
+    def render(
+        self, kind: Any, natives: list[dict[str, Any]], options: tuple[Hashable, ...]
+    ) -> tuple[Any, ...]:
+        return "the host's", kind, natives, options
 
 
 def test_what_is_kept_for_ourselves_is_not_sent() -> None:
@@ -72,48 +56,54 @@ def test_what_is_no_message_is_not_sent() -> None:
     assert bare_messages(broken) == [{"role": "user"}]
 
 
-@given(NATIVES, NATIVES)
-def test_knowing_the_beginning_changes_nothing_in_what_is_sent(
-    kept: list[dict[str, Any]], sent: list[dict[str, Any]]
-) -> None:
-    for natives in (sent, [*kept, *sent], kept[:1] + sent):
-        before = deepcopy(natives)
-        assert bare_messages(natives, {"retained": Kept(kept)}) == stripped(natives)
-        assert natives == before
-
-
 def test_a_rendering_is_made_of_copies_of_every_message_and_of_nothing_else() -> None:
     natives: list[Any] = [{"content": 1}, None, {"content": 2}]
-    assert rendered(Joined, natives).contents == [("", 1), ("", 2)]
-    assert rendered(Joined, natives, {}, "a").contents == [("a", 1), ("a", 2)]
+    assert render_history(Contents, natives).contents == [("", 1), ("", 2)]
+    assert render_history(Contents, natives, {}, "a").contents == [("a", 1), ("a", 2)]
     assert natives == [{"content": 1}, None, {"content": 2}]
 
 
-def test_only_the_end_is_added_to_what_the_host_has_of_the_beginning() -> None:
-    kept: list[dict[str, Any]] = [{"content": 1}, {"content": 2}]
-    context = {"retained": Kept(kept)}
-    whole = [*kept, {"content": 3}]
-    assert rendered(Joined, whole, context, "a").contents == [("a", 1), ("a", 2), ("a", 3)]
-    assert len(whole) == retained_count(context) + 1 == 3
-    changed = [{"content": 0}, kept[1]]
-    assert rendered(Joined, changed, context).contents == [("", 0), ("", 2)]
+def test_a_host_that_retains_natives_is_asked_for_the_rendering() -> None:
+    retained = Retained([{"content": 1}, {"content": 2}])
+    context = {"retained": retained}
+    natives = [*retained.natives, {"content": 3}]
+    given: Any = render_history(Contents, natives, context, "a")
+    assert given == ("the host's", Contents, natives, ("a",))
+    assert retained_count(context) == 2
     assert retained_count({}) == retained_count() == 0
 
 
-class Odd(list[int]):
-    """A list that is none of ours to touch."""
+def test_a_copy_of_a_rendering_shares_nothing_that_can_be_added_to() -> None:
+    class Everything(Rendering):
+        def __init__(self) -> None:
+            self.listed: list[Any] = []
+            self.by_name: dict[str, Any] = {}
+            self.names: set[str] = set()
+            self.latest = ""
 
-    __delitem__ = __iadd__ = None  # type: ignore[assignment]
+        def add(self, native: dict[str, Any]) -> None:
+            self.latest = native["name"]
+            self.listed.append(native)
+            self.by_name[self.latest] = native
+            self.names.add(self.latest)
+
+    first = Everything()
+    first.extend([{"name": "a"}])
+    second = first.copy()
+    second.extend([{"name": "b"}])
+    assert vars(first) == {
+        "listed": [{"name": "a"}],
+        "by_name": {"a": {"name": "a"}},
+        "names": {"a"},
+        "latest": "a",
+    }
+    assert (second.names, second.latest, len(second.listed)) == ({"a", "b"}, "b", 2)
+    assert second.listed[0] is first.listed[0]
 
 
-@given(st.lists(st.integers(0, 2)), st.lists(st.integers(0, 2)))
-def test_the_common_length_is_where_two_lists_part(one: list[int], other: list[int]) -> None:
-    before = one[:], other[:]
-    count = common_length(one, other)
-    assert (one, other) == before
-    assert count == common_length(Odd(one), Odd(other)) == common_length(other, one)
-    assert one[:count] == other[:count]
-    assert one[: count + 1] != other[: count + 1] or count == min(len(one), len(other))
+def test_a_rendering_that_takes_no_messages_says_what_it_lacks() -> None:
+    with pytest.raises(NotImplementedError, match=r"Rendering has no add\(native\)"):
+        Rendering().extend([{"content": 1}])
 
 
 def test_ids_are_looked_up_where_the_host_has_them() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agent_hookspecs.authoring import attachment
-from agent_host.sessions.natives import NativeHistory, Retained
+from agent_host.sessions.natives import NativeHistory, RetainedHistory
 from agent_host_anthropic.provider import AnthropicProvider
 from agent_host_google.provider import GoogleProvider
 from agent_host_ollama.provider import OllamaProvider
@@ -70,7 +70,7 @@ class Talk:
         self.config = {**CONFIG, **config}
 
     def ask(
-        self, earlier: list[Any], messages: list[Any], retained: Retained | None
+        self, earlier: list[Any], messages: list[Any], retained: RetainedHistory | None
     ) -> tuple[list[Any], Any, list[str]]:
         """The natives and the body of a request, and what was warned of."""
         told: list[str] = []
@@ -97,14 +97,14 @@ def test_a_conversation_is_sent_alike_however_often_its_beginning_was(
 ) -> None:
     talk = Talk(name)
     natives: list[Any] = []
-    history = NativeHistory.of([])
+    history = NativeHistory()
     for turn in turns:
         # There are other ways to go on from the same place, and none may be felt by another.
         for messages in (turn, [], turn):
             anew, body, warned = talk.ask(natives, messages, None)
             written = json.dumps(body)
-            going_on, again, told = talk.ask(natives, messages, Retained(history, 0, ()))
+            going_on, again, told = talk.ask(natives, messages, RetainedHistory(history))
             assert json.dumps(again) == written
             assert (going_on, told) == (anew, warned)
-        history = history.grown(anew[len(history) :])
+        history = history.with_natives(anew[len(history) :])
         natives = history[:]

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         ProviderSpec as ProviderSpec,
         ToolSpec as ToolSpec,
     )
-    from agent_hookspecs.writing import WrittenList as WrittenList
 
 #: Where each public name is defined; read by `__getattr__` on first use.
 _MODULES = {
@@ -153,7 +152,6 @@ _MODULES = {
         "ToolPlugin",
     ),
     "session": ("Session",),
-    "writing": ("WrittenList",),
     "specs": (
         "ExtensionSpec",
         "FeatureSpec",

@@ -11,7 +11,7 @@ from typing import Any
 from anthropic_built import TOOL, Built, assistant, result, said, system, user
 from hypothesis import given, strategies as st
 
-from agent_hookspecs.authoring import attachment, rendered
+from agent_hookspecs.authoring import attachment, render_history
 from agent_host_anthropic.outgoing import Conversation
 
 
@@ -239,7 +239,7 @@ def test_any_history_becomes_turns_that_alternate_with_every_call_answered(
     natives: list[dict[str, Any]],
 ) -> None:
     before = json.dumps(natives)
-    turns = rendered(Conversation, natives).end(None)
+    turns = render_history(Conversation, natives).end(None)
     roles = [turn["role"] for turn in turns]
     assert roles[0] == "user"
     assert all(a != b for a, b in itertools.pairwise(roles))

@@ -73,11 +73,8 @@ _MODULES = {
     ),
     "natives": (
         "Rendering",
-        "RetainedNatives",
         "bare_messages",
-        "common_length",
-        "render",
-        "rendered",
+        "render_history",
         "retained_count",
         "taken_call_ids",
         "unique_call_id",

@@ -1,7 +1,7 @@
 """Native histories as providers handle them: what is sent of one, and which ids it uses.
 
-A history can be very long and is the same as last time but for its end. The host knows where that
-begins, and says so in context and state; with that, nothing here looks at every message again.
+A history is the same as last time but for its end, so what a provider makes of its beginning can be
+used again. The host remembers that; nothing here does, and nothing looks at every message.
 """
 
 from __future__ import annotations
@@ -12,15 +12,11 @@ from typing import Any, Protocol, TypeVar
 from agent_hookspecs.authoring.merging import tool_call_ids
 from agent_hookspecs.authoring.partial import plain
 from agent_hookspecs.messages import NativeMessage
-from agent_hookspecs.writing import WrittenList
 
 __all__ = [
     "Rendering",
-    "RetainedNatives",
     "bare_messages",
-    "common_length",
-    "render",
-    "rendered",
+    "render_history",
     "retained_count",
     "taken_call_ids",
     "unique_call_id",
@@ -30,66 +26,70 @@ Self = TypeVar("Self", bound="Rendering")
 R = TypeVar("R", bound="Rendering")
 
 
-class Rendering(Protocol):
-    """Something that is made of a history message by message, such as what is sent of it."""
+class Rendering:
+    """What is made of a history, message by message; subclass it and write `add`.
+
+    What has been made stands in attributes. `copy` copies the lists, dicts and sets among them and
+    shares everything else, so replace an item of theirs, and change none in place.
+    """
 
     def add(self, native: NativeMessage) -> None:
-        """Take the next message, a copy that may be kept and changed."""
+        """Take the next message, a plain copy that is yours."""
+        raise NotImplementedError(f"{type(self).__name__} has no add(native)")
+
+    def extend(self, natives: Iterable[NativeMessage]) -> None:
+        """Add a copy of each message; what is no message is passed over."""
+        for native in natives:
+            if isinstance(native, dict):
+                self.add(plain(native))
 
     def copy(self: Self) -> Self:
-        """Another one, for which `add` changes nothing in this one."""
+        """Another one, to which messages can be added without changing this one."""
+        other = type(self).__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(other, name, value.copy() if isinstance(value, (list, dict, set)) else value)
+        return other
 
 
-class RetainedNatives(Protocol):
+class _RetainedHistory(Protocol):
     """``context["retained"]``: the natives of earlier turns, and what was made of them."""
 
     @property
     def natives(self) -> list[NativeMessage]: ...
 
-    def rendering(self, kind: Callable[..., R], options: tuple[Hashable, ...]) -> R:
-        """A copy of ``kind(*options)`` with all of these natives added."""
+    def render(
+        self, kind: Callable[..., R], natives: list[NativeMessage], options: tuple[Hashable, ...]
+    ) -> R: ...
 
 
-def rendered(
+def render_history(
     kind: Callable[..., R],
     native_messages: list[NativeMessage],
     context: object = None,
     *options: Hashable,
 ) -> R:
-    """``kind(*options)`` with every message added, those of earlier turns once in their life.
+    """``kind(*options)`` with every message added.
 
-    Values that `add` has put into it are shared with what later turns get: replace them, and
-    change none in place.
+    With the context of a request, what earlier turns have made of the same messages is used again:
+    its items are shared, so replace them and change none in place.
     """
-    retained: RetainedNatives | None = _from(context, "retained")
-    count = 0 if retained is None else len(retained.natives)
-    if retained is None or common_length(native_messages, retained.natives) < count:
-        return render(kind(*options), native_messages)
-    return render(retained.rendering(kind, options), native_messages[count:])
-
-
-def render(rendering: R, natives: Iterable[NativeMessage]) -> R:
-    """The rendering itself, after a copy of each message has been added."""
-    for native in natives:
-        if isinstance(native, dict):
-            rendering.add(plain(native))
+    retained: _RetainedHistory | None = _value(context, "retained")
+    if retained is not None:
+        return retained.render(kind, native_messages, options)
+    rendering = kind(*options)
+    rendering.extend(native_messages)
     return rendering
 
 
-class _Bare:
+class _BareMessages(Rendering):
     """The messages without ``_metadata``."""
 
     def __init__(self) -> None:
-        self.messages: list[NativeMessage] = WrittenList()
+        self.messages: list[NativeMessage] = []
 
     def add(self, native: NativeMessage) -> None:
         native.pop("_metadata", None)
         self.messages.append(native)
-
-    def copy(self) -> _Bare:
-        other = _Bare()
-        other.messages = self.messages.copy()
-        return other
 
 
 def bare_messages(
@@ -99,12 +99,12 @@ def bare_messages(
 
     They are copies, and shared with what later turns send: change none of them in place.
     """
-    return rendered(_Bare, native_messages, context).messages
+    return render_history(_BareMessages, native_messages, context).messages
 
 
 def retained_count(context: object = None) -> int:
     """How many of the natives that a request begins with are of earlier turns."""
-    retained: RetainedNatives | None = _from(context, "retained")
+    retained: _RetainedHistory | None = _value(context, "retained")
     return 0 if retained is None else len(retained.natives)
 
 
@@ -118,7 +118,7 @@ def taken_call_ids(
     The host puts them into ``state["tool_call_ids"]``; without, the natives are looked through by
     ``ids_in``.
     """
-    known: Collection[str] | None = _from(state, "tool_call_ids")
+    known: Collection[str] | None = _value(state, "tool_call_ids")
     return ids_in(native_messages) if known is None else known
 
 
@@ -136,33 +136,5 @@ def unique_call_id(given: object, taken: Collection[str], beside: Collection[str
     return identity
 
 
-def common_length(one: list[Any], other: list[Any]) -> int:
-    """How many items at the beginning of both are the same, or equal.
-
-    The natives that the host retains are equal only to what has the same values of the same types;
-    the order of keys does not count.
-    """
-    shorter = min(len(one), len(other))
-    if _begins_with(one, other) if type(one) is list else one[:shorter] == other[:shorter]:
-        return shorter
-    count = 0
-    for mine, its in zip(one, other, strict=False):
-        if mine is not its and mine != its:
-            break
-        count += 1
-    return count
-
-
-def _begins_with(items: list[Any], beginning: list[Any]) -> bool:
-    # Lists of one length are compared item by item in C, and the same objects by their address. The
-    # end is put aside for that, because a copy of the rest would touch every message of a history.
-    end = items[len(beginning) :]
-    del items[len(beginning) :]
-    try:
-        return items == beginning
-    finally:
-        items += end
-
-
-def _from(place: object, key: str) -> Any:
+def _value(place: object, key: str) -> Any:
     return place.get(key) if isinstance(place, Mapping) else None

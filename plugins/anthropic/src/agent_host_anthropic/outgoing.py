@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
-from agent_hookspecs import NativeMessage, WrittenList
-from agent_hookspecs.authoring import expand_attachments
+from agent_hookspecs import NativeMessage
+from agent_hookspecs.authoring import Rendering, expand_attachments
 from agent_host_anthropic.caching import count_markers
 from agent_host_anthropic.media import text_block, with_sources
 from agent_host_anthropic.tool_format import REGISTRY
@@ -27,7 +27,7 @@ _OPENING = "(The conversation begins here.)"
 _UNANSWERED = "[no result: the call was not run]"
 
 
-class Conversation:
+class Conversation(Rendering):
     """A history so far: the blocks of the system prompt, and the turns.
 
     The last turn is open until somebody else speaks; results are put in place when it is closed.
@@ -39,22 +39,12 @@ class Conversation:
         self.not_sent: list[str] = []
         #: How many blocks of closed turns are marked for the provider's cache.
         self.marked = 0
-        self._closed: list[Turn] = WrittenList()
+        self._closed: list[Turn] = []
         self._with_media: list[int] = []
-        self._open: Turn | None = None
+        #: The last turn but for its blocks, which are still growing.
+        self._open: Turn = {}
+        self._blocks: list[Block] = []
         self._waiting: list[str] = []
-
-    def copy(self) -> Conversation:
-        other = Conversation()
-        other.system = self.system[:]
-        other.not_sent = self.not_sent[:]
-        other.marked = self.marked
-        other._closed = self._closed.copy()
-        other._with_media = self._with_media[:]
-        if self._open is not None:
-            other._open = {**self._open, "content": self._open["content"][:]}
-        other._waiting = self._waiting
-        return other
 
     def add(self, native: NativeMessage) -> None:
         self.not_sent += _not_sent(native.pop("_metadata", None))
@@ -64,11 +54,11 @@ class Conversation:
             self.system += blocks
         elif not blocks:
             return
-        elif self._open is not None and self._open["role"] == role:
-            self._open["content"] += blocks
+        elif self._open and self._open["role"] == role:
+            self._blocks += blocks
         else:
             self._close()
-            self._open = {**native, "content": blocks}
+            self._open, self._blocks = native, blocks
 
     def end(self, attachments_root: str | None) -> list[Turn]:
         """The turns as they are sent; nothing can be added afterwards."""
@@ -90,15 +80,16 @@ class Conversation:
 
     def _close(self) -> None:
         """Put the last turn in place, with each call of the one before answered first in it."""
-        turn, self._open = self._open, None
-        if turn is None:
+        if not self._open:
             return
+        turn, blocks = self._open, self._blocks
+        self._open, self._blocks = {}, []
+        waiting, self._waiting = self._waiting, []
         if turn["role"] == "assistant":
-            self._waiting = _call_ids(turn)
+            self._waiting = _call_ids(blocks)
         else:
-            turn["content"] = _with_results(turn["content"], self._waiting)
-            self._waiting = []
-        self._put(turn)
+            blocks = _with_results(blocks, waiting)
+        self._put({**turn, "content": blocks})
 
     def _put(self, turn: Turn) -> None:
         if not self._closed and turn["role"] != "user":
@@ -174,8 +165,8 @@ def _bare(block: Block) -> Block:
     return block
 
 
-def _call_ids(turn: Turn) -> list[str]:
-    calls = (block for block in turn["content"] if block.get("type") == "tool_use")
+def _call_ids(blocks: list[Block]) -> list[str]:
+    calls = (block for block in blocks if block.get("type") == "tool_use")
     return list(dict.fromkeys(call["id"] for call in calls if isinstance(call.get("id"), str)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_hookspecs import Config, Context, NativeMessage, RequestSpec, State
-from agent_hookspecs.authoring import rendered, take_knob
+from agent_hookspecs.authoring import render_history, take_knob
 from agent_host_anthropic.caching import place_markers
 from agent_host_anthropic.facts import ModelFacts, model_facts
 from agent_host_anthropic.outgoing import Conversation
@@ -64,7 +64,7 @@ def message_request(
     payload = request["payload"]
     override = request.get("messages")
     history = override if isinstance(override, list) else natives
-    conversation = rendered(Conversation, history, context)
+    conversation = render_history(Conversation, history, context)
     turns = conversation.end(config.get("attachments_root"))
     for sentence in conversation.not_sent:
         warn(sentence)

@@ -8,29 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import MultipartContent, NativeMessage, WrittenList
-from agent_hookspecs.authoring import expand_attachments
+from agent_hookspecs import MultipartContent, NativeMessage
+from agent_hookspecs.authoring import Rendering, expand_attachments
 from agent_hookspecs.tool_interop import JsonObject, Warn
 from agent_host_google.media import is_reference, native_part
 
 __all__ = ["Conversation"]
 
 
-class Conversation:
+class Conversation(Rendering):
     """A history so far: the parts of the instructions, and the contents."""
 
     def __init__(self) -> None:
         self.instructions: list[JsonObject] = []
-        self._contents: list[JsonObject] = WrittenList()
+        self._contents: list[JsonObject] = []
         #: The places of contents that refer to files, each once.
         self._with_files: dict[int, None] = {}
-
-    def copy(self) -> Conversation:
-        other = Conversation()
-        other.instructions = self.instructions[:]
-        other._contents = self._contents.copy()
-        other._with_files = dict(self._with_files)
-        return other
 
     def add(self, native: NativeMessage) -> None:
         notes = native.get("_metadata")

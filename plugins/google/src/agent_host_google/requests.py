@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from agent_hookspecs import Config, Context, NativeMessage, State
-from agent_hookspecs.authoring import rendered, take_knob
+from agent_hookspecs.authoring import render_history, take_knob
 from agent_hookspecs.tool_interop import JsonObject, Warn
 from agent_host_google.outgoing import Conversation
 
@@ -105,7 +105,7 @@ def body_of(
     request = state["request"]
     override = request.get("messages")
     history = override if isinstance(override, list) else natives
-    conversation = rendered(Conversation, history, context)
+    conversation = render_history(Conversation, history, context)
     contents = conversation.end(config.get("attachments_root"), warn)
     told = conversation.instructions
     body: JsonObject = {}

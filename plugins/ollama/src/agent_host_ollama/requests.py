@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_hookspecs import Config, Context, MultipartContent, NativeMessage, State, WrittenList
-from agent_hookspecs.authoring import expand_attachments, rendered, take_knob
+from agent_hookspecs import Config, Context, MultipartContent, NativeMessage, State
+from agent_hookspecs.authoring import Rendering, expand_attachments, render_history, take_knob
 from agent_hookspecs.tool_interop import JsonObject, Warn
 from agent_host_ollama.images import image_data
 
@@ -75,7 +75,8 @@ def body_of(
     """The whole body of a request."""
     config, request = state["config"], state["request"]
     override = request.get("messages")
-    history = rendered(_Messages, override if isinstance(override, list) else natives, context)
+    sent = override if isinstance(override, list) else natives
+    history = render_history(_Messages, sent, context)
     body: JsonObject = {
         "model": config.get("model"),
         "messages": history.end(config.get("attachments_root"), warn),
@@ -86,18 +87,12 @@ def body_of(
     return {**body, **extra} if isinstance(extra, Mapping) else body
 
 
-class _Messages:
+class _Messages(Rendering):
     """The messages of a history so far, and the files that they refer to, by place."""
 
     def __init__(self) -> None:
-        self._messages: list[NativeMessage] = WrittenList()
+        self._messages: list[NativeMessage] = []
         self._files: dict[int, list[MultipartContent]] = {}
-
-    def copy(self) -> _Messages:
-        other = _Messages()
-        other._messages = self._messages.copy()
-        other._files = dict(self._files)
-        return other
 
     def add(self, native: NativeMessage) -> None:
         notes = native.pop("_metadata", None)

@@ -11,8 +11,13 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import Context, NativeMessage, WrittenList
-from agent_hookspecs.authoring import expand_attachments, refers_to_files, rendered
+from agent_hookspecs import Context, NativeMessage
+from agent_hookspecs.authoring import (
+    Rendering,
+    expand_attachments,
+    refers_to_files,
+    render_history,
+)
 
 __all__ = ["outgoing_messages"]
 
@@ -35,7 +40,7 @@ def outgoing_messages(
     never answered gets a result that says so, because servers refuse both.
     """
     short, alternating = "short_call_ids" in quirks, "alternating_roles" in quirks
-    history = rendered(_Messages, natives, context, short, alternating)
+    history = render_history(_Messages, natives, context, short, alternating)
     sent = history.messages
     sent += history.missing_results()
     for place in history.with_files:
@@ -43,7 +48,7 @@ def outgoing_messages(
     return sent
 
 
-class _Messages:
+class _Messages(Rendering):
     """The messages of a history so far, and the calls in them that wait for a result."""
 
     def __init__(self, short_ids: bool, alternating: bool) -> None:
@@ -51,17 +56,9 @@ class _Messages:
         self._alternating = alternating
         self._new_ids: dict[str, str] = {}
         self._open_calls: list[str] = []
-        self.messages: list[NativeMessage] = WrittenList()
+        self.messages: list[NativeMessage] = []
         #: The places of messages that refer to files, each once.
         self.with_files: dict[int, None] = {}
-
-    def copy(self) -> _Messages:
-        other = _Messages(self._short_ids, self._alternating)
-        other._new_ids = dict(self._new_ids)
-        other._open_calls = self._open_calls[:]
-        other.messages = self.messages.copy()
-        other.with_files = dict(self.with_files)
-        return other
 
     def add(self, native: NativeMessage) -> None:
         notes = native.pop("_metadata", None)

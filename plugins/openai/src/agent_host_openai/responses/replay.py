@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_hookspecs import NativeMessage, WrittenList
-from agent_hookspecs.authoring import refers_to_files
+from agent_hookspecs import NativeMessage
+from agent_hookspecs.authoring import Rendering, refers_to_files
 from agent_host_openai.responses.messages import is_turn, safe_id
 from agent_host_openai.responses.parts import expanded
 
@@ -32,7 +32,7 @@ _NO_RESULT = "[no result: the call was not run]"
 _NO_CALL = "a tool result is left out: the call that it answers is not in the history"
 
 
-class InputItems:
+class InputItems(Rendering):
     """The items of a history so far, fit to be sent, and the calls in them.
 
     ``reasoning`` says whether the model takes reasoning items, ``stored`` whether the provider
@@ -42,22 +42,13 @@ class InputItems:
     def __init__(self, reasoning: bool, stored: bool) -> None:
         self._reasoning = reasoning
         self._stored = stored
-        self._items: list[Item] = WrittenList()
+        self._items: list[Item] = []
         self._calls: dict[str, str] = {}
         #: The calls without an answer, each with the place behind its turn.
         self._open: dict[str, int] = {}
         self._with_files: list[int] = []
         #: Sentences that say what is left out.
         self.notes: list[str] = []
-
-    def copy(self) -> InputItems:
-        other = InputItems(self._reasoning, self._stored)
-        other._items = self._items.copy()
-        other._calls = dict(self._calls)
-        other._open = dict(self._open)
-        other._with_files = self._with_files[:]
-        other.notes = self.notes[:]
-        return other
 
     def add(self, native: NativeMessage) -> None:
         if is_turn(native):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_hookspecs import Config, Context, NativeMessage, State
-from agent_hookspecs.authoring import rendered
+from agent_hookspecs.authoring import render_history
 from agent_hookspecs.authoring.knobs import take_knob
 from agent_hookspecs.logs import get_warn_from_context
 from agent_host_openai.models import can, facts_of, refused_knobs
@@ -47,7 +47,7 @@ def body(
     override = request.get("messages")
     natives = override if isinstance(override, list) else native_messages
     stored = bool(payload.get("store"))
-    items = rendered(InputItems, natives, context, _takes_reasoning(config), stored)
+    items = render_history(InputItems, natives, context, _takes_reasoning(config), stored)
     payload["input"] = items.end(config.get("attachments_root"))
     warn = get_warn_from_context(context, plugin)
     for note in items.notes:
