@@ -313,7 +313,7 @@ for round in range(3):
     # Through the index, which must not outlive what the finder says.
     if round == 2:
         sys.meta_path.pop()
-    found = load_catalog().named("dist-one")
+    found = load_catalog().find("dist-one")
     seen.append([(r.name, r.bundle.version, r.state) for r in found])
     if round == 0:
         seen.append(Activator().load(found[0]).key)

@@ -176,7 +176,7 @@ class Session:
         try:
             found = read_document(document, SCHEMA_VERSION)
         except RecursionError as error:
-            raise too_deep() from error
+            raise too_deep_error() from error
         return cls(found.messages, found.metadata, id=found.id)
 
 
