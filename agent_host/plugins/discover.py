@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -241,7 +240,7 @@ def _file_of(distribution: _Distribution, path: str) -> Any:
     except Exception:
         # A finder may know distributions without knowing their files.
         return None
-    return Path(file) if isinstance(file, (str, os.PathLike)) else file
+    return Path(file) if isinstance(file, str) else file
 
 
 def _is_file(path: Any) -> bool:
