@@ -6,8 +6,10 @@ alike. It must not know the models, and imports pydantic only when a schema is a
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.values import dataclass
@@ -15,13 +17,15 @@ from agent_hookspecs.values import dataclass
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["CHOICE", "Problem", "find_problem", "json_schema", "suggest"]
+__all__ = ["CHOICE", "Problem", "find_problem", "json_schema", "pydantic_alone", "suggest"]
 
 #: What the tags of a model's choices begin with, so that they are told from the keys of a path.
 CHOICE = "choice:"
 #: Below it two words have so little in common that naming one for the other would mislead.
 _NEAR = 0.7
 _MAX_SHOWN = 60
+#: The environment variable with which pydantic is told to leave its plugins out.
+_NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 _QUOTED = re.compile(r"'([^']*)'")
 
 _WANTED = {
@@ -39,6 +43,24 @@ _WANTED = {
     "model_attributes_type": "an object",
     "dataclass_type": "an object",
 }
+
+
+@contextmanager
+def pydantic_alone() -> Iterator[None]:
+    """While our models are made: without what other distributions add to pydantic.
+
+    It would read the entry points of all distributions for that, and give up if those of one cannot
+    be read.
+    """
+    before = os.environ.get(_NO_PLUGINS)
+    os.environ[_NO_PLUGINS] = "__all__"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_NO_PLUGINS]
+        else:
+            os.environ[_NO_PLUGINS] = before
 
 
 @dataclass(frozen=True, slots=True)

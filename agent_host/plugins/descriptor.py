@@ -23,7 +23,7 @@ from agent_hookspecs.descriptor import (
 )
 from agent_hookspecs.errors import DescriptorError
 from agent_hookspecs.versions import contains
-from agent_host.checking import CHOICE, find_problem, json_schema
+from agent_host.checking import CHOICE, find_problem, json_schema, pydantic_alone
 
 __all__ = [
     "MAX_BYTES",
@@ -46,20 +46,23 @@ _AnyEntry = Annotated[
 ]
 
 
-class _File(BaseModel):
-    """What stands in an ``agent_plugin.json``; further keys are left for newer hosts to know."""
+with pydantic_alone():
 
-    schema_: Text = Field(default="", alias="$schema")
-    api: FilledText = Field(
-        default="", description="The contract versions it works with, such as >=1,<2."
-    )
-    subdirectory: FilledText = Field(
-        default=".", description="Where the packages are, relative to the descriptor's folder."
-    )
-    entries: list[_AnyEntry] = Field(min_length=1, description="The plugin classes of the package.")
+    class _File(BaseModel):
+        """What stands in an ``agent_plugin.json``; further keys are left for newer hosts to know."""
 
+        schema_: Text = Field(default="", alias="$schema")
+        api: FilledText = Field(
+            default="", description="The contract versions it works with, such as >=1,<2."
+        )
+        subdirectory: FilledText = Field(
+            default=".", description="Where the packages are, relative to the descriptor's folder."
+        )
+        entries: list[_AnyEntry] = Field(
+            min_length=1, description="The plugin classes of the package."
+        )
 
-_FILE = TypeAdapter(_File)
+    _FILE = TypeAdapter(_File)
 
 
 @cache

@@ -11,29 +11,29 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agent_hookspecs.errors import SessionError
-from agent_host.checking import find_problem, json_schema
+from agent_host.checking import find_problem, json_schema, pydantic_alone
 
 __all__ = ["SessionDocument", "read_document"]
 
 M = TypeVar("M")
 
 
-class _Versioned(BaseModel):
-    model_config = ConfigDict(frozen=True)
+with pydantic_alone():
 
-    schema_version: Annotated[int, Field(strict=True, ge=1)]
+    class _Versioned(BaseModel):
+        model_config = ConfigDict(frozen=True)
 
+        schema_version: Annotated[int, Field(strict=True, ge=1)]
 
-class SessionDocument(_Versioned):
-    """What `Session.to_dict` writes; further keys are left alone."""
+    class SessionDocument(_Versioned):
+        """What `Session.to_dict` writes; further keys are left alone."""
 
-    id: Annotated[str, Field(strict=True, min_length=1)]
-    messages: list[Mapping[Any, Any]]
-    metadata: Mapping[Any, Any] = {}
+        id: Annotated[str, Field(strict=True, min_length=1)]
+        messages: list[Mapping[Any, Any]]
+        metadata: Mapping[Any, Any] = {}
 
-
-_VERSIONED = TypeAdapter(_Versioned)
-_DOCUMENT = TypeAdapter(SessionDocument)
+    _VERSIONED = TypeAdapter(_Versioned)
+    _DOCUMENT = TypeAdapter(SessionDocument)
 
 
 def read_document(document: object, newest: int) -> SessionDocument:
