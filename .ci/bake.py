@@ -86,7 +86,7 @@ class Kitchen:
             shutil.copy(wheel.path, self.links)
         pins = [wheel.pin for wheel in self.wheels]
         self.constraints.write_text("\n".join(pins), encoding="utf-8")
-        self.environment("maker", sys.executable, "agent-host[new]")
+        self.environment("maker", sys.executable, "agent-host-core[new]")
 
     def settings(self, name: str) -> dict[str, str]:
         """The variables of a new user who has our wheels and nothing configured."""

@@ -26,7 +26,15 @@ from wheelhouse import ROOT, Distribution, Wheel, distributions, install
 ENTRY_POINTS = "agent_host.plugins"
 DESCRIPTOR = "agent_plugin.json"
 #: What an sdist may hold beside the package.
-SDIST_EXTRAS = {".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
+SDIST_EXTRAS = {
+    ".gitignore",
+    "CHANGELOG.md",
+    "LICENSE",
+    "PKG-INFO",
+    "README.md",
+    "hatch_build.py",
+    "pyproject.toml",
+}
 
 
 class Failure(Exception):
@@ -66,8 +74,8 @@ def contents(path: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     with tarfile.open(path) as sdist:
         for member in sdist.getmembers():
+            expect(member.isfile(), f"{path.name}: {member.name} is no plain file")
             content = sdist.extractfile(member)
-            expect(content, f"{path.name}: {member.name} is no plain file")
             if content:
                 files[member.name.partition("/")[2]] = content.read()
     return files
@@ -107,6 +115,13 @@ def check_metadata(content: bytes) -> Metadata:
     return metadata
 
 
+def check_licence(archive: str, text: bytes) -> None:
+    expect(
+        text == (ROOT / "LICENSE").read_bytes(),
+        f"the LICENSE of the {archive} differs from the one at the root",
+    )
+
+
 def check_wheel(distribution: Distribution, path: Path) -> dict[str, bytes]:
     files = contents(path)
     own = {name: content for name, content in files.items() if ".dist-info/" not in name}
@@ -119,10 +134,7 @@ def check_wheel(distribution: Distribution, path: Path) -> dict[str, bytes]:
     rest = set(files) - set(own) - {f"{info}/entry_points.txt"}
     required = {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE")}
     expect_same("the wheel's dist-info", rest, required)
-    expect(
-        files[f"{info}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes(),
-        "its LICENSE differs from the one at the root",
-    )
+    check_licence("wheel", files[f"{info}/licenses/LICENSE"])
     check_metadata(files[f"{info}/METADATA"])
     for name, package in announced(files).items():
         expect(
@@ -145,6 +157,7 @@ def check_sdist(distribution: Distribution, path: Path) -> None:
     expect_same("the sdist", own, wanted)
     foreign = set(files) - own - SDIST_EXTRAS
     expect(not foreign, f"the sdist has the foreign {', '.join(sorted(foreign))}")
+    check_licence("sdist", files["LICENSE"])
     check_metadata(files["PKG-INFO"])
 
 

@@ -50,7 +50,7 @@ class Distribution:
 
     def sources(self) -> Iterator[Path]:
         """Every file that can change what is in the wheel."""
-        for name in ("pyproject.toml", "README.md", "LICENSE"):
+        for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
             yield self.folder / name
         yield ROOT / ".gitignore"
         for folder in (self.package_folder, *(folder for _, folder in self.shipped)):

@@ -9,10 +9,11 @@ from datetime import datetime, timezone
 from importlib.metadata import distributions
 from typing import Any
 
+from benchmarks.peers import installed
+
 __all__ = ["circumstances"]
 
-_OTHERS = ("httpx", "httpcore", "h11", "pydantic-core", "pluggy", "click")
-_PEERS = ("openai", "anthropic", "llm", "pydantic-ai-slim", "any-llm-sdk", "litellm", "aisuite")
+_OTHERS = ("httpx", "httpcore", "h11", "httptools", "pydantic-core", "pluggy", "click")
 
 
 def circumstances(arguments: Sequence[str]) -> dict[str, Any]:
@@ -22,6 +23,7 @@ def circumstances(arguments: Sequence[str]) -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.platform()}",
         "versions": _versions(),
+        "peers": installed.versions(),
     }
 
 
@@ -41,5 +43,5 @@ def _versions() -> dict[str, str]:
     return {
         name: version
         for name, version in sorted(found.items())
-        if name.startswith("agent-h") or name in (*_OTHERS, *_PEERS)
+        if name.startswith("agent-h") or name in _OTHERS
     }

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from benchmarks.cases import WIRES, Case
 from benchmarks.measure import Samples, Table, show
-from benchmarks.team import BASE, OURS, PEERS, Failure, Team
+from benchmarks.peers.installed import PEERS
+from benchmarks.team import BASE, OURS, PEER_ROUNDS, Failure, Team
 
 STREAMS = (200, 1_000)
 #: Of all streams together.
 CHUNKS = 40_000
 ROUNDS = 7
-#: Peers take many times as long, and are here for the order of magnitude.
-PEER_ROUNDS = 2
 IDLE = 500
 
 
 def run(quick: bool) -> list[Table]:
-    speed = Table("Streams at a time, async (chunks per second)")
-    space = Table("Resident memory after so many streams at a time, at its peak (MB)")
+    speed = Table("Streams at a time, async (chunks per second)", name="rate")
+    space = Table(
+        "Resident memory after so many streams at a time, at its peak (MB)", name="memory"
+    )
     for streams in (20,) if quick else STREAMS:
         with Team.of(OURS, BASE, *(() if streams > min(STREAMS) else PEERS)) as team:
             for name in ("chat",) if quick else ("chat", "anthropic"):
@@ -69,7 +70,8 @@ def idle(quick: bool) -> Table:
     """Memory per stream that is open and silent; each number of streams in a fresh process."""
     count = 50 if quick else IDLE
     table = Table(
-        f"Memory of an open, silent stream, {count} of them, without the bytes in it (kB)"
+        f"Memory of an open, silent stream, {count} of them, without the bytes in it (kB)",
+        name="idle",
     )
     for name in ("chat",) if quick else tuple(WIRES):
         case = Case(name, "text", 50, "idle")

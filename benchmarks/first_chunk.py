@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 
 from benchmarks.cases import WIRES, Case, body_of
 from benchmarks.drivers.ours import config_of
 from benchmarks.measure import Table, interleaved, progress, show
+from benchmarks.peers.installed import PEERS, is_installed, python_of
 from benchmarks.processes import Place, place
 from benchmarks.server import ROOT, running
-from benchmarks.team import BASE, OURS, PEERS, Team, spoken_wires
+from benchmarks.team import BASE, OURS, PEER_ROUNDS, Team, spoken_wires
 
 RUNS = 9
 
@@ -78,7 +78,8 @@ def run(quick: bool) -> list[Table]:
         for name in wires[:1] if quick else wires:
             progress(f"cold processes, {name}")
             tasks = _tasks(at, environment, server, name)
-            found = interleaved(dict(tasks), 1 if quick else RUNS)
+            fewer = dict.fromkeys(filter(PEERS.__contains__, tasks), PEER_ROUNDS)
+            found = interleaved(dict(tasks), 1 if quick else RUNS, fewer=fewer)
             base = found[BASE].times(1000)
             for who, samples in found.items():
                 goal = "first_chunk" if who == OURS else None
@@ -96,11 +97,10 @@ def _tasks(
         OURS: partial(at.until_first_line, ours, environment),
         BASE: partial(at.until_first_line, base, environment),
     }
-    for peer, (module, _) in PEERS.items():
-        speaks = {"openai": ("chat",), "llm": ("chat",), "anthropic": ("anthropic",)}
-        if find_spec(module) and name in speaks.get(peer, ("chat", "anthropic")):
+    for peer, about in PEERS.items():
+        if is_installed(peer) and name in about.wires:
             arguments = ["-c", _PEER, str(ROOT), peer, server, name]
-            tasks[peer] = partial(at.until_first_line, arguments, environment)
+            tasks[peer] = partial(at.until_first_line, arguments, environment, python_of(peer))
     return tasks
 
 

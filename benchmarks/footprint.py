@@ -10,18 +10,21 @@ from pathlib import Path
 
 from benchmarks.cases import WIRES, Case
 from benchmarks.measure import Samples, Table, progress, show
-from benchmarks.team import BASE, OURS, PEERS, Failure, Team
+from benchmarks.peers.installed import PEERS
+from benchmarks.team import BASE, OURS, Failure, Team
 
 ROUNDS = 3
-HOST = "agent-host"
+HOST = "agent-host-core"
+#: Distributions whose package does not bear their name.
+_PACKAGES = {HOST: "agent_host"}
 
 
 def run(quick: bool) -> list[Table]:
-    return [resident(quick), *installed()]
+    return [resident_table(quick), *disk_tables()]
 
 
-def resident(quick: bool) -> Table:
-    table = Table("Resident memory of a new process after its first request (MB)")
+def resident_table(quick: bool) -> Table:
+    table = Table("Resident memory of a new process after its first request (MB)", name="resident")
     for name in ("chat",) if quick else tuple(WIRES):
         case = Case(name, "whole", 50, "length")
         taken: dict[str, list[float]] = {}
@@ -50,9 +53,9 @@ def resident(quick: bool) -> Table:
     return table
 
 
-def installed() -> list[Table]:
-    room = Table("Room on disk of the host with one provider, without bytecode (MB)")
-    number = Table("Distributions that the host with one provider brings")
+def disk_tables() -> list[Table]:
+    room = Table("Room on disk of the host with one provider, without bytecode (MB)", name="disk")
+    number = Table("Distributions that the host with one provider brings", name="distributions")
     for wire in WIRES.values():
         try:
             needed = closure(HOST, wire.distribution)
@@ -99,7 +102,8 @@ def size_of(found: Distribution) -> int:
     """Bytes of what a distribution installs; of an editable one, of the package it stands for."""
     direct = json.loads(found.read_text("direct_url.json") or "{}")
     if direct.get("dir_info", {}).get("editable"):
-        spec = find_spec(found.metadata["Name"].replace("-", "_"))
+        name = found.metadata["Name"]
+        spec = find_spec(_PACKAGES.get(name, name.replace("-", "_")))
         folders = list(spec.submodule_search_locations or ()) if spec else []
         files = [file for folder in folders for file in Path(folder).rglob("*")]
     else:

@@ -53,14 +53,17 @@ def interleaved(
     rounds: int,
     *,
     clock: Callable[[], float] = time.process_time,
+    fewer: Mapping[str, int] | None = None,
 ) -> dict[str, Samples]:
     """Run everybody once a round, so that what disturbs the machine disturbs all alike.
 
-    The first round only warms up.
+    The first round only warms up. ``fewer`` names those who stop after some rounds.
     """
     taken: dict[str, list[float]] = {name: [] for name in tasks}
     for number in range(rounds + 1):
         for name, run in tasks.items():
+            if fewer is not None and number > fewer.get(name, rounds):
+                continue
             gc.collect()
             started = clock()
             given = run()
@@ -74,9 +77,12 @@ def interleaved(
 class Table:
     """A title with its unit, and rows: the best and the median, and their ratios to a base.
 
-    ``extra`` names further columns. ``broken`` says what may never happen on any machine, such as a
-    cost that is not linear; a time is never in it. ``notes`` are for whoever reads the table.
-    ``goals`` holds the measurements that a goal is judged by, under its key.
+    A row's label says what was measured, from the general to the particular, with commas between,
+    and after a colon who did it; charts and reports take it apart again. ``name`` tells the tables
+    of one benchmark apart for them. ``extra`` names further columns. ``broken`` says what may never
+    happen on any machine, such as a cost that is not linear; a time is never in it. ``notes`` are
+    for whoever reads the table. ``goals`` holds the measurements that a goal is judged by, under
+    its key.
     """
 
     title: str
@@ -86,6 +92,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     goals: dict[str, list[float]] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
 
     def add(
         self,
@@ -109,8 +116,9 @@ class Table:
             found["ratio_of_medians"] = samples.median / base.median
         if goal is not None:
             self.goals.setdefault(goal, []).append(found.get("ratio", best))
-        shown = [_shown(found.get(key)) for key in ("best", "median", "ratio", "ratio_of_medians")]
-        self.rows.append((label, *shown, *map(_shown, extra.values())))
+        columns = ("best", "median", "ratio", "ratio_of_medians")
+        shown = [_format_value(found.get(column)) for column in columns]
+        self.rows.append((label, *shown, *map(_format_value, extra.values())))
         self.data[label] = {**found, **extra, "values": list(samples.values)}
 
     def lines(self) -> Iterable[str]:
@@ -128,6 +136,7 @@ class Table:
     def to_dict(self) -> dict[str, Any]:
         return {
             "title": self.title,
+            "name": self.name,
             "rows": self.data,
             "notes": self.notes,
             "broken": self.broken,
@@ -135,7 +144,7 @@ class Table:
         }
 
 
-def _shown(value: float | str | None) -> str:
+def _format_value(value: float | str | None) -> str:
     if value is None:
         return "-"
     if isinstance(value, str):

@@ -43,15 +43,25 @@ class Place:
             "AGENT_HOST_CONFIG_HOME": str(self.folder / "config"),
         }
 
-    def timed(self, arguments: Sequence[str], environment: Mapping[str, str]) -> float:
+    def timed(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        python: str = sys.executable,
+    ) -> float:
         """Seconds until the process has ended."""
         started = time.perf_counter()
-        self.output(arguments, environment)
+        self.output(arguments, environment, python)
         return time.perf_counter() - started
 
-    def output(self, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    def output(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        python: str = sys.executable,
+    ) -> str:
         return subprocess.run(
-            [sys.executable, *arguments],
+            [python, *arguments],
             env=dict(environment),
             cwd=self.cwd,
             stdout=subprocess.PIPE,
@@ -59,11 +69,16 @@ class Place:
             check=True,
         ).stdout
 
-    def until_first_line(self, arguments: Sequence[str], environment: Mapping[str, str]) -> float:
+    def until_first_line(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        python: str = sys.executable,
+    ) -> float:
         """Seconds until the process says something."""
         started = time.perf_counter()
         with subprocess.Popen(
-            [sys.executable, *arguments],
+            [python, *arguments],
             env=dict(environment),
             cwd=self.cwd,
             stdout=subprocess.PIPE,

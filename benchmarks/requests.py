@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from benchmarks.cases import WIRES, Case
 from benchmarks.measure import Table, show
-from benchmarks.team import BASE, FLOORS, OURS, PEERS, Team, spoken_wires
+from benchmarks.peers.installed import PEERS
+from benchmarks.team import BASE, FLOORS, OURS, Team, spoken_wires
 
 REQUESTS = 100
 ROUNDS = 9

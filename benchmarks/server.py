@@ -24,12 +24,14 @@ from benchmarks.formats import anthropic, chat, google, ollama, responses
 from benchmarks.formats.pieces import as_json
 from benchmarks.limits import lift_file_limit
 
-__all__ = ["ROOT", "answer_to", "running"]
+__all__ = ["ROOT", "answer_to", "parts_of", "running"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
 #: How many events an HTTP chunk holds, by the name of the transfer.
-_TOGETHER = {"each": 1, "idle": 1, "several": 8}
+_TOGETHER = {"each": 1, "paced": 1, "idle": 1, "several": 8}
+#: How long after one another the chunks of a paced stream are sent, in seconds.
+_PACE = 0.001
 #: How much of an idle stream is sent before it falls silent.
 _IDLE_EVENTS = 8
 
@@ -44,33 +46,42 @@ _ANSWERS = {
 _LISTINGS = {"/v1/models": chat, "/v1beta/models": google, "/api/show": ollama}
 
 
-@cache
 def answer_to(path: str) -> bytes:
     """The whole response to a request for the path, head and body."""
+    return b"".join(parts_of(path))
+
+
+@cache
+def parts_of(path: str) -> tuple[bytes, ...]:
+    """The same in the parts that are sent at one time: only a paced stream has more than one."""
     place = path.partition("?")[0]
     for ending, described in _LISTINGS.items():
         if place.endswith(ending):
-            return _with_length("200 OK", "application/json", as_json(described.listing()))
+            return (_with_length("200 OK", "application/json", as_json(described.listing())),)
     for ending, rendered in _ANSWERS.items():
         if place.endswith(ending):
             _, content, count, transfer, *_ = place.split("/")
             if content == "whole":
                 body = as_json(rendered.whole(int(count)))
-                return _with_length("200 OK", "application/json", body)
+                return (_with_length("200 OK", "application/json", body),)
             kind = "application/x-ndjson" if rendered is ollama else "text/event-stream"
             return _streamed(kind, list(rendered.events(content, int(count))), transfer)
-    return _with_length("404 Not Found", "text/plain", f"nothing is at {path}".encode())
+    return (_with_length("404 Not Found", "text/plain", f"nothing is at {path}".encode()),)
 
 
-def _streamed(kind: str, events: Sequence[bytes], transfer: str) -> bytes:
+def _streamed(kind: str, events: Sequence[bytes], transfer: str) -> tuple[bytes, ...]:
     if transfer == "length":
-        return _with_length("200 OK", kind, b"".join(events))
+        return (_with_length("200 OK", kind, b"".join(events)),)
     size = _TOGETHER[transfer]
     bodies = [b"".join(events[at : at + size]) for at in range(0, len(events), size)]
     # Without the empty chunk at the end the stream stays open.
     pieces = bodies[:_IDLE_EVENTS] if transfer == "idle" else [*bodies, b""]
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return head.encode() + b"".join(b"%x\r\n%s\r\n" % (len(each), each) for each in pieces)
+    chunks = [b"%x\r\n%s\r\n" % (len(each), each) for each in pieces]
+    if transfer == "paced":
+        # The end comes with the last event, as it does from a server that has nothing more to say.
+        return (head.encode() + chunks[0], *chunks[1:-2], b"".join(chunks[-2:]))
+    return (head.encode() + b"".join(chunks),)
 
 
 def _with_length(status: str, kind: str, body: bytes) -> bytes:
@@ -97,7 +108,21 @@ class _Conversation(asyncio.Protocol):
             if not found or len(rest) < length:
                 return
             self._unread = rest[length:]
-            self._transport.write(answer_to(head.split(b" ", 2)[1].decode()))
+            first, *others = parts_of(head.split(b" ", 2)[1].decode())
+            self._transport.write(first)
+            if others:
+                self._send_later(iter(others), asyncio.get_running_loop().time() + _PACE)
+
+    def _send_later(self, parts: Iterator[bytes], when: float) -> None:
+        """Send a part at that time, and each further one in its turn, until the client is gone."""
+
+        def send() -> None:
+            part = next(parts, None)
+            if part is not None and not self._transport.is_closing():
+                self._transport.write(part)
+                self._send_later(parts, when + _PACE)
+
+        asyncio.get_running_loop().call_at(when, send)
 
 
 def _length(head: bytes) -> int:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.measure import Table, interleaved, progress, show
 from benchmarks.packages import install
+from benchmarks.peers.installed import PEERS, is_installed, python_of
 from benchmarks.processes import LIST, Place, place
-from benchmarks.team import PEERS
+from benchmarks.team import PEER_ROUNDS
 
 SIZES = (0, 100, 500, 2_000)
 RUNS = 9
@@ -42,7 +42,8 @@ def run(quick: bool) -> list[Table]:
 
 
 def starts(at: Place, trees: dict[int, Path], runs: int) -> Table:
-    table = Table("Starting a process until it ends (ms; ratios to a bare interpreter)")
+    title = "Starting a process until it ends (ms; ratios to a bare interpreter)"
+    table = Table(title, name="starts")
     tasks: dict[str, Callable[[], float]] = {}
     for size, tree in trees.items():
         warm = at.environment(f"warm{size}", [tree])
@@ -52,22 +53,32 @@ def starts(at: Place, trees: dict[int, Path], runs: int) -> Table:
         tasks[f"list, {size}, cold"] = partial(_cold, at, at.cli(*LIST), cold)
     plain = at.environment(f"warm{max(trees)}", [trees[max(trees)]])
     tasks["--version"] = partial(at.timed, at.cli("--version"), plain)
-    for module in ("agent_host", "httpx", *(name for name, _ in PEERS.values())):
-        if find_spec(module) is not None:
-            tasks[f"import {module}"] = partial(at.timed, ["-c", f"import {module}"], plain)
-    for command in (["--version"], ["plugins"]) if find_spec("llm") else ():
-        label = f"llm {' '.join(command)}"
-        tasks[label] = partial(at.timed, ["-m", "llm", *command], plain)
+    for module in ("agent_host", "httpx"):
+        tasks[f"import {module}"] = partial(at.timed, ["-c", f"import {module}"], plain)
+    peers = _peers(at, plain)
+    tasks.update(peers)
     tasks[BARE] = partial(at.timed, ["-c", "pass"], plain)
     progress("starting processes")
     before = at.indexes()
-    found = interleaved(dict(tasks), runs)
+    found = interleaved(dict(tasks), runs, fewer=dict.fromkeys(peers, PEER_ROUNDS))
     if at.indexes() != before:
         table.notes.append("what is installed changed meanwhile: some runs were not warm")
     bare = found[BARE].times(1000)
     for label, samples in found.items():
         table.add(label, samples.times(1000), bare, goal=GOALS.get(label))
     return table
+
+
+def _peers(at: Place, environment: dict[str, str]) -> dict[str, Callable[[], float]]:
+    """Imports of the peers that are installed, and what one of them has for a command line."""
+    tasks: dict[str, Callable[[], float]] = {}
+    for name in filter(is_installed, PEERS):
+        code = f"import {PEERS[name].module}"
+        tasks[code] = partial(at.timed, ["-c", code], environment, python_of(name))
+    for command in (["--version"], ["plugins"]) if is_installed("llm") else ():
+        arguments, python = ["-m", "llm", *command], python_of("llm")
+        tasks[f"llm {' '.join(command)}"] = partial(at.timed, arguments, environment, python)
+    return tasks
 
 
 def _cold(at: Place, arguments: list[str], environment: dict[str, str]) -> float:
@@ -86,7 +97,9 @@ def indexing(at: Place, trees: dict[int, Path], runs: int) -> Table:
 
     progress("building cold indexes")
     found = interleaved({str(size): partial(build, size) for size in (0, most)}, runs)
-    table = Table("Building a cold index (µs per package above those that are installed anyway)")
+    table = Table(
+        "Building a cold index (µs per package above those that are installed anyway)", name="index"
+    )
     each = found[str(most)].less(found["0"]).times(1e6 / most)
     table.add(f"{most} packages", each, goal="index")
     return table

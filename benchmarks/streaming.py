@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from benchmarks.cases import WIRES, Case
 from benchmarks.measure import Table, growth, show
-from benchmarks.team import BASE, FLOORS, OURS, PEERS, Team, spoken_wires
+from benchmarks.peers.installed import PEERS
+from benchmarks.team import BASE, FLOORS, OURS, Team, spoken_wires
 
 CHUNKS = 2000
 ROUNDS = 9
+#: Of a stream whose chunks come a millisecond apart, which makes a run as long as there are chunks.
+PACED_CHUNKS, PACED_ROUNDS = 400, 5
 TRANSFERS = {"each": "a chunk an event", "several": "8 events a chunk", "length": "one length"}
 MODES = {"stream": "sync", "astream": "async"}
 
@@ -22,6 +25,7 @@ def run(quick: bool) -> list[Table]:
     with Team.of(OURS, "ours_unwarmed", BASE) as team:
         tables = [
             per_chunk(team, rounds, count),
+            per_paced_chunk(team, quick),
             per_reasoning(team, rounds, count),
             linear(team, quick),
         ]
@@ -31,7 +35,9 @@ def run(quick: bool) -> list[Table]:
 
 
 def per_chunk(team: Team, rounds: int, count: int) -> Table:
-    table = Table(f"CPU per streamed text chunk, {count} chunks, provider and extensions (µs)")
+    table = Table(
+        f"CPU per streamed text chunk, {count} chunks, provider and extensions (µs)", name="text"
+    )
     for name in spoken_wires(table, team):
         for transfer, described in TRANSFERS.items():
             for what, mode in MODES.items():
@@ -43,8 +49,24 @@ def per_chunk(team: Team, rounds: int, count: int) -> Table:
     return table
 
 
+def per_paced_chunk(team: Team, quick: bool) -> Table:
+    rounds, count = (1, 50) if quick else (PACED_ROUNDS, PACED_CHUNKS)
+    table = Table(
+        f"CPU per streamed text chunk, {count} chunks that come 1 ms apart (µs)", name="paced"
+    )
+    for name in spoken_wires(table, team):
+        for what, mode in MODES.items():
+            label = f"{WIRES[name].label}, {mode}"
+            case = Case(name, "text", count, "paced")
+            team.compare(table, label, what, case, rounds, each=count, goal="paced_chunk")
+    return table
+
+
 def per_reasoning(team: Team, rounds: int, count: int) -> Table:
-    table = Table(f"CPU per streamed chunk of reasoning, {count} chunks, a chunk an event (µs)")
+    table = Table(
+        f"CPU per streamed chunk of reasoning, {count} chunks, a chunk an event (µs)",
+        name="reasoning",
+    )
     for name in spoken_wires(table, team):
         for what, mode in MODES.items():
             case = Case(name, "reasoning", count)
@@ -55,7 +77,9 @@ def per_reasoning(team: Team, rounds: int, count: int) -> Table:
 
 def linear(team: Team, quick: bool) -> Table:
     few, many = (1_000, 10_000) if quick else (20_000, 200_000)
-    table = Table(f"{many} chunks of text against {few} (s; a ratio of 10 is linear)")
+    table = Table(
+        f"{many} chunks of text against {few} (s; a ratio of 10 is linear)", name="growth"
+    )
     for name in spoken_wires(table, team):
         for what, mode in MODES.items():
             label = f"{WIRES[name].label}, {mode}"
@@ -71,7 +95,8 @@ def linear(team: Team, quick: bool) -> Table:
 
 def among_others(team: Team, rounds: int, count: int) -> Table:
     table = Table(
-        f"CPU per streamed text chunk among others, {count} chunks, a chunk an event (µs)"
+        f"CPU per streamed text chunk among others, {count} chunks, a chunk an event (µs)",
+        name="others",
     )
     for name in ("chat", "anthropic"):
         for what, mode in MODES.items():

@@ -9,30 +9,21 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from benchmarks.cases import WIRES, Case
 from benchmarks.measure import Samples, Table, interleaved, progress
+from benchmarks.peers.installed import PEERS, is_installed, python_of
 from benchmarks.server import ROOT, running
 from benchmarks.surroundings import environment
 
-__all__ = ["BASE", "FLOORS", "OURS", "PEERS", "Failure", "Team", "spoken_wires"]
+__all__ = ["BASE", "FLOORS", "OURS", "PEER_ROUNDS", "Failure", "Team", "spoken_wires"]
 
 OURS, BASE = "ours", "httpx_lines"
 FLOORS = ("raw_socket", "http_client", "httpx_bytes")
-#: Peers, and the module by which it shows whether they are installed, with what to install.
-PEERS = {
-    "openai": ("openai", "openai"),
-    "anthropic": ("anthropic", "anthropic"),
-    "llm": ("llm", "llm"),
-    "pydantic_ai": ("pydantic_ai", "pydantic-ai-slim[openai,anthropic]"),
-    "any_llm": ("any_llm", "any-llm-sdk[openai,anthropic]"),
-    "litellm": ("litellm", "litellm"),
-    "aisuite": ("aisuite", "aisuite[openai]"),
-}
+#: Peers take many times as long, and are here for the order of magnitude.
+PEER_ROUNDS = 2
 
 
 class Failure(Exception):
@@ -44,7 +35,7 @@ class _Contestant:
         folder = "peers" if name in PEERS else "drivers"
         self.name = name
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", f"benchmarks.{folder}.{name}", server],
+            [python_of(name), "-m", "benchmarks.worker", f"benchmarks.{folder}.{name}", server],
             cwd=ROOT,
             env=environment(),
             stdin=subprocess.PIPE,
@@ -117,11 +108,9 @@ class Team:
                 team.close()
 
     def _enlist(self, name: str) -> None:
-        if name in PEERS:
-            module, wanted = PEERS[name]
-            if find_spec(module) is None:
-                self.notes.append(f"{name} is not installed: pip install {wanted!r}")
-                return
+        if name in PEERS and not is_installed(name):
+            self.notes.append(f"{name} is not installed: pip install {PEERS[name].wanted!r}")
+            return
         try:
             self._members[name] = _Contestant(name, self.server)
         except (ImportError, Failure) as error:
@@ -161,16 +150,17 @@ class Team:
             return lambda: found(self.perform(name, what, case, times))
 
         tasks: dict[str, Callable[[], float | None]] = {}
-        for label, (name, _, case, _) in orders.items():
+        for label, (name, what, case, _) in orders.items():
             try:
                 if name in PEERS:
-                    task(label)()
+                    self.perform(name, what, case)
             except Failure as failure:
                 self.notes.append(f"{name} is left out of {case.wire}, {case.content}: {failure}")
             else:
                 tasks[label] = task(label)
         progress(", ".join(dict.fromkeys(str(tuple(order[2])) for order in orders.values())))
-        return interleaved(tasks, rounds)
+        fewer = {label: PEER_ROUNDS for label in tasks if orders[label][0] in PEERS}
+        return interleaved(tasks, rounds, fewer=fewer)
 
     def compare(
         self,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from benchmarks.cases import WIRES, Case
 from benchmarks.measure import Samples, Table, growth, show
+from benchmarks.peers.installed import PEERS
 from benchmarks.streaming import MODES
-from benchmarks.team import BASE, FLOORS, OURS, PEERS, Team, spoken_wires
+from benchmarks.team import BASE, FLOORS, OURS, Team, spoken_wires
 
 SIZES = (500, 2_000, 8_000, 32_000)
 SHAPES = {"string": "one string", "objects": "many objects"}
@@ -28,9 +29,12 @@ def run(quick: bool) -> list[Table]:
 
 
 def by_size(team: Team, sizes: tuple[int, ...], rounds: int, quick: bool) -> list[Table]:
-    costs = Table("CPU per fragment of a call's arguments, while somebody watches them grow (µs)")
+    costs = Table(
+        "CPU per fragment of a call's arguments, while somebody watches them grow (µs)", name="cost"
+    )
     grown = Table(
-        "CPU of calls as they grow (s; a ratio to the number of fragments of 1 is linear)"
+        "CPU of calls as they grow (s; a ratio to the number of fragments of 1 is linear)",
+        name="growth",
     )
     few, many = (sizes[0], sizes[-1]) if quick else (FEW, MANY)
     for name in spoken_wires(costs, team):
@@ -63,7 +67,9 @@ def _add_cost(table: Table, label: str, found: dict[str, Samples], size: int) ->
 
 
 def among_others(team: Team, size: int, rounds: int) -> Table:
-    table = Table(f"CPU per fragment of a call's arguments among others, {size} fragments (µs)")
+    table = Table(
+        f"CPU per fragment of a call's arguments among others, {size} fragments (µs)", name="others"
+    )
     for name in ("chat", "anthropic"):
         for shape, described in SHAPES.items():
             label = f"{WIRES[name].label}, {described}, sync"

@@ -59,7 +59,7 @@ class _Performance:
             act = getattr(self._driver, what)
             seen = [act(case) for _ in range(times)]
         elif what == "hold":
-            return {"grown_kb": self._run(self._held(case, times)) - before}
+            return {"grown_kb": self._run(self._resident_while_open(case, times)) - before}
         elif what == "together":
             seen = self._run(self._together(case, times))
         else:
@@ -87,7 +87,7 @@ class _Performance:
 
         return list(await asyncio.gather(*(self._driver.astream(case) for _ in range(times))))
 
-    async def _held(self, case: Case, times: int) -> int:
+    async def _resident_while_open(self, case: Case, times: int) -> int:
         """How much is resident while so many streams are open."""
         import asyncio
 

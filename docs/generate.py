@@ -20,6 +20,7 @@ from typing import Any, get_args, get_type_hints
 from agent_hookspecs import errors, events
 from agent_hookspecs.authoring.knobs import KNOBS
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME
+from agent_hookspecs.markers import RESULT_PARTS, Combining, PartKind
 from agent_hookspecs.specs import SPECS, hooks_of
 from agent_host.plugins.descriptor import descriptor_schema
 
@@ -29,6 +30,14 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCHEMA_FILE = ROOT / "hookspecs" / "src" / "agent_hookspecs" / "agent_plugin.schema.json"
 NOTE = "<!-- Written by docs/generate.py from the code; change it there. -->"
+#: What the parts of a result are, in words.
+KIND_WORDS: dict[PartKind, str] = {
+    "dict": "a dict",
+    "list": "a list",
+    "dicts": "a list of dicts",
+    "texts": "a list of strings",
+    "flag": "True, False or None",
+}
 PART = re.compile(r"(?<=<!-- part: )([a-z-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 Entry = dict[str, Any]
@@ -40,7 +49,8 @@ def render_hooks() -> str:
     lines += [
         "Every hook a plugin may implement, by role. A public method named like a hook of its role",
         "is an implementation; it takes any of the arguments, by name, in any order. *Mode* says",
-        "what becomes of the results of several implementations.",
+        "what becomes of the results of several implementations. *Returns* says what is checked of",
+        "a result, for hooks that hand data on: another shape is an error that names the plugin.",
         "",
     ]
     lines += [f"- [{role}](#{role}): {', '.join(hooks_of(role))}" for role in SPECS]
@@ -48,17 +58,35 @@ def render_hooks() -> str:
         lines += ["", f"## {role}", "", _flat(inspect.getdoc(spec) or ""), ""]
         for hook in hooks_of(role).values():
             lines += [f"### {role}: {hook.name}", "", "```python", hook.signature, "```", ""]
-            lines += _paragraphs(hook.doc)
+            lines += _paragraphs(hook.doc, _result(hook.combining))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _paragraphs(doc: str) -> list[str]:
+def _result(combining: Combining) -> str:
+    """The declared shape of a result in words; nothing if nothing is declared."""
+    parts = [_part(name) for name in combining.result]
+    if not parts:
+        return ""
+    shape = parts[0] if len(parts) == 1 else f"a tuple of {', '.join(parts[:-1])} and {parts[-1]}"
+    if combining.mode == "fold":
+        return f"{shape}; or None, which leaves all as it was."
+    is_flag = RESULT_PARTS[combining.result[0]] == "flag"
+    return f"{shape}; or None." if combining.optional and not is_flag else f"{shape}."
+
+
+def _part(name: str) -> str:
+    kind = KIND_WORDS[RESULT_PARTS[name]]
+    return kind if RESULT_PARTS[name] == "flag" else f"`{name}` ({kind})"
+
+
+def _paragraphs(doc: str, result: str) -> list[str]:
     lines: list[str] = []
     facts: list[str] = []
     for paragraph in doc.split("\n\n"):
         found = [f"- **{key}:** {_flat(text)}" for key, text in _facts(paragraph)]
         facts += found
         lines += [] if found else [_flat(paragraph), ""]
+    facts += [f"- **Returns:** {result}"] if result else []
     return [*lines, *facts, ""]
 
 

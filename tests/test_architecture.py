@@ -164,7 +164,7 @@ BASE = {"_version", "checking", "private", "redaction", "threads", "trust"}
 
 def room(module: str) -> str:
     """The room that a module of the host stands in."""
-    name = (module.split(".") + [""])[1]
+    _, name, *_ = [*module.split("."), ""]
     if name in ROOMS:
         return name
     return "base" if name in BASE else "application"

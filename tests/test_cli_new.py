@@ -119,7 +119,7 @@ def test_without_cookiecutter_it_says_how_to_get_it(tmp_path: Path) -> None:
     )
     assert run.code == 1
     assert "needs cookiecutter" in run.err
-    assert 'python -m pip install "agent-host[new]"' in run.err
+    assert 'python -m pip install "agent-host-core[new]"' in run.err
     assert not [*tmp_path.iterdir()]
 
 

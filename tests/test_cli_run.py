@@ -294,3 +294,96 @@ def test_a_reader_that_has_seen_enough_is_no_error(place: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(30) == 0
+
+
+# --trace-hooks ------------------------------------------------------------------------------------
+
+KEYED = """
+from agent_hookspecs import ProviderExtensionPlugin
+
+
+class Plugin(ProviderExtensionPlugin):
+    name = "keyed"
+
+    def is_enabled(self, config):
+        return True
+
+    def init(self, config, state):
+        return {**state, "config": {**state["config"], "pass_phrase": "brought-along-later"}}
+"""
+
+
+def traced_calls(text: str) -> list[str]:
+    """The calls whose beginning is in a trace, as ``role: hook``."""
+    lines = [line for line in text.splitlines() if line.endswith(" [hook]")]
+    return [line.removesuffix(" [hook]") for line in lines if ": finish " not in line]
+
+
+def test_the_trace_has_every_hook_call_and_leaves_the_answer_alone(place: Path) -> None:
+    done = run(place, "--config", "c.json", "--yes", "--trace-hooks", CALL)
+    assert (done.returncode, done.stdout.decode()) == (0, "save returned: saved x\n")
+    said = done.stderr.decode()
+    calls = traced_calls(said)
+    wanted = ["provider: init", "provider: stream_api", "provider: finalize", "tool: execute_tool"]
+    assert [call for call in calls if call in wanted] == [
+        *wanted,
+        *("provider: init", "provider: stream_api", "provider: finalize"),
+    ]
+    assert calls[-1] == "tool: close"
+    assert not [call for call in calls if "process_chunk" in call or "observe_event" in call]
+    # Before the event that a call has led to.
+    assert said.index("tool: finish execute_tool") < said.index("← save: saved x")
+
+
+def test_under_json_the_trace_is_on_standard_error(place: Path) -> None:
+    done = run(place, "--config", "c.json", "--json", "--trace-hooks", "Hello")
+    assert done.returncode == 0
+    assert lines(done)[-1]["type"] == "done"
+    assert "provider: finalize" in traced_calls(done.stderr.decode())
+
+
+def test_a_run_that_fails_has_its_trace_too(place: Path) -> None:
+    done = run(place, "--trace-hooks", "/fail auth Wrong key")
+    said = done.stderr.decode()
+    assert done.returncode == 1
+    assert "provider: stream_api" in traced_calls(said)
+    assert said.index("provider: stream_api") < said.index("error: ")
+
+
+def test_no_secret_and_no_control_character_is_in_the_trace(place: Path) -> None:
+    secret = {"type": "string", "required": False, "secret": True}
+    described = full(
+        "keyed_pkg",
+        "extension",
+        "keyed",
+        dynamic=["is_enabled"],
+        config_schema={"door_code": secret, "pass_phrase": secret},
+    )
+    write_package(place / "keyed", "keyed_pkg", descriptor=described, source=KEYED)
+    config = {"plugins": ["path:keyed"], "denied_plugins": ["files"]}
+    (place / "keyed.json").write_text(json.dumps(config), encoding="utf-8")
+    options = ["--set", "door_code=under-the-mat", "--set", "api_key=hidden-api-key"]
+    done = run(place, "--config", "keyed.json", "--trace-hooks", *options, "red \x1b[31m \x07")
+    said = done.stderr.decode()
+    assert done.returncode == 0
+    assert "extension: is_enabled" in traced_calls(said)
+    for value in ("under-the-mat", "hidden-api-key", "brought-along-later"):
+        assert value not in said
+    assert "'door_code': '[redacted]'" in said
+    assert said.replace("\n", "").isprintable()
+
+
+def test_a_long_line_of_the_trace_is_cut_and_says_so(place: Path) -> None:
+    done = run(place, "--trace-hooks", "word " * 1000)
+    long = [line for line in done.stderr.decode().splitlines() if len(line) > 200]
+    assert long
+    for line in long:
+        shown, _, more = line.rpartition("… (")
+        assert len(shown) == 200
+        assert int(more.removesuffix(" more characters)")) > 0
+
+
+def test_the_help_has_an_example_of_the_trace(place: Path) -> None:
+    assert (
+        "agent-host run --trace-hooks 'Hello' 2> trace.txt" in run(place, "--help").stdout.decode()
+    )

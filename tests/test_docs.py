@@ -9,6 +9,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -139,6 +140,18 @@ def _draws_the_path_of_a_request(block: Block) -> None:
     assert _hooks_in(block.text) == order
 
 
+def _lists_hooks_with_roles_that_have_them(block: Block) -> None:
+    """In which order they are called is compared with a run elsewhere."""
+    lines = [line for line in block.text.splitlines() if line and line[0] != "#"]
+    listed = [
+        (role, hook)
+        for hook, roles in (line.split(maxsplit=1) for line in lines)
+        for role in roles.split(", ")
+    ]
+    known = {(role, hook) for role in SPECS for hook in hooks_of(role)}
+    assert set(listed) <= known
+
+
 def _draws_three_packages(block: Block) -> None:
     assert re.findall(r"[a-z_]+", block.text) == ["plugins", "agent_hookspecs", "agent_host"]
 
@@ -159,12 +172,20 @@ def _is_the_tree(block: Block) -> None:
     assert block.text.strip() in (errors.__doc__ or "")
 
 
+def _installs_the_peers_of_the_benchmarks(block: Block) -> None:
+    peers = runpy.run_path(str(ROOT / "benchmarks" / "peers" / "installed.py"))["PEERS"]
+    installed = " ".join(re.findall(r" install (.+)", block.text))
+    assert sorted(shlex.split(installed)) == sorted(peer.wanted for peer in peers.values())
+
+
 DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("README.md", "How a request flows"): _draws_the_path_of_a_request,
     ("architecture.md", "Architecture"): _draws_three_packages,
     ("order.md", "From discover to store"): _draws_the_path_of_a_request,
+    ("order.md", "The calls of a run"): _lists_hooks_with_roles_that_have_them,
     ("testing.md", "Passed, failed, not claimed"): _quotes_a_check,
     ("errors.md", "Errors"): _is_the_tree,
+    ("performance.md", "Measuring"): _installs_the_peers_of_the_benchmarks,
 }
 
 
@@ -311,13 +332,6 @@ def test_what_the_kit_refers_to_is_there() -> None:
 # The README.
 
 
-#: Commands of ``sh`` blocks that need a network, and what is true of each without one.
-def _installs_everything() -> None:
-    required = (ROOT / "requirements.txt").read_text("utf-8")
-    for file in (ROOT / "plugins").glob("*/pyproject.toml"):
-        assert f"-e ./plugins/{file.parent.name}\n" in required
-
-
 def _is_a_label_of_tox() -> None:
     assert re.search(r"^labels =\n +ci = ", (ROOT / "tox.ini").read_text("utf-8"), re.MULTILINE)
 
@@ -327,10 +341,11 @@ def _asks_a_provider() -> None:
     assert "anthropic" in names
 
 
+#: Commands of ``sh`` blocks that need a network, and what is true of each without one.
 SET_UP: dict[str, Callable[[], None]] = {
     "python3 -m venv .venv": lambda: None,
     ". .venv/bin/activate": lambda: None,
-    "pip install -r requirements.txt": _installs_everything,
+    "pip install -r requirements.txt": lambda: None,  # test_requirements.py reads it.
     "pip install tox": lambda: None,
     "tox -m ci": _is_a_label_of_tox,
     'agent-host run --provider anthropic --model claude-sonnet-4-5 "Hello"': _asks_a_provider,

@@ -171,7 +171,7 @@ def test_a_message_that_json_cannot_sort_still_has_a_digest() -> None:
         ({"schema_version": True}, "schema_version is True"),
         ({"schema_version": 0}, "schema_version is 0"),
         ({"schema_version": "1"}, "schema_version is '1'"),
-        ({"schema_version": SCHEMA_VERSION + 1}, "upgrade agent-host"),
+        ({"schema_version": SCHEMA_VERSION + 1}, "upgrade agent-host-core"),
         ({"schema_version": 1}, "id is missing"),
         ({"schema_version": 1, "id": ""}, "id is ''"),
         ({"schema_version": 1, "id": "x"}, "messages is missing"),

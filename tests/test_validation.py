@@ -22,6 +22,8 @@ requires-python = ">=3.10"
 dependencies = [{dependencies}]
 [project.entry-points."agent_host.plugins"]
 acme = "{package}"
+[project.optional-dependencies]
+{extra}
 """
 
 
@@ -32,6 +34,7 @@ def project(
     pyproject: str = PYPROJECT,
     dependencies: str = '"agent-hookspecs>=0.1"',
     package: str = "pkg_acme",
+    extra: str = "",
     **entry: Any,
 ) -> Path:
     """A source tree with one feature; ``source`` is put before its class."""
@@ -39,7 +42,7 @@ def project(
     source = source + FEATURE.format(name="acme")
     folder = write_package(root / "src", "pkg_acme", descriptor=descriptor, source=source)
     (folder / "py.typed").touch()
-    text = pyproject.format(dependencies=dependencies, package=package)
+    text = pyproject.format(dependencies=dependencies, package=package, extra=extra)
     (root / "pyproject.toml").write_text(text)
     return root
 
@@ -87,7 +90,18 @@ def test_importing_has_no_effects(tmp_path: Path, source: str, wanted: str) -> N
     [
         ({"package": "pkg_other"}, "names pkg_other, which has no agent_plugin.json"),
         ({"dependencies": '"httpx"'}, "does not depend on agent-hookspecs"),
-        ({"dependencies": '"agent_hookspecs", "agent-host>=1"'}, "it depends on agent-host;"),
+        (
+            {"dependencies": '"agent_hookspecs", "Agent_Host.Core>=1"'},
+            "it depends on agent-host-core;",
+        ),
+        (
+            {"dependencies": '"agent_hookspecs", "agent-host>=1"'},
+            "it names agent-host as a requirement, which on the public index is somebody else's",
+        ),
+        (
+            {"extra": "test = [\"agent_host[new] >= 1; python_version > '3'\"]"},
+            "it names agent-host as a requirement, which on the public index is somebody else's",
+        ),
         ({"dependencies": '"agent-hookspecs"'}, "say the oldest that will do"),
         ({"pyproject": "[project]\nname = 'acme'\n"}, "so the host cannot find it"),
         ({"pyproject": "[tool]\n"}, "has no [project] table"),

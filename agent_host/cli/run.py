@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,12 @@ import click
 from agent_hookspecs.errors import AgentError
 from agent_host.cli.options import settings as request_settings
 from agent_host.cli.screen import Screen, ask, quiet_logs
+from agent_host.cli.trace import HookTrace
 
 if TYPE_CHECKING:
+    from agent_hookspecs.events import Event
     from agent_host.agent.policy import Approve
+    from agent_host.drivers.blocking import Stream
 
 __all__ = ["run"]
 
@@ -25,6 +29,7 @@ __all__ = ["run"]
     '  agent-host run "What is a plugin?"\n'
     "  agent-host run --model echo-1 --system 'Be brief.' < prompt.txt\n"
     "  agent-host run --agent reviewer --tools 'read_*' --json 'Look at setup.py'\n"
+    "  agent-host run --trace-hooks 'Hello' 2> trace.txt\n"
     "\n\b\nWith nothing configured it runs offline on the fallback provider. A call that needs an\n"
     "approval is asked about on a terminal and denied elsewhere, unless --yes is given."
 )
@@ -52,6 +57,7 @@ __all__ = ["run"]
 @click.option("--yes", is_flag=True, help="Allow every call that would be asked about.")
 @click.option("--deny", is_flag=True, help="Deny every call that would be asked about.")
 @click.option("--json", "as_json", is_flag=True, help="Print the events as JSON, one a line.")
+@click.option("--trace-hooks", is_flag=True, help="Print every hook call to standard error.")
 def run(
     prompt: str | None,
     config_file: Path | None,
@@ -65,6 +71,7 @@ def run(
     yes: bool,
     deny: bool,
     as_json: bool,
+    trace_hooks: bool,
 ) -> int:  # fmt: skip
     """Send PROMPT to an agent and show its answer; without PROMPT it is read from stdin."""
     if yes and deny:
@@ -82,35 +89,32 @@ def run(
     }
     text = _prompt(prompt)
     quiet_logs()
-    return (
-        _print_events(config_file, text, options) if as_json else _show(config_file, text, options)
-    )
+    show = _print_events if as_json else _show
+    return show(config_file, text, options, trace_hooks)
 
 
-def _show(config_file: Path | None, text: str, options: dict[str, Any]) -> int:
-    from agent_host.application import AgentApplication
-
+def _show(config_file: Path | None, text: str, options: dict[str, Any], trace_hooks: bool) -> int:
     screen = Screen()
-    with AgentApplication(config_file) as app, app.stream(text, **options) as stream:
+    with _events(config_file, text, options, trace_hooks, screen.end_line) as events:
         try:
-            for event in stream:
+            for event in events:
                 screen.show(event)
         except KeyboardInterrupt:
-            stream.close()
+            events.close()
             screen.end_line()
             click.echo("interrupted", err=True)
             return 130
     return 0
 
 
-def _print_events(config_file: Path | None, text: str, options: dict[str, Any]) -> int:
+def _print_events(
+    config_file: Path | None, text: str, options: dict[str, Any], trace_hooks: bool
+) -> int:
     """One event a line; what goes wrong is the last line, whenever it goes wrong."""
-    from agent_host.application import AgentApplication
-
     has_error = False
     try:
-        with AgentApplication(config_file) as app, app.stream(text, **options) as stream:
-            for event in stream:
+        with _events(config_file, text, options, trace_hooks) as events:
+            for event in events:
                 has_error = event["type"] == "error"
                 _print_line(event)
     except AgentError as error:
@@ -118,6 +122,36 @@ def _print_events(config_file: Path | None, text: str, options: dict[str, Any]) 
             _print_line({"type": "error", "error": error.to_dict()})
         return 1
     return 0
+
+
+@contextmanager
+def _events(
+    config_file: Path | None,
+    text: str,
+    options: dict[str, Any],
+    trace_hooks: bool,
+    before_lines: Callable[[], None] | None = None,
+) -> Iterator[Generator[Event, None, None]]:
+    """The events of a run; before each of them the hook calls that led to it are printed."""
+    from agent_host.application import AgentApplication
+
+    trace = HookTrace(before_lines)
+    on_manager = trace.watch if trace_hooks else None
+    try:
+        with (
+            AgentApplication(config_file, on_manager=on_manager) as app,
+            app.stream(text, **options) as stream,
+        ):
+            yield _traced(stream, trace)
+    finally:
+        trace.print_calls()
+
+
+def _traced(stream: Stream, trace: HookTrace) -> Generator[Event, None, None]:
+    with stream:
+        for event in stream:
+            trace.print_calls()
+            yield event
 
 
 def _print_line(event: Mapping[str, Any]) -> None:

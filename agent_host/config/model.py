@@ -86,7 +86,8 @@ with pydantic_alone():
             "From role:name to the distribution that wins a collision."
         )
         providers: dict[str, Provider] = _key(
-            "Aliases: a provider plugin with its settings. One alone is used by agents that name none."
+            "Aliases: a provider plugin with its settings. One alone is used by agents that name "
+            "none."
         )
         agents: dict[str, Agent] = _key("Agents by name; 'default' is used when none is named.")
         tools: Tools = _key("Policy and limits of tool use.")

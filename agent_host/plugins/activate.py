@@ -17,8 +17,6 @@ from inspect import isroutine
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-import pluggy
-
 from agent_hookspecs.descriptor import PLUGIN_NAME, Entry, split_entry
 from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, PluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
@@ -36,7 +34,7 @@ from agent_host.redaction import describe_error
 __all__ = ["Activator", "LoadedPlugin", "OnManager", "entry_from_class"]
 
 #: Told of every manager that is made, to trace or monitor its calls.
-OnManager = Callable[[pluggy.PluginManager], None]
+OnManager = Callable[[RoleManager], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ _AnyEntry = Annotated[
 with pydantic_alone():
 
     class _File(BaseModel):
-        """What stands in an ``agent_plugin.json``; further keys are left for newer hosts to know."""
+        """What stands in an ``agent_plugin.json``; further keys are for newer hosts."""
 
         schema_: Text = Field(default="", alias="$schema")
         api: FilledText = Field(

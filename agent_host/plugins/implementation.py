@@ -81,7 +81,9 @@ def check_result(implementation: Implementation, result: Any) -> Any:
     """``result`` if it has the shape that its hook declares, else a `HookResultError`."""
     combining = implementation.hook.combining
     names = combining.result
-    if not names or (result is None and combining.optional):
+    # None leaves what is folded as it was, but what a wrapper returns is the result itself.
+    optional = combining.optional and not (implementation.wrapper and combining.mode == "fold")
+    if not names or (result is None and optional):
         return result
     if len(names) == 1:
         # What is folded goes on to the next plugin under its name.
@@ -198,7 +200,10 @@ def _run_wrapper(
         else:
             around.throw(inner)
     except StopIteration as stop:
-        return stop.value
+        try:
+            return check_result(implementation, stop.value)
+        except HookResultError as error:
+            fail(implementation, error)
     except Exception as error:
         if error is inner:
             raise

@@ -27,7 +27,8 @@ Tolerate = Callable[[Implementation, AgentError], None]
 #: Told of the state after each plugin has had its turn at it.
 Watch = Callable[[Any], None]
 
-_HOST = "agent_host"
+#: The host's own folds; no plugin can be called that.
+_HOST = "<folds of the host>"
 _NO_MARKS: pluggy.HookimplOpts = {
     "wrapper": False,
     "hookwrapper": False,
@@ -180,8 +181,14 @@ class _Functions:
     def __init__(self, functions: Iterable[tuple[Implementation | Hook, Any]]) -> None:
         self.options: dict[str, pluggy.HookimplOpts] = {}
         self.implementations: dict[Any, Implementation] = {}
-        for number, (described, function) in enumerate(functions):
-            attribute = f"hook_{number}"
+        # The last of a hook goes first and has the hook's own name, by which some versions of
+        # pluggy tell who implements it. pluggy registers by name and calls the latest first.
+        for described, function in reversed([*functions]):
+            name = described.name if isinstance(described, Hook) else described.hook.name
+            attribute, number = name, 0
+            while attribute in self.options:
+                number += 1
+                attribute = f"{name}_{number:04}"
             setattr(self, attribute, function)
             self.options[attribute] = self._options(described)
             if isinstance(described, Implementation):

@@ -17,6 +17,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.catalog import Catalog, PluginRecord, PluginState, complete_catalog
 from agent_host.plugins.gate import Candidate, Gating, gate, with_twins
+from agent_host.plugins.implementation import Implementation
 from agent_host.plugins.implementations import Implementations
 from agent_host.plugins.order import Placed, Sortable, are_tied, order
 
@@ -67,18 +68,35 @@ class Resolution:
         ]
 
     def _callers(self, role: PluginRole, hook: str) -> tuple[Placed, ...]:
+        """One place for each implementation; wrappers begin before the others."""
         placed = {each.name: each for each in self.order[role]}
-        first, usual, last = [], [], []
-        for name, implementations in self.registered[role]:
-            for implementation in implementations.get(hook, ())[:1]:
-                if implementation.first:
-                    first.append(Placed(name, "tryfirst"))
-                elif implementation.last:
-                    last.append(Placed(name, "trylast"))
-                else:
-                    usual.append(placed[name])
-        # pluggy calls the first that is marked trylast as the very last.
-        return (*first, *usual, *reversed(last))
+        found = [
+            implementation
+            for _, implementations in self.registered[role]
+            for implementation in implementations.get(hook, ())
+        ]
+        return tuple(
+            _place_call(implementation, placed[implementation.plugin])
+            for wrapper in (True, False)
+            for implementation in _in_call_order(
+                [each for each in found if each.wrapper is wrapper]
+            )
+        )
+
+
+def _in_call_order(found: Sequence[Implementation]) -> list[Implementation]:
+    """Implementations of one hook, given in the order of their plugins, as pluggy calls them."""
+    first = [each for each in found if each.first]
+    last = [each for each in found if each.last and not each.first]
+    usual = [each for each in found if not each.first and not each.last]
+    # pluggy calls the first that is marked trylast as the very last.
+    return [*first, *usual, *reversed(last)]
+
+
+def _place_call(implementation: Implementation, placed: Placed) -> Placed:
+    mark = "tryfirst" if implementation.first else "trylast" if implementation.last else ""
+    reasons = [mark or placed.why, *(["wrapper"] if implementation.wrapper else [])]
+    return Placed(placed.name, "; ".join(reasons))
 
 
 class _SetAside(Exception):

@@ -49,7 +49,7 @@ class Template:
         if found is None:
             raise AgentError(
                 f"the template for plugin packages is not in {' or '.join(map(str, places))}",
-                hint="install agent-host again: its wheel has the template",
+                hint="install agent-host-core again: its wheel has the template",
             )
         self.folder = found
 
@@ -58,7 +58,7 @@ class Template:
         if find_spec("cookiecutter") is None:
             raise AgentError(
                 "making a plugin package needs cookiecutter, which is not installed",
-                hint='python -m pip install "agent-host[new]"',
+                hint='python -m pip install "agent-host-core[new]"',
             )
 
     @cached_property

@@ -46,7 +46,7 @@ def read_document(document: object, newest: int) -> SessionDocument:
     if version > newest:
         raise SessionError(
             f"the session has schema version {version}, this host reads up to {newest}",
-            hint="upgrade agent-host",
+            hint="upgrade agent-host-core",
         )
     return _validate(_DOCUMENT, document)
 

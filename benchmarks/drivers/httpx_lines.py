@@ -53,11 +53,11 @@ class Driver:
 
     def request(self, case: Case) -> int:
         answer = self.client.post(case.url(self.server), json=body_of(case)).content
-        return _told(json.loads(answer), answer)
+        return _answer_length(json.loads(answer), answer)
 
     async def arequest(self, case: Case) -> int:
         answer = (await self.aclient.post(case.url(self.server), json=body_of(case))).content
-        return _told(json.loads(answer), answer)
+        return _answer_length(json.loads(answer), answer)
 
     async def hold(self, case: Case) -> Callable[[], Awaitable[Any]]:
         request = self.aclient.build_request("POST", case.url(self.server), json=body_of(case))
@@ -74,7 +74,7 @@ class Driver:
         return close
 
 
-def _told(answer: Any, body: bytes) -> int:
+def _answer_length(answer: Any, body: bytes) -> int:
     """How much was said; where in the answer it stands differs from format to format."""
     if not isinstance(answer, dict) or answer.get("error"):
         raise RuntimeError(f"this is no answer: {body[:200]!r}")

@@ -41,7 +41,7 @@ class Driver:
         unread = b""
         while True:
             if chunked:
-                pieces, unread, ended = _dechunked(unread + data)
+                pieces, unread, ended = read_chunks(unread + data)
             else:
                 pieces, length = data, length - len(data)
                 ended = length <= 0
@@ -61,7 +61,7 @@ class Driver:
         return len(body)
 
 
-def _dechunked(data: bytes) -> tuple[bytes, bytes, bool]:
+def read_chunks(data: bytes) -> tuple[bytes, bytes, bool]:
     """The bodies of the whole chunks in ``data``, what follows them, and whether it was the end."""
     bodies: list[bytes] = []
     at = 0

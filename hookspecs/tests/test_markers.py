@@ -14,8 +14,41 @@ def test_a_hookspec_stores_its_combining_and_stays_callable() -> None:
     def init(self: Any, config: Any, state: Any) -> Any:
         """Words."""
 
-    assert combining_of(init) == Combining("fold", ("state",), wrappers=True)
+    assert combining_of(init) == Combining(
+        "fold", ("state",), wrappers=True, result=("state",), optional=True
+    )
     assert init(None, 1, 2) is None
+
+
+def test_a_hookspec_stores_what_a_result_must_be_and_how_the_hook_is_called() -> None:
+    @hookspec("collect", result=("tags",), optional=True, per_chunk=True, skips=True)
+    def hook(self: Any) -> Any: ...
+
+    assert combining_of(hook) == Combining(
+        "collect", result=("tags",), optional=True, per_chunk=True, skips=True
+    )
+
+
+def test_nothing_is_asked_of_a_result_that_is_not_declared() -> None:
+    @hookspec("single")
+    def hook(self: Any) -> Any: ...
+
+    assert combining_of(hook) == Combining("single")
+
+
+def test_a_fold_gives_back_what_it_runs_over_whatever_else_is_said() -> None:
+    @hookspec("fold", over=("state",), result=("tags",))
+    def hook(self: Any, state: Any) -> Any: ...
+
+    combining = combining_of(hook)
+    assert combining is not None
+    assert (combining.result, combining.optional) == (("state",), True)
+
+
+@pytest.mark.parametrize("arguments", [{"result": ("nonsense",)}, {"over": ("nonsense",)}])
+def test_a_part_that_nobody_can_check_is_refused(arguments: Any) -> None:
+    with pytest.raises(ValueError, match="no part of a result called nonsense"):
+        hookspec("fold" if "over" in arguments else "single", **arguments)
 
 
 def test_the_mode_is_added_to_the_docstring() -> None:
@@ -46,9 +79,9 @@ def test_a_fold_and_only_a_fold_names_what_it_runs_over(mode: Any, over: tuple[s
 
 
 def test_a_fold_over_an_argument_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="hook has no argument elsewhere"):
+    with pytest.raises(ValueError, match="hook has no argument models"):
 
-        @hookspec("fold", over=("elsewhere",))
+        @hookspec("fold", over=("models",))
         def hook(self: Any, state: Any) -> None: ...
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_hookspecs.errors import BindingError, ContractError, HookError, HookResultError
-from agent_hookspecs.markers import combining_of, hookimpl
+from agent_hookspecs.markers import RESULT_PARTS, combining_of, hookimpl
 from agent_hookspecs.roles import (
     FeaturePlugin,
     Plugin,
@@ -18,8 +18,8 @@ from agent_hookspecs.roles import (
     ToolPlugin,
 )
 from agent_hookspecs.specs import SPECS, Hook, SpecRole, hooks_of
-from agent_host.plugins.combining import combine
-from agent_host.plugins.registry import HookRegistry, implementations_of
+from agent_host.plugins.implementations import find_implementations
+from agent_host.plugins.manager import RoleManager
 
 GATING = {
     "required_tags": "",
@@ -102,8 +102,61 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
     },
 }
 ASYNC = {"acall_api", "astream_api", "prepare", "execute_tool", "execute_action"}
-#: Run for every chunk, so no wrapper may stand around them.
-HOT = {"process_chunk", "extract_delta", "process_delta", "stream_api", "astream_api"}
+#: Run for every chunk or event, so the host calls them directly.
+PER_CHUNK = {"process_chunk", "extract_delta", "process_delta", "observe_event"}
+#: Give an iterator that is read while the answer comes.
+STREAMS = {"stream_api", "astream_api"}
+#: What each role's hooks hand on, and of which kind it has to be; None may be given for the last.
+RESULTS: dict[SpecRole, dict[str, str]] = {
+    "provider": {
+        "get_tags": "tags",
+        "get_ui_elements": "elements or None",
+        "accepted_tool_schema_formats": "formats or None",
+        "init": "state or None",
+        "to_native_messages": "native_messages",
+        "from_native_messages": "messages",
+        "initialize_request": "native_messages state",
+        "build_request": "request",
+        "call_api": "partials finals native_messages state",
+        "acall_api": "partials finals native_messages state",
+        "parse_response": "partials finals native_messages state",
+        "process_chunk": "partials finals native_messages state",
+        "finalize": "finals native_messages state",
+        "execute_action": "action_result",
+    },
+    "extension": {
+        "is_enabled": "enabled or None",
+        "get_tags": "tags",
+        "get_ui_elements": "elements or None",
+        "get_models": "models or None",
+        "accepted_tool_schema_formats": "formats or None",
+        "init": "state or None",
+        "initialize_request": "native_messages state or None",
+        "process_chunk": "partial_messages final_messages native_messages state or None",
+        "finalize": "final_messages native_messages state or None",
+        "to_native_messages": "native_messages or None",
+        "from_native_messages": "messages or None",
+        "execute_action": "action_result",
+    },
+    "feature": {
+        "is_enabled": "enabled or None",
+        "get_tags": "tags",
+        "get_ui_elements": "elements or None",
+        "get_models": "models or None",
+        "init": "state or None",
+        "initialize_request": "native_messages state or None",
+        "finalize": "final_messages native_messages state or None",
+        "execute_action": "action_result",
+    },
+    "tool": {
+        "is_enabled": "enabled or None",
+        "get_tags": "tags",
+        "get_ui_elements": "elements or None",
+    },
+    "host": {},
+}
+#: Go on without a plugin that fails.
+SKIPPING = {"get_ui_elements", "get_models"}
 HOOKS = [hook for role in SPECS for hook in hooks_of(role).values()]
 every_hook = pytest.mark.parametrize("hook", HOOKS, ids=[f"{h.role}.{h.name}" for h in HOOKS])
 
@@ -117,8 +170,41 @@ def test_only_the_hooks_the_design_names_may_be_async() -> None:
     assert {hook.name for hook in HOOKS if hook.combining.may_be_async} == ASYNC
 
 
+def test_exactly_the_hooks_that_run_for_every_chunk_or_event_are_called_directly() -> None:
+    assert {hook.name for hook in HOOKS if hook.combining.per_chunk} == PER_CHUNK
+    assert [hook for hook in HOOKS if hook.name in PER_CHUNK and not hook.combining.per_chunk] == []
+
+
 def test_no_hook_that_runs_for_every_chunk_allows_wrappers() -> None:
-    assert {hook.name for hook in HOOKS if hook.combining.wrappers}.isdisjoint(HOT)
+    assert {hook.name for hook in HOOKS if hook.combining.wrappers}.isdisjoint(PER_CHUNK | STREAMS)
+
+
+@pytest.mark.parametrize("role", SPECS)
+def test_every_hook_that_hands_data_on_declares_its_result(role: SpecRole) -> None:
+    declared = {
+        name: " ".join(hook.combining.result) + " or None" * hook.combining.optional
+        for name, hook in hooks_of(role).items()
+        if hook.combining.result
+    }
+    assert declared == RESULTS[role]
+
+
+@every_hook
+def test_a_fold_and_only_a_fold_hands_on_what_it_runs_over(hook: Hook) -> None:
+    combining = hook.combining
+    if combining.mode == "fold":
+        assert (combining.result, combining.optional) == (combining.over, True)
+    else:
+        assert combining.over == ()
+    assert set(combining.result) <= set(RESULT_PARTS)
+
+
+def test_these_hooks_go_on_without_a_plugin_that_fails() -> None:
+    skipping = {hook.name for hook in HOOKS if hook.combining.skips}
+    assert skipping == SKIPPING
+    for hook in HOOKS:
+        goes_on = "and a warning says so" in hook.doc and hook.name in SKIPPING
+        assert hook.combining.skips is goes_on, f"{hook.role}.{hook.name}"
 
 
 @pytest.mark.parametrize(
@@ -164,15 +250,16 @@ def test_a_specification_declares_types_and_no_defaults(hook: Hook) -> None:
 )
 def test_role_bases_carry_no_hook_methods(base: type[Plugin]) -> None:
     role: SpecRole = getattr(base, "role", "provider")
-    assert implementations_of(base(), role, "bare") == {}
-    assert implementations_of(base(), "host", "bare") == {}
+    assert find_implementations(base(), role, "bare") == {}
+    assert find_implementations(base(), "host", "bare") == {}
 
 
 @every_hook
 def test_every_spec_method_is_a_hook_of_pluggy_too(hook: Hook) -> None:
     function = getattr(SPECS[hook.role], hook.name)
     assert combining_of(function) == hook.combining
-    assert function.agent_host_spec["firstresult"] is (hook.combining.mode in ("single", "first"))
+    # Of a fold the host's own implementation is the first, and has the result.
+    assert function.agent_host_spec["firstresult"] is (hook.combining.mode != "collect")
 
 
 # Binding, for every hook of every role -----------------------------------------------------------
@@ -195,38 +282,59 @@ def plugin_with(hook: Hook, signature: str, result: object = None) -> tuple[obje
     return plugin, seen
 
 
+def manager_of(role: SpecRole, *plugins: object) -> RoleManager:
+    return RoleManager(
+        role,
+        [
+            (f"p{number}", find_implementations(plugin, role, f"p{number}"))
+            for number, plugin in enumerate(plugins)
+        ],
+    )
+
+
 def call(hook: Hook, *plugins: object) -> tuple[Any, dict[str, object]]:
-    """The combined result of calling the hook with distinct values, and those values."""
+    """What pluggy's call of the hook gives for distinct values, and those values."""
     values: dict[str, object] = {name: f"<{name}>" for name in hook.args}
-    implementations = [
-        implementation
-        for number, plugin in enumerate(plugins)
-        for implementation in implementations_of(plugin, hook.role, f"p{number}")[hook.name]
-    ]
-    return combine(hook, implementations)(*values.values()), values
+    manager = manager_of(hook.role, *plugins)
+    return getattr(manager.hook, hook.name)(**values), values
+
+
+def bound(hook: Hook, signature: str) -> tuple[list[Any], dict[str, object]]:
+    """What a plugin of that signature receives, and the values of the call."""
+    plugin, seen = plugin_with(hook, signature, result_of(hook, "a"))
+    _, values = call(hook, plugin)
+    return seen, values
+
+
+def result_of(hook: Hook, mark: str) -> Any:
+    """A result of the shape that the hook declares."""
+    parts = tuple(part_of(name, mark) for name in hook.combining.result)
+    return parts if len(parts) > 1 else parts[0] if parts else mark
+
+
+def part_of(name: str, mark: str) -> object:
+    made: dict[str, object] = {"dict": {"mark": mark}, "texts": [mark], "flag": True}
+    return made.get(RESULT_PARTS[name], [{mark: name}])
 
 
 @every_hook
 def test_arguments_arrive_by_name_in_any_order(hook: Hook) -> None:
     for names in (hook.args, hook.args[::-1], hook.args[1:], hook.args[:1]):
-        plugin, seen = plugin_with(hook, ", ".join(names))
-        _, values = call(hook, plugin)
+        seen, values = bound(hook, ", ".join(names))
         assert seen == [{name: values[name] for name in names}]
 
 
 @every_hook
 def test_each_argument_can_be_asked_for_alone(hook: Hook) -> None:
     for name in hook.args:
-        plugin, seen = plugin_with(hook, name)
-        _, values = call(hook, plugin)
+        seen, values = bound(hook, name)
         assert seen == [{name: values[name]}]
 
 
 @every_hook
 def test_keyword_only_and_defaulted_parameters_are_bound(hook: Hook) -> None:
     if not hook.args:
-        plugin, seen = plugin_with(hook, "own=1")
-        call(hook, plugin)
+        seen, _ = bound(hook, "own=1")
         assert seen == [{"own": 1}]
         return
     first, *rest = hook.args
@@ -236,24 +344,20 @@ def test_keyword_only_and_defaulted_parameters_are_bound(hook: Hook) -> None:
         ", ".join([first, "*", *(f"{name}=None" for name in rest)]) if rest else f"*, {first}=None",
         ", ".join(["own=7", *(f"{name}=None" for name in hook.args)]),
     ):
-        plugin, seen = plugin_with(hook, signature)
-        _, values = call(hook, plugin)
+        seen, values = bound(hook, signature)
         own = {"own": 7} if "own" in signature else {}
         assert seen == [{**own, **values}]
 
 
 @every_hook
 def test_variadic_parameters_receive_everything(hook: Hook) -> None:
-    plugin, seen = plugin_with(hook, "*given")
-    _, values = call(hook, plugin)
+    seen, values = bound(hook, "*given")
     assert seen == [{"given": tuple(values.values())}]
-    plugin, seen = plugin_with(hook, "**given")
-    call(hook, plugin)
+    seen, values = bound(hook, "**given")
     assert seen == [{"given": values}]
     if hook.args:
         first, *rest = hook.args
-        plugin, seen = plugin_with(hook, f"{first}, **given")
-        call(hook, plugin)
+        seen, values = bound(hook, f"{first}, **given")
         assert seen == [{first: values[first], "given": {name: values[name] for name in rest}}]
 
 
@@ -262,15 +366,15 @@ def test_renamed_arguments_are_bound_by_position_and_it_is_remembered(hook: Hook
     if not hook.args:
         plugin, _ = plugin_with(hook, "stranger")
         with pytest.raises(BindingError) as caught:
-            implementations_of(plugin, hook.role, "p")
+            find_implementations(plugin, hook.role, "p")
         assert caught.value.hint == "it takes no arguments"
         return
     renamed = [f"my_{name}" for name in hook.args]
     for count in range(1, len(hook.args) + 1):
-        plugin, seen = plugin_with(hook, ", ".join(renamed[:count]))
-        _, values = call(hook, plugin)
+        seen, values = bound(hook, ", ".join(renamed[:count]))
         assert list(seen[0].values()) == list(values.values())[:count]
-        (implementation,) = implementations_of(plugin, hook.role, "p")[hook.name]
+        plugin, _ = plugin_with(hook, ", ".join(renamed[:count]))
+        (implementation,) = find_implementations(plugin, hook.role, "p")[hook.name]
         assert implementation.by_position
 
 
@@ -279,7 +383,7 @@ def test_too_many_unknown_arguments_are_refused_by_name(hook: Hook) -> None:
     strangers = ", ".join(f"stranger_{number}" for number in range(len(hook.args) + 1))
     plugin, _ = plugin_with(hook, strangers)
     with pytest.raises(BindingError) as caught:
-        implementations_of(plugin, hook.role, "culprit")
+        find_implementations(plugin, hook.role, "culprit")
     assert caught.value.plugin == "culprit"
     assert caught.value.hook == hook.name
     assert "stranger_0" in caught.value.message
@@ -289,71 +393,55 @@ def test_too_many_unknown_arguments_are_refused_by_name(hook: Hook) -> None:
 # Combining, for every hook of every role ---------------------------------------------------------
 
 
-def folded(hook: Hook, mark: str) -> Any:
-    """A result of the shape a fold hands on."""
-    values = tuple(carried(name, mark) for name in hook.combining.over)
-    return values if len(values) > 1 else values[0]
-
-
-def carried(name: str, mark: str) -> object:
-    return {"mark": mark} if name == "state" else [{mark: name}]
-
-
 @every_hook
 def test_one_implementation_gives_the_hooks_result_as_its_mode_says(hook: Hook) -> None:
-    mode = hook.combining.mode
-    result = folded(hook, "a") if mode == "fold" else object()
+    result = result_of(hook, "a") if hook.combining.result else object()
     plugin, _ = plugin_with(hook, ", ".join(hook.args), result)
     given, _ = call(hook, plugin)
-    assert given == ([result] if mode == "collect" else result)
+    assert given == ([result] if hook.combining.mode == "collect" else result)
 
 
 @every_hook
 def test_two_implementations_are_combined_as_the_mode_says(hook: Hook) -> None:
-    mode = hook.combining.mode
-    results = [folded(hook, mark) if mode == "fold" else mark for mark in "ab"]
+    mode, over = hook.combining.mode, hook.combining.over
+    results = [result_of(hook, mark) for mark in "ab"]
     made = [plugin_with(hook, ", ".join(hook.args), result) for result in results]
     plugins, seen = [plugin for plugin, _ in made], [received for _, received in made]
-    if mode == "single":
-        with pytest.raises(ContractError, match="p0, p1"):
-            call(hook, *plugins)
-        return
     given, values = call(hook, *plugins)
     if mode == "collect":
-        assert given == ["a", "b"]
+        assert given == results
         assert seen[0] == seen[1] == [values]
-    elif mode == "first":
-        assert given == "a"
-        assert seen[1] == []
-    else:
+    elif mode == "fold":
         assert given == results[1]
         (second,) = seen[1]
-        assert {n: second[n] for n in hook.args if n not in hook.combining.over} == {
-            n: values[n] for n in hook.args if n not in hook.combining.over
-        }
-        assert {n: second[n] for n in hook.combining.over} == {
-            n: carried(n, "a") for n in hook.combining.over
-        }
+        assert second == {**values, **{name: part_of(name, "a") for name in over}}
+    else:
+        assert given == results[0]
+        assert seen[1] == []
 
 
 @every_hook
-def test_none_is_no_answer_for_first_and_no_change_for_a_fold(hook: Hook) -> None:
+def test_none_is_no_answer_and_no_change_or_refused_where_a_result_is_needed(hook: Hook) -> None:
     silent, _ = plugin_with(hook, ", ".join(hook.args), None)
+    combining = hook.combining
+    if combining.result and not combining.optional and not combining.may_be_async:
+        with pytest.raises(HookResultError, match=f"'p0': hook '{hook.name}' must return"):
+            call(hook, silent)
+        return
     given, values = call(hook, silent)
-    over = hook.combining.over
+    over = combining.over
     unchanged = tuple(values[n] for n in over) if len(over) > 1 else values.get((*over, "")[0])
-    expected = {"single": None, "first": None, "collect": [None], "fold": unchanged}
-    assert given == expected[hook.combining.mode]
+    expected = {"single": None, "first": None, "collect": [], "fold": unchanged}
+    assert given == expected[combining.mode]
 
 
 @every_hook
 def test_without_an_implementation_a_fold_returns_what_it_was_given(hook: Hook) -> None:
-    values = [f"<{name}>" for name in hook.args]
-    given = combine(hook, [])(*values)
+    given, values = call(hook)
     mode, over = hook.combining.mode, hook.combining.over
     if mode == "fold":
-        kept = tuple(f"<{name}>" for name in over)
-        assert given == (kept if len(over) > 1 else kept[0])
+        same = tuple(values[name] for name in over)
+        assert given == (same if len(over) > 1 else same[0])
     else:
         assert given == ([] if mode == "collect" else None)
 
@@ -373,14 +461,15 @@ def test_an_exception_becomes_a_hook_error_that_names_plugin_and_hook(hook: Hook
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-FOLDS = [hook for hook in HOOKS if hook.combining.mode == "fold"]
+#: What an awaitable comes to is looked at by whoever awaits it.
+SHAPED = [hook for hook in HOOKS if hook.combining.result and not hook.combining.may_be_async]
 
 
-@pytest.mark.parametrize("hook", FOLDS, ids=[f"{h.role}.{h.name}" for h in FOLDS])
-def test_a_fold_refuses_a_result_of_another_shape(hook: Hook) -> None:
-    several = len(hook.combining.over) > 1
-    wrong: list[object] = ["text", 3, (1,), tuple(range(9)), ["a", "list"] if several else object()]
-    wrong += [tuple("x" for _ in hook.combining.over)] if several else []
+@pytest.mark.parametrize("hook", SHAPED, ids=[f"{h.role}.{h.name}" for h in SHAPED])
+def test_a_result_of_another_shape_is_refused(hook: Hook) -> None:
+    several = len(hook.combining.result) > 1
+    wrong: list[object] = ["text", 3, (1,), tuple(range(9)), ["a", 1] if several else object()]
+    wrong += [tuple("x" for _ in hook.combining.result)] if several else []
     for result in wrong:
         plugin, _ = plugin_with(hook, "", result)
         with pytest.raises(
@@ -388,12 +477,14 @@ def test_a_fold_refuses_a_result_of_another_shape(hook: Hook) -> None:
         ) as caught:
             call(hook, plugin)
         assert (caught.value.plugin, caught.value.hook) == ("p0", hook.name)
-        assert any(name in caught.value.message for name in hook.combining.over)
+        if several or hook.combining.mode == "fold":
+            assert any(name in caught.value.message for name in hook.combining.result)
 
 
 @every_hook
 def test_wrappers_enclose_hooks_that_run_once_and_are_refused_elsewhere(hook: Hook) -> None:
     received: list[Any] = []
+    outer = result_of(hook, "outer")
 
     class Wrapping:
         pass
@@ -402,19 +493,19 @@ def test_wrappers_enclose_hooks_that_run_once_and_are_refused_elsewhere(hook: Ho
     def around(self: object) -> Any:
         result = yield
         received.append(result)
-        return "wrapped"
+        return outer
 
     around.__name__ = hook.name
     setattr(Wrapping, hook.name, around)
     if not hook.combining.wrappers:
         with pytest.raises(ContractError, match="cannot be a wrapper") as caught:
-            implementations_of(Wrapping(), hook.role, "p")
+            find_implementations(Wrapping(), hook.role, "p")
         assert caught.value.hook == hook.name
         return
-    inner = folded(hook, "a") if hook.combining.mode == "fold" else "inner"
+    inner = result_of(hook, "a")
     plain, _ = plugin_with(hook, "", inner)
     given, _ = call(hook, plain, Wrapping())
-    assert given == "wrapped"
+    assert given == outer
     assert received == [inner]
 
 
@@ -428,17 +519,16 @@ def test_async_implementations_are_refused_where_nobody_awaits_them(hook: Hook) 
 
     setattr(Waiting, hook.name, waiting)
     if hook.combining.may_be_async:
-        assert set(implementations_of(Waiting(), hook.role, "p")) == {hook.name}
+        assert set(find_implementations(Waiting(), hook.role, "p")) == {hook.name}
     else:
         with pytest.raises(ContractError, match="must be a plain function"):
-            implementations_of(Waiting(), hook.role, "p")
+            find_implementations(Waiting(), hook.role, "p")
 
 
 @every_hook
-def test_a_registry_of_its_role_takes_an_implementation(hook: Hook) -> None:
+def test_a_manager_of_its_role_takes_an_implementation_and_drops_it(hook: Hook) -> None:
     plugin, _ = plugin_with(hook, ", ".join(hook.args[1:]))
-    registry = HookRegistry(hook.role)
-    assert set(registry.register(plugin, "one")) == {hook.name}
-    assert "one" in registry
-    registry.unregister("one")
-    assert "one" not in registry
+    manager = manager_of(hook.role, plugin)
+    assert [each.plugin for each in manager.implementations(hook.name)] == ["p0"]
+    manager.drop_plugin("p0")
+    assert not manager.implements(hook.name)

@@ -22,7 +22,7 @@ from agent_hookspecs.authoring.function_tools import FunctionTool, tool, tools
 from agent_hookspecs.errors import ContractError, ToolArgumentsError, UnknownToolError
 from agent_hookspecs.messages import Context, State
 from agent_hookspecs.roles import ToolPlugin
-from agent_host.plugins.registry import implementations_of, require_contract
+from agent_host.plugins.implementations import find_implementations, require_contract
 
 pydantic = pytest.importorskip("pydantic")
 BaseModel, Field = pydantic.BaseModel, pydantic.Field
@@ -365,7 +365,7 @@ def test_the_class_is_a_tool_plugin_that_meets_the_contract() -> None:
     assert issubclass(add.plugin, ToolPlugin)
     assert add.plugin.__module__ == __name__
     require_contract("tool", add.plugin, "add")
-    assert set(implementations_of(add.plugin(), "tool", "add")) == {
+    assert set(find_implementations(add.plugin(), "tool", "add")) == {
         "get_tool_schemas",
         "execute_tool",
     }
@@ -428,7 +428,7 @@ def across(point: Point) -> int:
 
 
 def executor(plugin: type[ToolPlugin]) -> Any:
-    return implementations_of(plugin(), "tool", plugin.name)
+    return find_implementations(plugin(), "tool", plugin.name)
 
 
 def run(made: FunctionTool[..., Any], payload: Any, state: Any = None, context: Any = None) -> Any:

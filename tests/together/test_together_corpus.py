@@ -21,13 +21,13 @@ from agent_host.plugins.load import load_catalog
 from agent_host_testing.corpus import (
     Recording,
     Replayed,
+    compare_requests,
     differences,
-    grouped,
+    group_sessions,
     in_scope,
     load_recordings,
     replay_group,
     request_differences,
-    requests_compared,
 )
 from agent_host_testing.corpus.protocols import PROTOCOLS
 
@@ -45,7 +45,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not SESSIONS:
         path = metafunc.config.getoption("corpus", None) or CORPUS
         found = [each for each in load_recordings(path) if in_scope(each)]
-        SESSIONS.update({session[0].name: session for session in grouped(found)})
+        SESSIONS.update({session[0].name: session for session in group_sessions(found)})
     places = {"recording": slice(None), "first": slice(1), "later": slice(1, None)}
     chosen = [each for session in SESSIONS.values() for each in session[places[name]]]
     metafunc.parametrize(name, chosen, ids=str)
@@ -128,7 +128,7 @@ def test_a_recorded_answer_comes_out_as_the_vendors_sdk_reads_it(recording: Reco
 
 
 def test_the_next_request_is_the_recorded_one(later: Recording) -> None:
-    found = requests_compared(session_of(later))
+    found = compare_requests(session_of(later))
     assert [line for line in found if line.startswith(later.name)] == []
 
 

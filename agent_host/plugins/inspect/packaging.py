@@ -19,8 +19,10 @@ from agent_host.plugins.discover import GROUP
 __all__ = ["installed_problems", "tree_problems"]
 
 _CONTRACT = "agent-hookspecs"
-_HOST = "agent-host"
-_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^]]*\])?\s*([^;]*)(;(.*))?")
+_HOST = "agent-host-core"
+#: On the public index this name is not ours: installing it would run a stranger's code.
+_STRANGER = "agent-host"
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^]]*\])?\s*([^;]*)")
 _RECOMMENDED = ("description", "readme", "license", "requires-python")
 
 
@@ -44,7 +46,12 @@ def tree_problems(root: Path, packages: Iterable[Path]) -> Iterator[tuple[bool, 
         return
     folders = list(packages)
     yield from _announced(project.get("entry-points", {}).get(GROUP, {}), folders, root)
-    yield from _requirements([str(each) for each in project.get("dependencies", ())])
+    extras = project.get("optional-dependencies")
+    optional = extras.values() if isinstance(extras, dict) else ()
+    yield from _requirements(
+        [str(each) for each in project.get("dependencies", ())],
+        [str(each) for extra in optional for each in extra],
+    )
     for key in _RECOMMENDED:
         if key not in project and key not in project.get("dynamic", ()):
             yield False, f"[project] says nothing of {key!r}"
@@ -80,18 +87,29 @@ def _dotted(folder: Path, root: Path) -> str:
     return ".".join(parts[1:] if parts[:1] == ("src",) else parts)
 
 
-def _requirements(requirements: Iterable[str]) -> Iterator[tuple[bool, str]]:
-    always = {}
-    for requirement in requirements:
-        found = _REQUIREMENT.match(requirement)
-        if found and "extra ==" not in (found[5] or ""):
-            always[re.sub(r"[-_.]+", "-", found[1]).lower()] = found[3].strip()
+def _requirements(
+    dependencies: Iterable[str], optional: Iterable[str]
+) -> Iterator[tuple[bool, str]]:
+    """What is wrong with what it always needs, and with what its extras need."""
+    always = dict(map(_read_requirement, dependencies))
     if _CONTRACT not in always:
         yield True, f"it does not depend on {_CONTRACT}, whose names it imports"
     elif not always[_CONTRACT]:
         yield False, f"it takes any version of {_CONTRACT}; say the oldest that will do"
     if _HOST in always:
         yield True, f"it depends on {_HOST}; a plugin depends on {_CONTRACT} alone"
+    if _STRANGER in {**always, **dict(map(_read_requirement, optional))}:
+        yield (
+            True,
+            f"it names {_STRANGER} as a requirement, which on the public index is somebody else's"
+            f" project; the host is {_HOST}, and only tests may need it",
+        )
+
+
+def _read_requirement(requirement: str) -> tuple[str, str]:
+    """The project that a requirement names, as indexes compare names, and the versions it takes."""
+    found = _REQUIREMENT.match(requirement)
+    return (re.sub(r"[-_.]+", "-", found[1]).lower(), found[3].strip()) if found else ("", "")
 
 
 def installed_problems(name: str) -> Iterator[tuple[bool, str]]:
@@ -102,7 +120,11 @@ def installed_problems(name: str) -> Iterator[tuple[bool, str]]:
     points = [point for point in found.entry_points if point.group == GROUP]
     if not points:
         yield True, f"it has no entry point of {GROUP}"
-    yield from _requirements(found.requires or ())
+    requirements = found.requires or ()
+    yield from _requirements(
+        [each for each in requirements if "extra ==" not in each],
+        [each for each in requirements if "extra ==" in each],
+    )
     if not found.metadata.get("Summary"):
         yield False, "its metadata has no summary"
     files = {str(file).replace("\\", "/") for file in found.files or ()}

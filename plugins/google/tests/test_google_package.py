@@ -1,48 +1,13 @@
-"""The package as the host finds it: a descriptor that tells the truth, and facts that are used."""
+"""What the package knows of models, from its own facts and from the listing."""
 
 from __future__ import annotations
 
-import json
-from importlib import import_module
-from importlib.resources import files
-
 import pytest
 
-from agent_hookspecs import API_VERSION, DESCRIPTOR_NAME, Entry
 from agent_hookspecs.authoring import load_facts
-from agent_hookspecs.descriptor import split_entry
-from agent_hookspecs.roles import Plugin, ProviderPlugin
-from agent_host.plugins.descriptor import parse_descriptor
 from agent_host_google.models import facts_of, listed_models, tags_of
 
-DESCRIPTOR = parse_descriptor(
-    json.loads(files("agent_host_google").joinpath(DESCRIPTOR_NAME).read_text(encoding="utf-8"))
-)
-ENTRIES = pytest.mark.parametrize("entry", DESCRIPTOR.entries, ids=lambda entry: entry.name)
 ALWAYS = {"provider:google", "wire:google.generate_content", "supports_streaming"}
-
-
-def made(entry: Entry) -> Plugin:
-    module, name = split_entry(entry.entry)
-    plugin = getattr(import_module(module), name)()
-    assert isinstance(plugin, Plugin)
-    return plugin
-
-
-def test_the_descriptor_is_of_this_contract_and_has_no_unknown_keys() -> None:
-    assert DESCRIPTOR.supports(API_VERSION)
-    assert DESCRIPTOR.unknown_keys == ()
-
-
-@ENTRIES
-def test_the_descriptor_agrees_with_the_class(entry: Entry) -> None:
-    plugin = made(entry)
-    assert (entry.role, entry.name, entry.label) == (plugin.role, plugin.name, plugin.label)
-    assert (entry.before, entry.after) == (tuple(plugin.before), tuple(plugin.after))
-    assert entry.required_tags == tuple(getattr(plugin, "required_tags", ()))
-    assert dict(entry.config_schema) == plugin.get_config_schema()  # type: ignore[attr-defined]
-    if isinstance(plugin, ProviderPlugin):
-        assert entry.requires_api_key is plugin.requires_api_key
 
 
 @pytest.mark.parametrize(

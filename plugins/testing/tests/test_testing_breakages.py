@@ -1,16 +1,19 @@
-"""The table of breakages: each can be made, names checks that exist, and all checks are named."""
+"""The table of breakages: each can be made, names checks that exist, and all checks are named.
+
+Making them takes minutes and is a command of its own; that they still can be made is here.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-from breakages.breakage import TESTS, Breakage, Change, suite_file
+from breakages.breakage import PLUGINS, Breakage, Change, Suite, add
 from breakages.command import main
-from breakages.table import BREAKAGES
+from breakages.table import BREAKAGES, SUITES
 
 from agent_host_testing import (
     ExtensionConformance,
@@ -20,37 +23,46 @@ from agent_host_testing import (
 )
 from agent_host_testing.suites.checking import Conformance, checks_of
 
-PACKAGES = sorted({each.package for each in BREAKAGES})
+#: The classes of suites that are not of providers.
 ROLES: dict[str, type[Conformance]] = {
-    "reference_extension": ExtensionConformance,
-    "reference_feature": FeatureConformance,
-    "reference_tool": ToolConformance,
+    "TestEchoReasoning": ExtensionConformance,
+    "TestEchoTranscript": FeatureConformance,
+    "TestFiles": ToolConformance,
 }
 
 
-def suite_of(package: str) -> type[Conformance]:
-    return ROLES.get(package, ProviderConformance)
+def suite_class(suite: Suite) -> type[Conformance]:
+    return ROLES.get(suite.name, ProviderConformance)
 
 
-def breakage(**options: Any) -> Breakage:
-    known: dict[str, Any] = {"package": "p", "name": "n", "sentence": "It is.", "changes": ()}
-    return Breakage(**{**known, **options})
+def breakage(*red: str) -> Breakage:
+    return Breakage("echo", SUITES[0], "breaks", "It is.", red, ())
 
 
 @pytest.mark.parametrize("each", BREAKAGES, ids=lambda each: each.name)
-def test_a_breakage_applies_once_and_leaves_python(each: Breakage, tmp_path: Path) -> None:
+def test_a_breakage_applies_once_and_leaves_code(each: Breakage, tmp_path: Path) -> None:
     package = tmp_path / each.package
-    shutil.copytree(TESTS / "reference" / each.package, package)
+    shutil.copytree(each.sources, package)
     each.make(package)
-    ast.parse((package / "plugin.py").read_text("utf-8"))
+    assert each.changes
+    for change in each.changes:
+        text = (package / change.file).read_text("utf-8")
+        (json.loads if change.file.endswith(".json") else ast.parse)(text)
 
 
 @pytest.mark.parametrize("each", BREAKAGES, ids=lambda each: each.name)
-def test_a_breakage_names_checks_of_its_suite(each: Breakage) -> None:
+def test_a_breakage_names_checks_or_tests_that_are_there(each: Breakage) -> None:
     assert each.red
-    checks = checks_of(suite_of(each.package))
-    assert {name.partition("[")[0] for name in each.red} <= {*checks}
     assert each.sentence.endswith(".")
+    checks = checks_of(suite_class(each.suite))
+    for name in each.red:
+        file, _, test = name.partition("::")
+        if test:
+            tests = PLUGINS / each.distribution / "tests" / file
+            assert f"def {test}(" in tests.read_text("utf-8")
+        else:
+            assert name.partition("[")[0] in checks
+    assert len(each.tests) in (0, len(each.red)), "checks and tests are not run together"
 
 
 def test_names_of_breakages_are_unique() -> None:
@@ -58,14 +70,14 @@ def test_names_of_breakages_are_unique() -> None:
     assert len(names) == len({*names})
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_package_has_a_suite(package: str) -> None:
-    assert f'package = "{package}"' in suite_file(package).read_text("utf-8")
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_every_suite_is_there(suite: Suite) -> None:
+    assert f"class {suite.name}(" in suite.path.read_text("utf-8")
 
 
 def test_every_check_is_named_by_some_breakage() -> None:
     named = {
-        f"{suite_of(each.package).__name__}.{name.partition('[')[0]}"
+        f"{suite_class(each.suite).__name__}.{name.partition('[')[0]}"
         for each in BREAKAGES
         for name in each.red
     }
@@ -77,6 +89,14 @@ def test_every_check_is_named_by_some_breakage() -> None:
     assert unnamed == set()
 
 
+def test_every_provider_is_broken_in_several_ways() -> None:
+    broken = [each.distribution for each in BREAKAGES]
+    packages = {path.parent.parent.name for path in PLUGINS.glob("*/src/agent_host_*")}
+    # The repairs are features, whose checks the echo package is broken for.
+    assert {*broken} == packages - {"repairs", "testing"}
+    assert min(broken.count(each) for each in {*broken}) >= 6
+
+
 def test_most_breakages_turn_one_check_red() -> None:
     assert sum(len(each.red) == 1 for each in BREAKAGES) > 0.8 * len(BREAKAGES)
 
@@ -84,7 +104,11 @@ def test_most_breakages_turn_one_check_red() -> None:
 @pytest.mark.parametrize("text", ["nothing", "once once"])
 def test_a_change_that_does_not_fit_exactly_once_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="instead of once"):
-        Change("once", "never").applied(text)
+        Change("a.py", "once", "never").apply(text)
+
+
+def test_code_can_be_added_to_a_file() -> None:
+    assert add("a.py", "b = 2\n").apply("a = 1\n") == "a = 1\n\n\nb = 2\n"
 
 
 @pytest.mark.parametrize(
@@ -101,12 +125,12 @@ def test_a_change_that_does_not_fit_exactly_once_is_refused(text: str) -> None:
 def test_what_failed_is_compared_with_what_should(
     red: tuple[str, ...], failed: list[str], problems: list[str]
 ) -> None:
-    assert breakage(red=red).judge(failed) == problems
+    assert breakage(*red).judge(failed) == problems
 
 
 def test_shapes_are_run_for_breakages_that_are_about_them() -> None:
-    assert breakage(red=("test_wire_shape[19]",)).with_shapes
-    assert not breakage(red=("test_text",)).with_shapes
+    assert breakage("test_wire_shape[19]").with_shapes
+    assert not breakage("test_text").with_shapes
 
 
 def test_the_command_lists_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:

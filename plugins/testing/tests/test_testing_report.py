@@ -13,19 +13,17 @@ import pytest
 
 from agent_hookspecs.errors import InvalidRequestError
 from agent_hookspecs.logs import remember_secrets
-from agent_host_testing.violations import Contract, Exchange, explained
+from agent_host_testing.violations import Contract, Exchange, explain_violation
 
-HERE = Path(__file__).parent
-SUITE = f'''
+SUITE = '''
 from agent_host_testing import ProviderConformance, check, not_claimed, require, say
 
-SETTINGS = {{"model": "fake-chat"}}
+SETTINGS = {"model": "fake-chat"}
 
 
 class TestSubject(ProviderConformance):
-    package = "reference_openai_chat"
-    plugin = "reference_openai_chat"
-    folder = {str(HERE / "reference")!r}
+    package = "agent_host_openai_compatible"
+    plugin = "custom"
     wire = "openai.chat"
     settings = SETTINGS
 
@@ -66,9 +64,9 @@ def test_the_report_tells_passed_failed_and_not_claimed_apart(tmp_path: Path, wo
     done = run(tmp_path, "-n", workers, "--conformance-report", str(file))
     assert done.returncode == 1, done.stdout
     report: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    assert report["counts"] == {"failed": 1, "skipped": 0, "passed": 4, "not claimed": 1}
+    assert report["counts"] == {"failed": 1, "skipped": 0, "passed": 3, "not claimed": 2}
     (suite,) = report["suites"].values()
-    assert (suite["plugin"], suite["role"]) == ("reference_openai_chat", "provider")
+    assert (suite["plugin"], suite["role"]) == ("custom", "provider")
     assert suite["capabilities"]["text"] == "passed"
     assert suite["capabilities"]["wishes"] == "failed"
     assert suite["capabilities"]["magic"] == "not claimed"
@@ -116,7 +114,7 @@ def test_long_bodies_are_cut_to_their_ends() -> None:
     body = json.dumps({"model": "m", "messages": messages}).encode()
     exchange = Exchange("POST /x", body, 400, b"no JSON\n" * 500)
     contract = Contract("things", "Things are well.", "README.md#things")
-    text = str(explained(contract, "acme", AssertionError("they are not"), [exchange]))
+    text = str(explain_violation(contract, "acme", AssertionError("they are not"), [exchange]))
     assert "message 0 " in text
     assert "message 49 " in text
     assert "44 entries left out" in text
@@ -128,6 +126,6 @@ def test_secrets_are_taken_out_of_what_is_told() -> None:
     error = InvalidRequestError("refused told-nobody", hint="use told-nobody")
     contract = Contract("things", "Things are well.", "README.md#things")
     exchange = Exchange("POST /?key=told-nobody", b'{"key": "told-nobody"}', 400, b"told-nobody")
-    text = str(explained(contract, "acme", error, [exchange]))
+    text = str(explain_violation(contract, "acme", error, [exchange]))
     assert "InvalidRequestError: refused [redacted] (use [redacted])" in text
     assert "told-nobody" not in text

@@ -95,18 +95,18 @@ class Delivery:
             if left is not None and left < len(piece):
                 if left:
                     yield (
-                        self._framed(piece)[: -len(piece) - 2 + left]
+                        self._frame(piece)[: -len(piece) - 2 + left]
                         if self.chunked
                         else (piece[:left])
                     )
                 break
             if piece:
-                yield self._framed(piece)
+                yield self._frame(piece)
             left = None if left is None else left - len(piece)
         if self.chunked and self.terminated:
             yield b"0\r\n\r\n"
 
-    def _framed(self, piece: bytes) -> bytes:
+    def _frame(self, piece: bytes) -> bytes:
         return b"%x\r\n%b\r\n" % (len(piece), piece) if self.chunked else piece
 
 
@@ -159,7 +159,7 @@ class Truncate:
 
     def apply(self, delivery: Delivery) -> Delivery:
         if self.tidy:
-            pieces = _divided(delivery.body[: self.after], _ends(delivery.pieces))
+            pieces = _divide(delivery.body[: self.after], _ends(delivery.pieces))
             return replace(delivery, pieces=pieces)
         return _cut(delivery, self.after, "close", self.head)
 
@@ -190,7 +190,7 @@ class Split:
         ends = {position % len(body) for position in self.at} if body else set()
         if self.every:
             ends.update(range(self.every, len(body), self.every))
-        return replace(delivery, pieces=_divided(body, sorted(ends)), separate=True)
+        return replace(delivery, pieces=_divide(body, sorted(ends)), separate=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def _ends(pieces: Sequence[bytes]) -> list[int]:
     return ends
 
 
-def _divided(body: bytes, ends: Sequence[int]) -> tuple[bytes, ...]:
+def _divide(body: bytes, ends: Sequence[int]) -> tuple[bytes, ...]:
     edges = [0, *(end for end in ends if 0 < end < len(body)), len(body)]
     return tuple(body[start:end] for start, end in pairwise(edges))
 

@@ -49,7 +49,7 @@ class RequestReader:
         raw = self._body(headers)
         parts = urlsplit(target)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        return Request(method, unquote(parts.path), query, headers, raw, _decoded(raw))
+        return Request(method, unquote(parts.path), query, headers, raw, _decode_body(raw))
 
     def _head(self) -> bytes | None:
         while (end := self._unused.find(b"\r\n\r\n")) < 0:
@@ -122,7 +122,7 @@ def _headers(lines: list[str]) -> dict[str, str]:
     return headers
 
 
-def _decoded(raw: bytes) -> Any:
+def _decode_body(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except ValueError:

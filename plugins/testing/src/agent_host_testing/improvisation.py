@@ -14,7 +14,7 @@ from agent_host_testing.formats.gist import Gist, Offer, gist_of
 from agent_host_testing.script import Call, Part, Reply, Text, Thought
 from agent_host_testing.wire import Request
 
-__all__ = ["Improviser", "example", "improvised"]
+__all__ = ["Improviser", "example", "improvise_reply"]
 
 _DEEPEST = 8
 
@@ -28,10 +28,10 @@ class Improviser:
 
     def __call__(self, request: Request) -> Reply:
         gist = gist_of(self._format_name, request.body)
-        return improvised(gist, f"fake-signature-{next(self._thoughts)}")
+        return improvise_reply(gist, f"fake-signature-{next(self._thoughts)}")
 
 
-def improvised(gist: Gist, signature: str) -> Reply:
+def improvise_reply(gist: Gist, signature: str) -> Reply:
     """An answer: each tool whose name the user mentions is called, one a turn, then comes text."""
     parts: list[Part] = []
     if gist.reasoning:
@@ -63,14 +63,14 @@ def example(
         if schema.get(name):
             return schema[name][0]
     if "$ref" in schema:
-        return example(_referred(root, schema["$ref"]), root, depth + 1)
+        return example(_resolve_reference(root, schema["$ref"]), root, depth + 1)
     for name in ("anyOf", "oneOf", "allOf"):
         if schema.get(name):
             return example(schema[name][0], root, depth + 1)
-    return _typed(schema, root, depth)
+    return _sample_value(schema, root, depth)
 
 
-def _typed(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+def _sample_value(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     kind = schema.get("type", "object" if "properties" in schema else "string")
     kind = (kind[0] if isinstance(kind, list) else kind).lower()
     if kind == "object":
@@ -97,7 +97,7 @@ def _mentions(said: str, name: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", said) is not None
 
 
-def _referred(root: Mapping[str, Any], reference: str) -> Mapping[str, Any]:
+def _resolve_reference(root: Mapping[str, Any], reference: str) -> Mapping[str, Any]:
     found: Any = root
     for step in reference.removeprefix("#/").split("/"):
         found = found.get(step, {}) if isinstance(found, Mapping) else {}

@@ -27,7 +27,7 @@ Status = Literal["passed", "failed", "not claimed", "skipped"]
 #: What a cell of the table says if its checks have more than one outcome: the first that occurs.
 _WORST_FIRST: tuple[Status, ...] = ("failed", "skipped", "passed", "not claimed")
 #: What the JSON says of each check.
-_TOLD = ("check", "case", "capability", "status", "reason", "sentence", "where")
+_REPORTED = ("check", "case", "capability", "status", "reason", "sentence", "where")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class ConformanceReport:
                 result.suite,
                 {"plugin": result.plugin, "role": result.role, "capabilities": {}, "checks": []},
             )
-            told = asdict(result)
-            suite["checks"].append({key: told[key] for key in _TOLD})
+            fields = asdict(result)
+            suite["checks"].append({key: fields[key] for key in _REPORTED})
         for name, suite in suites.items():
             for capability in self._capabilities(suite["role"]):
                 statuses = self._statuses(name, capability)
@@ -154,8 +154,8 @@ def _outcome(report: pytest.TestReport) -> tuple[Status, str]:
     if report.outcome == "failed":
         crash = getattr(report.longrepr, "reprcrash", None)
         return "failed", str(crash.message if crash else report.longrepr)
-    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    reason = told.removeprefix("Skipped: ")
+    words = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    reason = words.removeprefix("Skipped: ")
     if reason.startswith(NOT_CLAIMED):
         return "not claimed", reason.removeprefix(NOT_CLAIMED)
     return "skipped", reason

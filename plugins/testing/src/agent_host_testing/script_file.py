@@ -27,25 +27,13 @@ and a ``failure`` in which a stream ends. Every answer may have a ``fault``, or 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 from agent_host_testing.faults import Drip, Fault, Reset, Split, Stall, Truncate, WrongLength
-from agent_host_testing.formats.checks import (
-    Check,
-    Node,
-    Refused,
-    anything,
-    each,
-    flag,
-    integer,
-    nullable,
-    number,
-    one_of,
-    record,
-    text,
-)
+from agent_host_testing.formats.checks import Node, Refused, one_of
+from agent_host_testing.formats.notation import Rules
 from agent_host_testing.script import (
     Answer,
     Call,
@@ -93,37 +81,12 @@ def read_script(value: Any) -> list[Line]:
         raise ScriptError(f"{problem.place}: {problem.message}; {problem.rule}") from None
 
 
-_string_map = record({}, extra=text)
-_tokens = record(dict.fromkeys(("input", "output", "cached_input", "reasoning"), integer(0)))
-_failure = record(
-    {"kind": one_of(*get_args(FailureKind)), "message": text, "headers": _string_map}, ("kind",)
+_RULES = Rules(
+    "script",
+    {"failure kind": one_of(*get_args(FailureKind)), "finish": one_of(*get_args(Finish))},
 )
-_REPLY: dict[str, Check] = {
-    "tokens": nullable(_tokens),
-    "finish": one_of(*get_args(Finish)),
-    "fragments": integer(1),
-    "failure": _failure,
-    "fault": anything,
-}
-
-
-def _arguments(node: Node) -> None:
-    if not isinstance(node.value, str):
-        node.fields()
-
-
-_PARTS: dict[str, dict[str, Check]] = {
-    "text": {"text": text, "signature": text},
-    "thought": {"thought": text, "signature": text, "redacted": flag},
-    "call": {
-        "call": text,
-        "arguments": _arguments,
-        "id": text,
-        "signature": text,
-        "freeform": flag,
-    },
-    "picture": {"picture": text, "media_type": text},
-}
+_ANSWERS = ("parts", "say", "call", "raw", "failure")
+_CALL = ("call", "arguments", "id", "signature", "freeform")
 _MAKERS: dict[str, Callable[..., Part]] = {
     "text": Text,
     "thought": Thought,
@@ -141,7 +104,7 @@ def _kind(node: Node, kinds: tuple[str, ...], what: str) -> str:
 
 
 def _line(node: Node) -> Line:
-    kind = _kind(node, ("parts", "say", "call", "raw", "failure"), "answer")
+    kind = _kind(node, _ANSWERS, "answer")
     faults = node.child("fault")
     several = faults.items() if isinstance(faults.value, list) else [faults]
     applied = tuple(_fault(fault) for fault in several if fault.value is not None)
@@ -149,28 +112,23 @@ def _line(node: Node) -> Line:
 
 
 def _answer(node: Node, kind: str) -> Answer:
+    _RULES[f"{kind} answer"](node)
     if kind == "raw":
-        fields = {"raw": each(text), "status": integer(100, 599), "headers": _string_map}
-        record({**fields, "fault": anything})(node)
         chunks = tuple(chunk.encode() for chunk in node.value["raw"])
         return Raw(chunks, node.value.get("status", 200), node.value.get("headers", {}))
     if kind == "failure":
-        record({"failure": _failure, "fault": anything})(node)
         return Failure(**node.value["failure"])
     if kind == "parts":
-        record({"parts": anything, **_REPLY})(node)
         return _reply(node, tuple(_part(part) for part in node.child("parts").items()))
     if kind == "say":
-        record({"say": text, **_REPLY})(node)
         return _reply(node, (Text(node.value["say"]),))
-    record({**_PARTS["call"], **_REPLY})(node)
-    own = {name: value for name, value in node.value.items() if name not in _REPLY}
+    own = {name: value for name, value in node.value.items() if name in _CALL}
     return _reply(node, (_part(Node(own, node.place)),))
 
 
 def _part(node: Node) -> Part:
-    kind = _kind(node, tuple(_PARTS), "part")
-    record(_PARTS[kind])(node)
+    kind = _kind(node, tuple(_MAKERS), "part")
+    _RULES[f"{kind} part"](node)
     rest = {name: value for name, value in node.value.items() if name != kind}
     return _MAKERS[kind](node.value[kind], **rest)
 
@@ -186,23 +144,21 @@ def _reply(node: Node, parts: tuple[Part, ...]) -> Reply:
     return Reply(parts, **options)
 
 
-_where = {"after": nullable(integer()), "head": flag}
-_FAULTS: dict[str, tuple[Callable[..., Fault], Mapping[str, Check], tuple[str, ...]]] = {
-    "reset": (Reset, _where, ()),
-    "stall": (Stall, _where, ()),
-    "truncate": (Truncate, {**_where, "tidy": flag}, ()),
-    "wrong_length": (WrongLength, {"by": integer()}, ("by",)),
-    "split": (Split, {"at": each(integer()), "every": integer(1)}, ()),
-    "drip": (Drip, {"seconds": number(0), "size": integer(1)}, ()),
+_FAULTS: dict[str, Callable[..., Fault]] = {
+    "reset": Reset,
+    "stall": Stall,
+    "truncate": Truncate,
+    "wrong_length": WrongLength,
+    "split": Split,
+    "drip": Drip,
 }
 
 
 def _fault(node: Node) -> Fault:
     kind = _kind(node, tuple(_FAULTS), "fault")
-    maker, fields, required = _FAULTS[kind]
-    record({kind: record(fields, required)})(node)
+    _RULES[f"{kind} fault"](node)
     options = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in node.value[kind].items()
     }
-    return maker(**options)
+    return _FAULTS[kind](**options)

@@ -254,14 +254,14 @@ class FakeServer:
         try:
             delivery = self._answer(request)
         except Refused as refused:
-            delivery = self._refused(request, refused.problem)
+            delivery = self._refuse(request, refused.problem)
         except Exception as error:
             # A script or format that fails is its author's mistake and must not look like silence.
             rule = "the script and the format can be rendered for this request"
             problem = Problem(
                 f"the fake server failed: {type(error).__name__}: {error}", rule, "", 500
             )
-            delivery = self._refused(request, problem)
+            delivery = self._refuse(request, problem)
         if self._log is not None:
             self._log(f"{request.method} {request.path} {delivery.status}")
         with self._changed:
@@ -285,7 +285,7 @@ class FakeServer:
                 raise Refused(problem)
             self._record(request, problem)
         answer, faults = self._next_answer(request)
-        delivery = self._rendered(answer, request)
+        delivery = self._render(answer, request)
         for fault in faults:
             delivery = fault.apply(delivery)
         return delivery
@@ -312,7 +312,7 @@ class FakeServer:
         rule = "queue an answer for every request, or give the server a `rest`"
         raise Refused(Problem(message, rule, "", 500))
 
-    def _rendered(self, answer: Answer, request: Request) -> Delivery:
+    def _render(self, answer: Answer, request: Request) -> Delivery:
         if isinstance(answer, Raw):
             return _raw(answer, self.format.content_type(request))
         if isinstance(answer, Failure):
@@ -327,9 +327,9 @@ class FakeServer:
             events = self.format.events(answer, request, self.ledger)
         if self._events_per_chunk is None:
             return _whole(200, headers, b"".join(events))
-        return Delivery(200, headers, _grouped(events, self._events_per_chunk), chunked=True)
+        return Delivery(200, headers, _group_events(events, self._events_per_chunk), chunked=True)
 
-    def _refused(self, request: Request, problem: Problem) -> Delivery:
+    def _refuse(self, request: Request, problem: Problem) -> Delivery:
         self._record(request, problem)
         # Clients that know the header do not try again what cannot get better.
         never = {"x-should-retry": "false"} if problem.status >= 500 else {}
@@ -369,7 +369,7 @@ def _with_headers(delivery: Delivery, headers: Mapping[str, str]) -> Delivery:
     return replace(delivery, headers={**delivery.headers, **headers})
 
 
-def _grouped(events: Sequence[bytes], size: int) -> tuple[bytes, ...]:
+def _group_events(events: Sequence[bytes], size: int) -> tuple[bytes, ...]:
     if size == 1:
         return tuple(events)
     return tuple(b"".join(events[n : n + size]) for n in range(0, len(events), size))

@@ -13,7 +13,7 @@ from typing import Any
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.logs import redact
 
-__all__ = ["Contract", "Exchange", "Violation", "explained", "require"]
+__all__ = ["Contract", "Exchange", "Violation", "explain_violation", "require"]
 
 _MAX_TEXT = 160
 _MAX_LINE = 400
@@ -59,27 +59,27 @@ def require(condition: object, happened: str) -> None:
         raise Violation(happened)
 
 
-def explained(
+def explain_violation(
     contract: Contract, plugin: str, error: BaseException, exchanges: Sequence[Exchange] = ()
 ) -> Violation:
     """The failure with everything its reader needs to mend the plugin."""
-    told = _told(error)
-    summary = told.partition("\n")[0]
+    words = _describe_error(error)
+    summary = words.partition("\n")[0]
     lines = [
         # For those who are shown no more than the first line.
         f"plugin {plugin!r}: {summary}",
         f"  the contract asks: {contract.sentence}",
         f"  written in:        {contract.where}",
-        f"  what happened:     {_indented(told, 21)}",
+        f"  what happened:     {_indent(words, 21)}",
     ]
     if exchanges:
         last = exchanges[-1]
-        lines += [f"  request {len(exchanges)}: {last.request}", *_quoted(last.body)]
-        lines += [f"  answer {len(exchanges)}: HTTP {last.status}", *_quoted(last.answer)]
+        lines += [f"  request {len(exchanges)}: {last.request}", *_quote_body(last.body)]
+        lines += [f"  answer {len(exchanges)}: HTTP {last.status}", *_quote_body(last.answer)]
     return Violation(redact("\n".join(lines)))
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     if isinstance(error, Violation):
         return str(error)
     if isinstance(error, AgentError):
@@ -87,11 +87,11 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _indented(text: str, width: int) -> str:
+def _indent(text: str, width: int) -> str:
     return text.replace("\n", "\n" + " " * width)
 
 
-def _quoted(data: bytes) -> Iterator[str]:
+def _quote_body(data: bytes) -> Iterator[str]:
     """The body in few lines: JSON by keys and entries, anything else as it stands."""
     try:
         document = json.loads(data)
@@ -125,14 +125,14 @@ def _ends(lines: Sequence[str], first: int, last: int, what: str) -> Iterable[st
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(_shortened(value), ensure_ascii=False, separators=(", ", ": "))
+    return json.dumps(_shorten(value), ensure_ascii=False, separators=(", ", ": "))
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, str) and len(value) > _MAX_TEXT:
         return f"{value[: _MAX_TEXT // 2]}…{value[-_MAX_TEXT // 4 :]}"
     if isinstance(value, list):
-        return [_shortened(item) for item in value]
+        return [_shorten(item) for item in value]
     if isinstance(value, dict):
-        return {key: _shortened(item) for key, item in value.items()}
+        return {key: _shorten(item) for key, item in value.items()}
     return value

@@ -1,4 +1,4 @@
-"""What a breakage is: exact changes to one reference package, and the checks it turns red.
+"""What a breakage is: exact changes to one bundled package, and the checks it turns red.
 
 Owns how changes are made to a copy of the sources. It must not know how checks are run.
 """
@@ -9,66 +9,85 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["TESTS", "Breakage", "Change", "descriptor", "own_error", "suite_file"]
+__all__ = ["PLUGINS", "Breakage", "Change", "Suite", "add", "change_descriptor"]
 
-#: Where the reference packages and their suites are.
-TESTS = Path(__file__).resolve().parents[1]
+#: Where the bundled packages are, with their tests.
+PLUGINS = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The one place where ``old`` stands in a file of the package becomes ``new``."""
+    """The one place where ``old`` stands in a file of the package becomes ``new``.
 
+    Without ``old`` it is put at the end of the file.
+    """
+
+    file: str
     old: str
     new: str
-    file: str = "plugin.py"
 
-    def applied(self, text: str) -> str:
+    def apply(self, text: str) -> str:
         """The text with the change; a ValueError if there is not exactly one place for it."""
+        if not self.old:
+            return f"{text}\n\n{self.new}"
         places = text.count(self.old)
         if places != 1 or self.old == self.new:
             raise ValueError(f"{self.old!r} is {places} times in {self.file}, instead of once")
         return text.replace(self.old, self.new)
 
 
-def descriptor(old: str, new: str) -> Change:
+def add(file: str, code: str) -> Change:
+    """Code at the end of a module, such as another method for a class in it."""
+    return Change(file, "", code)
+
+
+def change_descriptor(old: str, new: str) -> Change:
     """A change of the package's descriptor."""
-    return Change(old, new, "agent_plugin.json")
+    return Change("agent_plugin.json", old, new)
 
 
-_OWN_ERROR = """\
-    def map_error(self, status: int, headers: dict[str, str], body: bytes) -> Any:
-        from agent_hookspecs import errors
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The suite of a bundled plugin: the folder of its distribution, test file and class."""
 
-        if not ({condition}):
-            return None
-        request_id = headers["x-request-id"]
-        about = {{"provider": NAME, "status": status, "request_id": request_id}}
-        return errors.{error}(body.decode(), **about, **{more!r})
+    distribution: str
+    file: str
+    name: str
 
-    def stream_complete("""
-
-
-def own_error(condition: str, error: str, **more: object) -> Change:
-    """A provider's own error for the refusals of which the condition is true."""
-    return Change(
-        "    def stream_complete(",
-        _OWN_ERROR.format(condition=condition, error=error, more=more),
-    )
+    @property
+    def path(self) -> Path:
+        return PLUGINS / self.distribution / "tests" / f"{self.file}.py"
 
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """A mistake in a package. ``red`` are the checks that fail, and no others do.
+    """A mistake in the package of a distribution. ``red`` are the checks that fail, no others do.
 
-    A check is named by its method, or with the case in brackets if only that one fails.
+    A check is named by its method, or with the case in brackets if only that one fails. What the
+    kit cannot see is named by a test of the distribution, as ``file.py::test``; then that test
+    alone is run.
     """
 
-    package: str
+    distribution: str
+    suite: Suite
     name: str
     sentence: str
     red: tuple[str, ...]
     changes: tuple[Change, ...]
+
+    @property
+    def package(self) -> str:
+        """The import package that is broken."""
+        return f"agent_host_{self.distribution.replace('-', '_')}"
+
+    @property
+    def sources(self) -> Path:
+        return PLUGINS / self.distribution / "src" / self.package
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The tests of the distribution that are named, if no checks are."""
+        return tuple(name for name in self.red if "::" in name)
 
     @property
     def with_shapes(self) -> bool:
@@ -83,7 +102,7 @@ class Breakage:
         """Break the copy of the package in that folder."""
         for change in self.changes:
             file = package / change.file
-            file.write_text(change.applied(file.read_text("utf-8")), encoding="utf-8")
+            file.write_text(change.apply(file.read_text("utf-8")), encoding="utf-8")
 
     def judge(self, failed: Iterable[str]) -> list[str]:
         """What is wrong with the checks that failed, each named with its case in brackets."""
@@ -97,8 +116,3 @@ class Breakage:
 
 def _covers(name: str, failed: str) -> bool:
     return failed == name or failed.partition("[")[0] == name
-
-
-def suite_file(package: str) -> Path:
-    """The test file with the package's suite; it finds the package in a folder beside itself."""
-    return TESTS / f"test_testing_{package}.py"

@@ -1,4 +1,4 @@
-"""The command: which breakages to make, how many at once, and what is told of them."""
+"""The command: which breakages to make, how many at once, and what is written of them."""
 
 from __future__ import annotations
 
@@ -7,42 +7,39 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 from breakages.breakage import Breakage
 from breakages.running import Result, run
-from breakages.table import BREAKAGES
+from breakages.table import BREAKAGES, SUITES, unbroken
 
 __all__ = ["main"]
 
 
-def main(
-    arguments: Sequence[str],
-    breakages: Sequence[Breakage] = BREAKAGES,
-    run: Callable[[Breakage], Result] = run,
-) -> int:
+def main(arguments: Sequence[str]) -> int:
     """1 if a breakage is not caught by exactly the checks that it names, else 0."""
     options = _parser().parse_args(arguments)
-    chosen = [each for each in breakages if not options.only or each.name in options.only]
+    known = [*map(unbroken, SUITES), *BREAKAGES]
+    chosen = [each for each in known if not options.only or each.name in options.only]
     unknown = sorted({*(options.only or ())} - {each.name for each in chosen})
     if unknown:
-        _tell(f"there is no breakage {', '.join(unknown)}; --list shows all", sys.stderr)
+        _write(f"there is no breakage {', '.join(unknown)}; --list shows all", sys.stderr)
         return 2
     if options.list:
         _list(chosen)
         return 0
     began = time.monotonic()
-    # Told apart from the JSON, which is for programs.
+    # Kept apart from the JSON, which is for programs.
     progress = sys.stderr if options.json else sys.stdout
-    results = _run_all(chosen, run, options.jobs, progress)
+    results = _run_all(chosen, options.jobs, progress)
     seconds = time.monotonic() - began
     missed = [result for result in results if result.problems]
     caught = len(results) - len(missed)
-    _tell(f"{caught} of {len(results)} breakages caught in {seconds:.0f} s", progress)
+    _write(f"{caught} of {len(results)} breakages caught in {seconds:.0f} s", progress)
     if options.json:
-        _tell(json.dumps({"seconds": seconds, "results": list(map(_as_json, results))}, indent=1))
+        _write(json.dumps({"seconds": seconds, "results": list(map(_as_json, results))}, indent=1))
     return 1 if missed else 0
 
 
@@ -60,40 +57,38 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(breakages: Sequence[Breakage]) -> None:
-    for package in dict.fromkeys(each.package for each in breakages):
-        _tell(package)
+    for distribution in dict.fromkeys(each.distribution for each in breakages):
+        _write(distribution)
         for each in breakages:
-            if each.package == package:
-                _tell(f"  {each.name}: {each.sentence}\n    {', '.join(each.red)}")
+            if each.distribution == distribution:
+                _write(f"  {each.name}: {each.sentence}\n    {', '.join(each.red)}")
 
 
-def _run_all(
-    breakages: Sequence[Breakage], run: Callable[[Breakage], Result], jobs: int, progress: Any
-) -> list[Result]:
-    """The results in the order of the table, told as they come."""
+def _run_all(breakages: Sequence[Breakage], jobs: int, progress: Any) -> list[Result]:
+    """The results in the order of the table, written as they come."""
     results: dict[str, Result] = {}
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         for future in as_completed([pool.submit(run, each) for each in breakages]):
             result = future.result()
             results[result.breakage.name] = result
-            _tell(_line(result, len(results), len(breakages)), progress)
+            _write(_line(result, len(results), len(breakages)), progress)
     return [results[each.name] for each in breakages]
 
 
 def _line(result: Result, number: int, total: int) -> str:
     breakage = result.breakage
-    told = f"[{number}/{total}] {breakage.package}: {breakage.name}"
+    begun = f"[{number}/{total}] {breakage.distribution}: {breakage.name}"
     if not result.problems:
         seen = f"caught by {', '.join(breakage.red)}" if breakage.red else "all green"
-        return f"{told}: {seen} ({result.seconds:.1f} s)"
-    return f"{told}: NOT AS IT SHOULD BE: {'; '.join(result.problems)} ({result.seconds:.1f} s)"
+        return f"{begun}: {seen} ({result.seconds:.1f} s)"
+    return f"{begun}: NOT AS IT SHOULD BE: {'; '.join(result.problems)} ({result.seconds:.1f} s)"
 
 
 def _as_json(result: Result) -> dict[str, Any]:
     breakage = result.breakage
     return {
         "name": breakage.name,
-        "package": breakage.package,
+        "package": breakage.distribution,
         "sentence": breakage.sentence,
         "red": breakage.red,
         "failed": result.failed,
@@ -102,7 +97,7 @@ def _as_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _tell(line: str, stream: Any = None) -> None:
+def _write(line: str, stream: Any = None) -> None:
     target = sys.stdout if stream is None else stream
     target.write(line + "\n")
     target.flush()

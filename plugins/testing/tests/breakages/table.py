@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from breakages import (
-    anthropic_messages,
-    google_generate,
-    ollama_chat,
-    openai_chat,
-    openai_responses,
-    others,
+    anthropic,
+    echo,
+    files,
+    google,
+    ollama,
+    openai,
+    openai_compatible,
+    openrouter,
 )
-from breakages.breakage import Breakage
+from breakages.breakage import Breakage, Suite
 
-__all__ = ["BREAKAGES"]
+__all__ = ["BREAKAGES", "SUITES", "unbroken"]
 
 BREAKAGES: tuple[Breakage, ...] = (
-    *openai_chat.BREAKAGES,
-    *openai_responses.BREAKAGES,
-    *anthropic_messages.BREAKAGES,
-    *google_generate.BREAKAGES,
-    *ollama_chat.BREAKAGES,
-    *others.BREAKAGES,
+    *openai_compatible.BREAKAGES,
+    *openrouter.BREAKAGES,
+    *openai.BREAKAGES,
+    *anthropic.BREAKAGES,
+    *google.BREAKAGES,
+    *ollama.BREAKAGES,
+    *echo.BREAKAGES,
+    *files.BREAKAGES,
 )
+#: The suites that judge them, each once.
+SUITES: tuple[Suite, ...] = tuple(dict.fromkeys(each.suite for each in BREAKAGES))
+
+
+def unbroken(suite: Suite) -> Breakage:
+    """No mistake at all, which no check may see."""
+    name = f"{suite.distribution}-{suite.name}-unbroken".lower()
+    return Breakage(suite.distribution, suite, name, "Nothing is wrong.", (), ())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from agent_host_testing.corpus.comparing import differences, signature_digest
 from agent_host_testing.corpus.harmless import HARMLESS, Harmless
-from agent_host_testing.corpus.protocols import PROTOCOLS, in_scope, translated
+from agent_host_testing.corpus.protocols import PROTOCOLS, in_scope, translate_recording
 from agent_host_testing.corpus.recording import (
     Expected,
     ExpectedCall,
     Recording,
-    grouped,
+    group_sessions,
     load_recordings,
 )
 from agent_host_testing.corpus.replaying import (
@@ -20,9 +20,9 @@ from agent_host_testing.corpus.replaying import (
     replay_group,
 )
 from agent_host_testing.corpus.requests import (
+    compare_requests,
     next_request_differences,
     request_differences,
-    requests_compared,
 )
 
 __all__ = [
@@ -34,16 +34,16 @@ __all__ = [
     "ProviderFor",
     "Recording",
     "Replayed",
+    "compare_requests",
     "continues",
     "differences",
-    "grouped",
+    "group_sessions",
     "in_scope",
     "load_recordings",
     "next_request_differences",
     "replay",
     "replay_group",
     "request_differences",
-    "requests_compared",
     "signature_digest",
-    "translated",
+    "translate_recording",
 ]

@@ -9,12 +9,12 @@ from agent_host_testing.corpus.entries import Block, Entry, Turn, text_block
 from agent_host_testing.corpus.reading import (
     data_url,
     function_schema,
-    known,
     left,
     media,
     model_in,
     signature,
     user_entries,
+    without_unset,
 )
 
 __all__ = ["messages_turn", "messages_usage"]
@@ -38,12 +38,12 @@ _TAKEN = (
 
 def messages_turn(body: Mapping[str, Any], url: str) -> Turn:
     """The conversation, tools and settings of a request."""
-    tools = [_unmarked(tool) for tool in body.get("tools") or ()]
+    tools = [_without_marker(tool) for tool in body.get("tools") or ()]
     own = [tool for tool in tools if "input_schema" in tool]
     hosted = [tool for tool in tools if "input_schema" not in tool]
     choice = body.get("tool_choice") or {}
     parallel = choice.get("disable_parallel_tool_use")
-    settings = known(
+    settings = without_unset(
         model=body.get("model") or model_in(url),
         max_output_tokens=body.get("max_tokens"),
         temperature=body.get("temperature"),
@@ -88,10 +88,10 @@ def _contents(content: Any) -> Iterator[Block]:
     if isinstance(content, str):
         yield text_block(content)
     for block in content if isinstance(content, (list, tuple)) else ():
-        yield _block(_unmarked(block))
+        yield _block(_without_marker(block))
 
 
-def _unmarked(block: Mapping[str, Any]) -> dict[str, Any]:
+def _without_marker(block: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in block.items() if key != "cache_control"}
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from agent_hookspecs.messages import Role
 from agent_hookspecs.tool_interop import OPENAI_CHAT
-from agent_host_testing.corpus.entries import Block, Entry, Turn, parsed, text_block
+from agent_host_testing.corpus.entries import Block, Entry, Turn, parse_arguments, text_block
 from agent_host_testing.corpus.reading import (
     data_url,
     function_schema,
-    known,
     left,
     media,
     model_in,
     signature,
+    without_unset,
 )
 
 __all__ = ["chat_turn", "chat_usage"]
@@ -47,11 +47,11 @@ def chat_turn(body: Mapping[str, Any], url: str) -> Turn:
         function_schema(tool["function"]) if "function" in tool else dict(tool)
         for tool in body.get("tools") or ()
     ]
-    settings = known(
+    settings = without_unset(
         model=body.get("model") or model_in(url),
         max_output_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
         temperature=body.get("temperature"),
-        stop=_listed(body.get("stop")),
+        stop=_stop_list(body.get("stop")),
         seed=body.get("seed"),
         parallel_tool_calls=body.get("parallel_tool_calls"),
         effort=body.get("reasoning_effort"),
@@ -79,7 +79,7 @@ def chat_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(stop: Any) -> Any:
+def _stop_list(stop: Any) -> Any:
     return [stop] if isinstance(stop, str) else stop
 
 
@@ -132,7 +132,7 @@ def _part(part: Mapping[str, Any]) -> Block:
         return media("image", url=image if isinstance(image, str) else image["url"])
     if kind == "file":
         file = part["file"]
-        places = known(file_id=file.get("file_id"), url=file.get("file_data"))
+        places = without_unset(file_id=file.get("file_id"), url=file.get("file_data"))
         return media("file", **places, name=file.get("filename"))
     if kind == "input_audio":
         audio = part["input_audio"]
@@ -153,7 +153,9 @@ def _answer(message: Mapping[str, Any]) -> Iterator[Block]:
     called = message.get("function_call")
     for call in message.get("tool_calls") or ([{"function": called}] if called else ()):
         function = call.get("function") or call["custom"]
-        given = function["input"] if "input" in function else parsed(function.get("arguments"))
+        given = (
+            function["input"] if "input" in function else parse_arguments(function.get("arguments"))
+        )
         yield Block("call", {"id": call.get("id"), "name": function["name"], "arguments": given})
 
 

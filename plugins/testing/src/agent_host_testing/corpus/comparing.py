@@ -45,16 +45,16 @@ def differences(recording: Recording, result: Replayed) -> list[str]:
     """What is not as expected, in sentences; nothing if all is."""
     expected = recording.expected
     if expected.get("error"):
-        return list(_failed(expected, recording.status, result))
+        return list(_error_differences(expected, recording.status, result))
     error = result.seen.error
     if error is not None:
-        told = error.explain() if isinstance(error, AgentError) else str(error)
-        return [f"it failed with {type(error).__name__}: {told}"]
+        words = error.explain() if isinstance(error, AgentError) else str(error)
+        return [f"it failed with {type(error).__name__}: {words}"]
     return [
-        *_said(expected, recording.stream, result),
-        *_called(expected.get("tool_calls") or [], result),
-        *_counted(recording, result),
-        *_retained(expected, result),
+        *_answer_differences(expected, recording.stream, result),
+        *_call_differences(expected.get("tool_calls") or [], result),
+        *_usage_differences(recording, result),
+        *_history_differences(expected, result),
     ]
 
 
@@ -63,7 +63,7 @@ def _differs(what: str, found: object, expected: object) -> Iterator[str]:
         yield f"{what} is {found!r} instead of {expected!r}"
 
 
-def _failed(expected: Expected, status: int, result: Replayed) -> Iterator[str]:
+def _error_differences(expected: Expected, status: int, result: Replayed) -> Iterator[str]:
     error, wanted = result.seen.error, expected.get("error") or {}
     if not isinstance(error, ProviderError):
         yield f"it ended with {error!r} instead of an error of the provider"
@@ -82,7 +82,7 @@ def _failed(expected: Expected, status: int, result: Replayed) -> Iterator[str]:
         yield "a call of an answer that failed is in the session"
 
 
-def _said(expected: Expected, stream: bool, result: Replayed) -> Iterator[str]:
+def _answer_differences(expected: Expected, stream: bool, result: Replayed) -> Iterator[str]:
     seen, metadata = result.seen, result.seen.metadata
     yield from _differs("the text", seen.text, expected.get("text") or "")
     if stream:
@@ -97,7 +97,7 @@ def _said(expected: Expected, stream: bool, result: Replayed) -> Iterator[str]:
             yield from _differs(name, metadata[name], expected.get(key))
 
 
-def _called(expected: list[ExpectedCall], result: Replayed) -> Iterator[str]:
+def _call_differences(expected: list[ExpectedCall], result: Replayed) -> Iterator[str]:
     names = [view.tool_name for view in result.calls]
     wanted = [call["name"] for call in expected]
     if names != wanted:
@@ -119,7 +119,7 @@ def _arguments(call: ExpectedCall, view: CallView, broken: Mapping[str, str]) ->
         yield f"the arguments of {name} were {raw!r}, and it is not marked as broken"
 
 
-def _counted(recording: Recording, result: Replayed) -> Iterator[str]:
+def _usage_differences(recording: Recording, result: Replayed) -> Iterator[str]:
     expected, usage = recording.expected.get("usage"), result.seen.metadata.get("usage")
     if expected is None:
         if usage:
@@ -132,10 +132,10 @@ def _counted(recording: Recording, result: Replayed) -> Iterator[str]:
     for count, number in expected.items():
         if number is not None:
             yield from _differs(f"usage.raw {count}", found.get(count), number)
-    yield from _normalised(recording.protocol, expected, usage)
+    yield from _count_differences(recording.protocol, expected, usage)
 
 
-def _normalised(
+def _count_differences(
     protocol: str, expected: Mapping[str, int | None], usage: Mapping[str, Any]
 ) -> Iterator[str]:
     """The counts that mean the same everywhere: the prompt with what was cached of it."""
@@ -152,7 +152,7 @@ def _normalised(
         yield from _differs("usage.reasoning", usage.get("reasoning"), thought)
 
 
-def _retained(expected: Expected, result: Replayed) -> Iterator[str]:
+def _history_differences(expected: Expected, result: Replayed) -> Iterator[str]:
     """What the native history must hold: signatures in order, and items of the provider's tools."""
     wanted = expected.get("signature_sha256_16") or []
     other = expected.get("signature_sha256_16_item_done") or wanted

@@ -13,7 +13,16 @@ from typing import Any, Literal
 
 from agent_hookspecs.messages import CoreMessage, MultipartContent, Role
 
-__all__ = ["Block", "Entry", "Turn", "core_messages", "merged", "parsed", "text_block", "tool_name"]
+__all__ = [
+    "Block",
+    "Entry",
+    "Turn",
+    "core_messages",
+    "merge_neighbours",
+    "parse_arguments",
+    "text_block",
+    "tool_name",
+]
 
 Kind = Literal["text", "reasoning", "call", "result", "media", "native"]
 
@@ -66,7 +75,7 @@ def tool_name(schema: Mapping[str, Any]) -> str:
     return str((schema.get("custom") or schema)["name"])
 
 
-def parsed(text: Any) -> Any:
+def parse_arguments(text: Any) -> Any:
     """Arguments as a value; what is no JSON stays what it is."""
     if not isinstance(text, str):
         return text if text is not None else {}
@@ -76,7 +85,7 @@ def parsed(text: Any) -> Any:
         return text
 
 
-def merged(entries: Iterable[Entry], *roles: Role) -> list[Entry]:
+def merge_neighbours(entries: Iterable[Entry], *roles: Role) -> list[Entry]:
     """The entries with neighbours of one role as one; of ``roles`` only, if any are given."""
     joined: list[Entry] = []
     for entry in entries:
@@ -93,7 +102,7 @@ def core_messages(entries: Sequence[Entry], family: str) -> list[CoreMessage]:
     messages: list[CoreMessage] = []
     pending: list[tuple[str, str]] = []
     # Some protocols have an item for everything that a model says in one answer.
-    for entry in merged(entries, "assistant"):
+    for entry in merge_neighbours(entries, "assistant"):
         if entry.role == "assistant":
             message = _assistant(entry, len(messages))
             calls = message["metadata"].get("tool_calls", ())
@@ -103,11 +112,11 @@ def core_messages(entries: Sequence[Entry], family: str) -> list[CoreMessage]:
         elif entry.role == "tool":
             messages += _results(entry, names, pending, family)
         else:
-            messages.append(_spoken(entry, family))
+            messages.append(_spoken_message(entry, family))
     return messages
 
 
-def _spoken(entry: Entry, family: str) -> CoreMessage:
+def _spoken_message(entry: Entry, family: str) -> CoreMessage:
     first, *rest = entry.blocks or (text_block(""),)
     if first.kind != "text":
         first, rest = text_block(""), [first, *rest]

@@ -10,12 +10,12 @@ from agent_host_testing.corpus.entries import Block, Entry, Turn, text_block
 from agent_host_testing.corpus.reading import (
     data_url,
     function_schema,
-    known,
     left,
     media,
     model_in,
     signature,
     user_entries,
+    without_unset,
 )
 
 __all__ = ["generate_turn", "generate_usage"]
@@ -47,7 +47,7 @@ def generate_turn(body: Mapping[str, Any], url: str) -> Turn:
     tools = [_camel(tool) for tool in body.get("tools") or ()]
     declared = [each for tool in tools for each in tool.get("functionDeclarations") or ()]
     hosted = [tool for tool in tools if "functionDeclarations" not in tool]
-    settings = known(
+    settings = without_unset(
         **knobs,
         model=model_in(url),
         response_schema=schema,
@@ -55,7 +55,7 @@ def generate_turn(body: Mapping[str, Any], url: str) -> Turn:
         builtin_tools=hosted or None,
     )
     rest = left(body, _TAKEN).get("extra_body", {})
-    rest |= known(generationConfig=generation or None, toolConfig=tool_config or None)
+    rest |= without_unset(generationConfig=generation or None, toolConfig=tool_config or None)
     extra = {"extra_body": rest} if rest else {}
     return Turn(
         tuple(_entries(body)),
@@ -142,7 +142,7 @@ def _part(part: Mapping[str, Any]) -> Block:
     if "functionCall" in part:
         call = part["functionCall"]
         value = {"id": call.get("id"), "name": call["name"], "arguments": call.get("args") or {}}
-        return Block("call", {**value, **known(signature=signed)})
+        return Block("call", {**value, **without_unset(signature=signed)})
     if "functionResponse" in part:
         return _result(part["functionResponse"])
     if "fileData" in part:
@@ -152,7 +152,7 @@ def _part(part: Mapping[str, Any]) -> Block:
         inline = _camel(part["inlineData"])
         return _file(inline["mimeType"], data_url(inline["mimeType"], inline["data"]))
     own = _deep_camel({key: item for key, item in part.items() if key != "thoughtSignature"})
-    return Block("native", {"part": own, **known(signature=signed)})
+    return Block("native", {"part": own, **without_unset(signature=signed)})
 
 
 def _file(media_type: str | None, url: str) -> Block:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_host_testing.corpus.comparing import signature_digest
-from agent_host_testing.corpus.entries import Block, Entry, merged, text_block
+from agent_host_testing.corpus.entries import Block, Entry, merge_neighbours, text_block
 from agent_host_testing.corpus.recording import Recording
 
 __all__ = ["HARMLESS", "Entries", "Harmless"]
@@ -229,7 +229,7 @@ HARMLESS: tuple[Harmless, ...] = (
     Harmless(
         "neighbours of one role",
         "APIs that want roles to alternate join them; the others read them as one",
-        _both(merged),
+        _both(merge_neighbours),
     ),
     Harmless(
         "the name on a result",

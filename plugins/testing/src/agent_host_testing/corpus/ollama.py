@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_host_testing.corpus.entries import Block, Entry, Turn, parsed, text_block
-from agent_host_testing.corpus.reading import data_url, function_schema, known, left, media
+from agent_host_testing.corpus.entries import Block, Entry, Turn, parse_arguments, text_block
+from agent_host_testing.corpus.reading import data_url, function_schema, left, media, without_unset
 
 __all__ = ["ollama_turn", "ollama_usage"]
 
@@ -24,12 +24,12 @@ def ollama_turn(body: Mapping[str, Any], url: str) -> Turn:
     asked = body.get("format")
     schema = asked if isinstance(asked, Mapping) else None
     extra = left(body, _TAKEN).get("extra_body", {})
-    extra |= known(options=options or None, format=None if schema else asked or None)
+    extra |= without_unset(options=options or None, format=None if schema else asked or None)
     return Turn(
         tuple(_entries(body["messages"])),
         tuple(function_schema(tool["function"]) for tool in body.get("tools") or ()),
         {
-            **known(model=body.get("model"), response_schema=schema, **knobs),
+            **without_unset(model=body.get("model"), response_schema=schema, **knobs),
             **({"extra_body": extra} if extra else {}),
         },
         "ollama.chat",
@@ -64,5 +64,5 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[Block]:
         yield media("image", url=data_url("image/png", image))
     for call in message.get("tool_calls") or ():
         function = call["function"]
-        arguments = parsed(function.get("arguments"))
+        arguments = parse_arguments(function.get("arguments"))
         yield Block("call", {"id": None, "name": function["name"], "arguments": arguments})

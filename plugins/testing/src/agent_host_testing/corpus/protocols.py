@@ -14,7 +14,7 @@ from agent_host_testing.corpus.ollama import ollama_turn, ollama_usage
 from agent_host_testing.corpus.recording import Recording
 from agent_host_testing.corpus.responses import responses_turn, responses_usage
 
-__all__ = ["PROTOCOLS", "RecordedProtocol", "in_scope", "translated"]
+__all__ = ["PROTOCOLS", "RecordedProtocol", "in_scope", "translate_recording"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,6 @@ def in_scope(recording: Recording) -> bool:
     return recording.protocol in PROTOCOLS
 
 
-def translated(recording: Recording) -> Turn:
+def translate_recording(recording: Recording) -> Turn:
     """What a user would have done to have the recorded request sent."""
     return PROTOCOLS[recording.protocol].turn(recording.request, recording.url)

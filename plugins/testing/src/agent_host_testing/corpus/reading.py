@@ -14,19 +14,19 @@ from agent_host_testing.corpus.entries import Block, Entry
 __all__ = [
     "data_url",
     "function_schema",
-    "known",
     "left",
     "media",
     "model_in",
     "signature",
     "user_entries",
+    "without_unset",
 ]
 
 
 _MODEL_IN_URL = re.compile(r"/(?:models?|deployments)/([^/:?]+)")
 
 
-def known(**values: Any) -> dict[str, Any]:
+def without_unset(**values: Any) -> dict[str, Any]:
     """Those of the values that are set."""
     return {key: value for key, value in values.items() if value is not None}
 
@@ -40,7 +40,7 @@ def left(body: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
 
 def media(kind: str, **places: Any) -> Block:
     """A picture, sound or file, and where it is."""
-    return Block("media", {"kind": kind, **known(**places)})
+    return Block("media", {"kind": kind, **without_unset(**places)})
 
 
 def data_url(media_type: str, data: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-__all__ = ["Expected", "ExpectedCall", "Recording", "grouped", "load_recordings"]
+__all__ = ["Expected", "ExpectedCall", "Recording", "group_sessions", "load_recordings"]
 
 
 class _ExpectedCallRequired(TypedDict):
@@ -99,7 +99,7 @@ def _recording(name: str, document: Mapping[str, Any]) -> Recording:
     )
 
 
-def grouped(recordings: Iterable[Recording]) -> list[list[Recording]]:
+def group_sessions(recordings: Iterable[Recording]) -> list[list[Recording]]:
     """The recordings by session, each in order; one that changes its protocol is two."""
     groups: dict[tuple[str, str], list[Recording]] = {}
     for recording in recordings:

@@ -16,12 +16,12 @@ from agent_hookspecs import ToolPlugin
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.tool_interop import CallView
 from agent_host_testing.corpus.entries import Entry, Turn, core_messages, tool_name
-from agent_host_testing.corpus.protocols import PROTOCOLS, translated
+from agent_host_testing.corpus.protocols import PROTOCOLS, translate_recording
 from agent_host_testing.corpus.recording import Recording
 from agent_host_testing.script import Raw
 from agent_host_testing.server import FakeServer
 from agent_host_testing.shapes.checking import ShapeSubject
-from agent_host_testing.shapes.seen import Ask, Seen, asked, calls_in
+from agent_host_testing.shapes.seen import Ask, Seen, ask_core, calls_in
 
 __all__ = ["ProviderFor", "Replayed", "continues", "replay", "replay_group"]
 
@@ -80,22 +80,22 @@ def replay_group(
         for recording in group:
             before = played[-1] if played else None
             answers.append(_answer(recording, seed))
-            played.append(_played(recording, provider_for(recording), server, before))
+            played.append(_play_turn(recording, provider_for(recording), server, before))
     return played
 
 
 def _models(group: Sequence[Recording]) -> tuple[str, ...]:
-    names = (translated(recording).settings.get("model") for recording in group)
+    names = (translate_recording(recording).settings.get("model") for recording in group)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
-def _played(
+def _play_turn(
     recording: Recording,
     provider: ShapeSubject,
     server: FakeServer,
     before: Replayed | None,
 ) -> Replayed:
-    turn = translated(recording)
+    turn = translate_recording(recording)
     goes_on = before is not None and continues(before, recording)
     with provider.core() as core:
         if turn.tools:
@@ -110,7 +110,7 @@ def _played(
         else:
             session = core.create_session().appended(*core_messages(turn.entries, turn.family))
         sent = len(server.requests)
-        seen = asked(core, Ask(session, config, recording.stream))
+        seen = ask_core(core, Ask(session, config, recording.stream))
         calls = tuple(calls_in(core, config, seen))
     operation = server.format.operation
     generated = [each for each in server.requests[sent:] if operation(each) == "generate"]
@@ -146,14 +146,14 @@ def _pieces(recording: Recording, seed: int) -> tuple[bytes, ...]:
 
 def continues(before: Replayed, recording: Recording) -> bool:
     """Whether the recording goes on from the answer of the one before, as that was recorded."""
-    earlier, turn = translated(before.recording), translated(recording)
+    earlier, turn = translate_recording(before.recording), translate_recording(recording)
     expected = before.recording.expected
     if expected.get("error") or before.seen.error is not None:
         return False
     length = len(earlier.entries)
     if turn.entries[:length] != earlier.entries or len(turn.entries) <= length:
         return False
-    said = _joined(turn.entries[length:], "assistant")
+    said = _join_blocks(turn.entries[length:], "assistant")
     names = [block.value["name"] for block in said if block.kind == "call"]
     text = "".join(block.value["text"] for block in said if block.kind == "text")
     wanted = [call["name"] for call in expected.get("tool_calls") or ()]
@@ -165,7 +165,7 @@ def _same_words(text: str, other: str) -> bool:
     return re.findall(r"\w+", text) == re.findall(r"\w+", other)
 
 
-def _joined(entries: Sequence[Entry], role: str) -> list[Any]:
+def _join_blocks(entries: Sequence[Entry], role: str) -> list[Any]:
     """The blocks of the entries at the beginning that are of one role."""
     blocks: list[Any] = []
     for entry in entries:
@@ -177,13 +177,13 @@ def _joined(entries: Sequence[Entry], role: str) -> list[Any]:
 
 def _new_messages(before: Replayed, turn: Turn) -> list[CoreMessage]:
     """What was said since the answer; results are given the ids that our calls have."""
-    length = len(translated(before.recording).entries)
+    length = len(translate_recording(before.recording).entries)
     rest = turn.entries[length:]
     while rest and rest[0].role == "assistant":
         rest = rest[1:]
     open_calls = [(view.call_id or "", view.tool_name) for view in before.calls]
     entries = [
-        replace(entry, blocks=tuple(_addressed(block, open_calls) for block in entry.blocks))
+        replace(entry, blocks=tuple(_address_result(block, open_calls) for block in entry.blocks))
         if entry.role == "tool"
         else entry
         for entry in rest
@@ -197,7 +197,7 @@ def _new_messages(before: Replayed, turn: Turn) -> list[CoreMessage]:
     return messages
 
 
-def _addressed(block: Any, open_calls: list[tuple[str, str | None]]) -> Any:
+def _address_result(block: Any, open_calls: list[tuple[str, str | None]]) -> Any:
     wanted, name = block.value["id"], block.value["name"]
     for place, (call_id, called) in enumerate(open_calls):
         if call_id == wanted or (wanted not in dict(open_calls) and name in (None, called)):

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.entries import Block, merged, tool_name
+from agent_host_testing.corpus.entries import Block, merge_neighbours, tool_name
 from agent_host_testing.corpus.harmless import HARMLESS, Entries
-from agent_host_testing.corpus.protocols import PROTOCOLS, translated
+from agent_host_testing.corpus.protocols import PROTOCOLS, translate_recording
 from agent_host_testing.corpus.recording import Recording
 from agent_host_testing.corpus.replaying import ProviderFor, Replayed, replay_group
 
-__all__ = ["next_request_differences", "request_differences", "requests_compared"]
+__all__ = ["compare_requests", "next_request_differences", "request_differences"]
 
 #: Statuses by which an API says that it cannot take a request as it is.
 _REFUSED = (400, 413, 422)
@@ -30,14 +30,14 @@ def request_differences(
     if recording.status in _REFUSED:
         return []
     protocol = PROTOCOLS[recording.protocol]
-    theirs, ours = translated(recording), protocol.turn(body, recording.url)
+    theirs, ours = translate_recording(recording), protocol.turn(body, recording.url)
     mine, wanted = list(ours.entries), list(theirs.entries)
     for harmless in HARMLESS:
         if harmless.change is not None:
             mine, wanted = harmless.change(mine, wanted, before)
     names, declared = list(map(tool_name, ours.tools)), list(map(tool_name, theirs.tools))
     answers = b"".join(each.body for each in before)
-    found = list(_compared(merged(mine), merged(wanted), answers))
+    found = list(_entry_differences(merge_neighbours(mine), merge_neighbours(wanted), answers))
     if names != declared:
         found.append(f"the tools are {names} instead of {declared}")
     hosted, known = ours.settings.get("builtin_tools"), theirs.settings.get("builtin_tools")
@@ -46,7 +46,7 @@ def request_differences(
     return found
 
 
-def _compared(ours: Entries, theirs: Entries, answers: bytes) -> Iterator[str]:
+def _entry_differences(ours: Entries, theirs: Entries, answers: bytes) -> Iterator[str]:
     roles, wanted = [entry.role for entry in ours], [entry.role for entry in theirs]
     if roles != wanted:
         yield f"the roles are {roles} instead of {wanted}"
@@ -101,10 +101,10 @@ def next_request_differences(
     group: Sequence[Recording], provider_for: ProviderFor, *, seed: int = 0
 ) -> list[str]:
     """How the requests by which we go on in a session differ from the recorded ones."""
-    return requests_compared(replay_group(group, provider_for, seed=seed))
+    return compare_requests(replay_group(group, provider_for, seed=seed))
 
 
-def requests_compared(played: Sequence[Replayed]) -> list[str]:
+def compare_requests(played: Sequence[Replayed]) -> list[str]:
     """`next_request_differences` of a session that has been played."""
     found: list[str] = []
     for number, replayed in enumerate(played):

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_hookspecs.messages import Role
-from agent_host_testing.corpus.entries import Block, Entry, Turn, parsed, text_block
-from agent_host_testing.corpus.reading import function_schema, known, left, media, signature
+from agent_host_testing.corpus.entries import Block, Entry, Turn, parse_arguments, text_block
+from agent_host_testing.corpus.reading import function_schema, left, media, signature, without_unset
 
 __all__ = ["responses_turn", "responses_usage"]
 
@@ -42,7 +42,7 @@ def responses_turn(body: Mapping[str, Any], url: str) -> Turn:
         del text["format"]
     reasoning = dict(body.get("reasoning") or {})
     choice = body.get("tool_choice")
-    settings = known(
+    settings = without_unset(
         model=body.get("model"),
         max_output_tokens=body.get("max_output_tokens"),
         temperature=body.get("temperature"),
@@ -53,7 +53,7 @@ def responses_turn(body: Mapping[str, Any], url: str) -> Turn:
         builtin_tools=list(map(dict, hosted)) or None,
     )
     extra = left(body, _TAKEN).get("extra_body", {})
-    extra |= known(text=text or None, reasoning=reasoning or None)
+    extra |= without_unset(text=text or None, reasoning=reasoning or None)
     return Turn(
         tuple(_entries(body)),
         tuple(function_schema(t) if t["type"] == "function" else dict(t) for t in own),
@@ -92,7 +92,7 @@ def _entry(item: Mapping[str, Any]) -> Entry:
         return Entry(speaker, tuple(_contents(item.get("content"))))
     if kind in _CALLS:
         arguments = item["arguments"] if kind == "function_call" else item["input"]
-        value = parsed(arguments) if kind == "function_call" else arguments
+        value = parse_arguments(arguments) if kind == "function_call" else arguments
         call = {"id": item["call_id"], "name": item["name"], "arguments": value}
         return Entry("assistant", (Block("call", call),))
     if kind in _OUTPUTS:

@@ -1,8 +1,8 @@
 """What the strict formats share: walking a request and refusing it at the first wrong place.
 
 A `Node` is a value of the request together with its place, so that every refusal can say where. A
-check is a function of a node that raises `Refused`; tables of checks describe objects. Nothing here
-knows a vendor: what is allowed where is for the formats to say.
+check is a function of a node that raises `Refused`. Nothing here knows a vendor: what is allowed
+where is for the rules of the formats to say.
 """
 
 from __future__ import annotations
@@ -21,20 +21,16 @@ __all__ = [
     "Node",
     "Refused",
     "anything",
-    "each",
     "first_problem",
     "flag",
-    "integer",
     "json_object",
     "json_object_text",
     "legal",
-    "nullable",
-    "number",
     "one_of",
-    "record",
     "results_match",
     "text",
     "unique",
+    "within",
 ]
 
 
@@ -113,16 +109,6 @@ def flag(node: Node) -> bool:
     return node.value
 
 
-def number(least: float | None = None, most: float | None = None) -> Check:
-    """A number between the two, ends included."""
-    return lambda node: _within(node, (int, float), "a number", least, most)
-
-
-def integer(least: int | None = None, most: int | None = None) -> Check:
-    """A whole number between the two, ends included."""
-    return lambda node: _within(node, (int,), "an integer", least, most)
-
-
 def one_of(*choices: object) -> Check:
     """One of these values."""
 
@@ -145,40 +131,6 @@ def legal(pattern: str, what: str) -> Check:
     return check
 
 
-def nullable(check: Check) -> Check:
-    """As the check, and null passes too."""
-    return lambda node: None if node.value is None else check(node)
-
-
-def each(check: Check, least: int = 0) -> Check:
-    """An array, each element of which passes the check."""
-
-    def check_all(node: Node) -> None:
-        for item in node.items(least):
-            check(item)
-
-    return check_all
-
-
-def record(
-    fields: Mapping[str, Check], required: Iterable[str] = (), *, extra: Check | None = None
-) -> Check:
-    """An object with these fields and no other, unless ``extra`` says how others have to be."""
-    needed = tuple(required)
-
-    def check(node: Node) -> None:
-        for name in needed:
-            node.need(name)
-        for name in node.fields():
-            rule = fields.get(name, extra)
-            if rule is None:
-                known = ", ".join(sorted(fields))
-                node.child(name).refuse(f"unknown field {name!r}", f"the fields here are {known}")
-            rule(node.child(name))
-
-    return check
-
-
 def json_object(node: Node) -> Mapping[str, Any]:
     """A JSON object, whatever is in it."""
     return node.fields()
@@ -187,10 +139,10 @@ def json_object(node: Node) -> Mapping[str, Any]:
 def json_object_text(node: Node) -> None:
     """A string that holds a JSON object."""
     try:
-        held = json.loads(text(node))
+        found = json.loads(text(node))
     except ValueError:
-        held = None
-    if not isinstance(held, dict):
+        found = None
+    if not isinstance(found, dict):
         node.refuse(f"{node.value!r} holds no JSON object", "this is a JSON object as a string")
 
 
@@ -224,16 +176,20 @@ def results_match(calls: Iterable[Node], results: Iterable[Node]) -> None:
             )
 
 
-def _within(
-    node: Node, kinds: tuple[type, ...], name: str, least: float | None, most: float | None
-) -> None:
-    value = node.value
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        node.refuse(f"expected {name}, got {_kind(value)}", f"this is {name}")
+def within(kind: str, least: float | None = None, most: float | None = None) -> Check:
+    """A number, or an integer, between the two, ends included."""
+    name, kinds = ("an integer", (int,)) if kind == "integer" else ("a number", (int, float))
     low = -math.inf if least is None else least
     high = math.inf if most is None else most
-    if not low <= float(str(value)) <= high:
-        node.refuse(f"{value} is out of range", f"this is {name} between {low} and {high}")
+
+    def check(node: Node) -> None:
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            node.refuse(f"expected {name}, got {_kind(value)}", f"this is {name}")
+        if not low <= float(str(value)) <= high:
+            node.refuse(f"{value} is out of range", f"this is {name} between {low:g} and {high:g}")
+
+    return check
 
 
 def _kind(value: Any) -> str:

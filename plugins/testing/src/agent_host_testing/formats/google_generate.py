@@ -145,7 +145,7 @@ class _Answer:
         self._reply = reply
         self._model = _model_name(request)
         self._id = ledger.new_id("fakeResponse")
-        self.parts, left = _signed(_said(reply), ledger, signs_calls(self._model))
+        self.parts, left = _sign_parts(_arriving_parts(reply), ledger, signs_calls(self._model))
         self.closing = [{"text": "", "thoughtSignature": left}] if left else []
         whole = [_data(part, signature) for part, signature in self.parts]
         remember([*whole, *self.closing], ledger)
@@ -193,13 +193,13 @@ class _Answer:
         return candidate
 
 
-def _said(reply: Reply) -> list[Part]:
+def _arriving_parts(reply: Reply) -> list[Part]:
     """The parts that arrive: of a call the model got wrong there is only the finish reason."""
     lost = Call if reply.ending == "malformed_call" else ()
     return [part for part in reply.parts if not isinstance(part, lost)]
 
 
-def _signed(
+def _sign_parts(
     parts: Sequence[Part], ledger: Ledger, signs_calls: bool
 ) -> tuple[list[tuple[Part, str | None]], str | None]:
     """Each part with its signature, and a signature that is left over.

@@ -1,30 +1,19 @@
 """The fields of a request to Gemini's generateContent, and the schema dialect of its tools.
 
-The API reads JSON as protobuf does: a field may be written in camelCase or in snake_case, and an
-unknown one is refused by name. What contents have to be to each other is in
+They are in ``rules/google_generate.json``; here is what no table can say. The API reads JSON as
+protobuf does: a field may be written in camelCase or in snake_case, null is as good as absent, and
+an unknown field is refused by name. What contents have to be to each other is in
 `google_generate_rules`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 
-from agent_host_testing.formats.checks import (
-    Check,
-    Node,
-    anything,
-    each,
-    flag,
-    json_object,
-    legal,
-    number,
-    one_of,
-    text,
-    unique,
-)
+from agent_host_testing.formats.checks import Node, unique
+from agent_host_testing.formats.notation import Fields, Reader, Rules
 
-__all__ = ["PART_DATA", "body_fields", "declared_names", "field", "message"]
+__all__ = ["PART_DATA", "check_body", "declared_names", "field"]
 
 #: Exactly one of these is in a part.
 PART_DATA = (
@@ -46,46 +35,38 @@ def field(node: Node, name: str) -> Node:
     return node.child(snake if snake in node.fields() else name)
 
 
-def message(fields: Mapping[str, Check], required: Iterable[str] = ()) -> Check:
-    """A protobuf message with these fields; null is as good as absent."""
-    known = {**fields, **{_snake(name): check for name, check in fields.items()}}
-    needed = tuple(required)
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", lambda upper: "_" + upper[1].lower(), name)
 
-    def check(node: Node) -> None:
+
+def check_body(body: Node) -> None:
+    """Refuse a body whose fields are not those of the API."""
+    _RULES["body"](body)
+
+
+class _Protobuf(Reader):
+    """Reads objects as messages of protobuf."""
+
+    def check_object(self, fields: Fields, node: Node) -> None:
+        known = {**fields.checks, **{_snake(name): rule for name, rule in fields.checks.items()}}
         for name in node.fields():
             if name not in known:
                 node.child(name).refuse(
                     f"Invalid JSON payload received. Unknown name \"{name}\" at '{node.place}': "
                     "Cannot find field",
-                    f"the fields here are {', '.join(sorted(fields))}",
+                    f"the fields here are {', '.join(sorted(fields.checks))}",
                 )
             if node.has(name):
                 known[name](node.child(name))
-        for name in needed:
+        for name in fields.required:
             if field(node, name).value is None:
                 node.child(name).refuse("missing required field", f"{name!r} is required")
-
-    return check
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)([A-Z])", lambda upper: "_" + upper[1].lower(), name)
 
 
 def _whole_number(node: Node) -> None:
     """Protobuf takes numbers as strings too."""
     if isinstance(node.value, bool) or not re.fullmatch(r"-?\d+(\.0)?", str(node.value)):
         node.refuse(f"Invalid value {node.value!r}", "this is an integer")
-
-
-def _choice(*names: str) -> Check:
-    """An enum; its names are read in any case."""
-
-    def check(node: Node) -> None:
-        if text(node).upper() not in names:
-            node.refuse(f"Invalid value {node.value!r}", f"supported values are {', '.join(names)}")
-
-    return check
 
 
 # Schemas
@@ -99,7 +80,7 @@ _FORMATS = {
 
 def _schema(node: Node) -> None:
     """A schema in Gemini's own dialect, which is a part of OpenAPI's and not JSON Schema."""
-    _SCHEMA_FIELDS(node)
+    _RULES["schema fields"](node)
     kind = str(node.child("type").value or "").upper()
     form = node.child("format")
     if form.value is not None and form.value not in _FORMATS.get(kind, ()):
@@ -133,84 +114,14 @@ def _one_type(node: Node) -> None:
         node.refuse(
             "Proto field is not repeating, cannot start list", "a type is one name, not a list"
         )
-    _choice("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")(node)
+    _RULES["types"](node)
 
 
-_SCHEMA_FIELDS = message(
-    {
-        "type": _one_type,
-        "format": text,
-        "title": text,
-        "description": text,
-        "nullable": flag,
-        "enum": each(text),
-        "items": _schema,
-        "minItems": _whole_number,
-        "maxItems": _whole_number,
-        "properties": _schemas,
-        "propertyOrdering": each(text),
-        "required": each(text),
-        "minProperties": _whole_number,
-        "maxProperties": _whole_number,
-        "minLength": _whole_number,
-        "maxLength": _whole_number,
-        "pattern": text,
-        "minimum": number(),
-        "maximum": number(),
-        "anyOf": each(_schema),
-        "default": anything,
-        "example": anything,
-    }
-)
-
-
-# Contents
-
-_BLOB = message({"mimeType": text, "data": text, "displayName": text}, ("mimeType", "data"))
-_FILE = message({"mimeType": text, "fileUri": text, "displayName": text}, ("fileUri",))
-_function_name = legal(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", "function name")
-
-_PART = message(
-    {
-        "text": text,
-        "inlineData": _BLOB,
-        "fileData": _FILE,
-        "functionCall": message(
-            {
-                "id": text,
-                "name": _function_name,
-                "args": json_object,
-                "partialArgs": each(json_object),
-                "willContinue": flag,
-            },
-            ("name",),
-        ),
-        "functionResponse": message(
-            {
-                "id": text,
-                "name": _function_name,
-                "response": json_object,
-                "parts": each(message({"inlineData": _BLOB, "fileData": _FILE})),
-                "willContinue": flag,
-                "scheduling": text,
-            },
-            ("name", "response"),
-        ),
-        "executableCode": json_object,
-        "codeExecutionResult": json_object,
-        "toolCall": json_object,
-        "toolResponse": json_object,
-        "thought": flag,
-        "thoughtSignature": text,
-        "videoMetadata": json_object,
-        "partMetadata": json_object,
-        "mediaResolution": anything,
-    }
-)
+# Contents and tools
 
 
 def _part(node: Node) -> None:
-    _PART(node)
+    _RULES["part fields"](node)
     found = [name for name in PART_DATA if field(node, name).value is not None]
     if len(found) != 1:
         node.refuse(
@@ -222,42 +133,22 @@ def _part(node: Node) -> None:
 def _parts(node: Node) -> None:
     if node.value == []:
         node.refuse("contents.parts must not be empty", "a content has at least one part")
-    each(_part)(node)
-
-
-_CONTENT_FIELDS = message(
-    {"role": one_of("user", "model", "function"), "parts": _parts}, ("parts",)
-)
+    for part in node.items():
+        _part(part)
 
 
 def _contents(node: Node) -> None:
     contents = node.items(least=1)
     for content in contents:
-        _CONTENT_FIELDS(content)
+        _RULES["content fields"](content)
         if len(contents) > 1 and not content.has("role"):
             content.child("role").refuse(
                 "Please use a valid role: user, model", "with several contents each has a role"
             )
 
 
-# Tools
-
-_DECLARATION_FIELDS = message(
-    {
-        "name": _function_name,
-        "description": text,
-        "parameters": _schema,
-        "parametersJsonSchema": json_object,
-        "response": _schema,
-        "responseJsonSchema": json_object,
-        "behavior": text,
-    },
-    ("name",),
-)
-
-
 def _declaration(node: Node) -> None:
-    _DECLARATION_FIELDS(node)
+    _RULES["declaration fields"](node)
     if node.has("parameters") and field(node, "parametersJsonSchema").value is not None:
         node.refuse(
             "parameters and parameters_json_schema are mutually exclusive",
@@ -265,32 +156,12 @@ def _declaration(node: Node) -> None:
         )
 
 
-_TOOL = message(
-    {
-        "functionDeclarations": each(_declaration),
-        **dict.fromkeys(
-            (
-                "googleSearch",
-                "googleSearchRetrieval",
-                "googleMaps",
-                "codeExecution",
-                "urlContext",
-                "fileSearch",
-                "computerUse",
-            ),
-            json_object,
-        ),
-        "mcpServers": each(json_object),
-    }
-)
-
-
 def _tools(node: Node) -> None:
-    each(_TOOL)(node)
-    unique(_declared(node), "function name")
+    _RULES["tool list"](node)
+    unique(_declaration_names(node), "function name")
 
 
-def _declared(tools: Node) -> list[Node]:
+def _declaration_names(tools: Node) -> list[Node]:
     found = [field(tool, "functionDeclarations") for tool in tools.items()]
     return [
         declaration.child("name")
@@ -303,83 +174,20 @@ def _declared(tools: Node) -> list[Node]:
 def declared_names(body: Node) -> list[str]:
     """The names of the functions the model may call."""
     tools = body.child("tools")
-    return [] if tools.value is None else [name.value for name in _declared(tools)]
+    return [] if tools.value is None else [name.value for name in _declaration_names(tools)]
 
 
-_TOOL_CONFIG = message(
+_RULES = Rules(
+    "google_generate",
     {
-        "functionCallingConfig": message(
-            {
-                "mode": _choice("AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"),
-                "allowedFunctionNames": each(text),
-                "streamFunctionCallArguments": flag,
-            }
-        ),
-        "retrievalConfig": json_object,
-        "includeServerSideToolInvocations": flag,
-    }
-)
-
-
-# Everything
-
-_GENERATION_CONFIG = message(
-    {
-        "stopSequences": each(text),
-        "candidateCount": _whole_number,
-        "maxOutputTokens": _whole_number,
-        "temperature": number(0, 2),
-        "topP": number(0, 1),
-        "topK": number(0),
-        "seed": _whole_number,
-        "presencePenalty": number(),
-        "frequencyPenalty": number(),
-        "responseMimeType": one_of("text/plain", "application/json", "text/x.enum"),
-        "responseSchema": _schema,
-        "responseJsonSchema": anything,
-        "responseFormat": anything,
-        "responseModalities": each(_choice("TEXT", "IMAGE", "AUDIO")),
-        "responseLogprobs": flag,
-        "logprobs": _whole_number,
-        "enableEnhancedCivicAnswers": flag,
-        "speechConfig": json_object,
-        "imageConfig": json_object,
-        "mediaResolution": text,
-        "thinkingConfig": message(
-            {
-                "includeThoughts": flag,
-                "thinkingBudget": _whole_number,
-                "thinkingLevel": _choice("MINIMAL", "LOW", "MEDIUM", "HIGH"),
-            }
-        ),
-    }
-)
-_SAFETY_SETTING = message(
-    {
-        "category": legal(r"HARM_CATEGORY_[A-Z_]+", "harm category"),
-        "threshold": one_of(
-            "HARM_BLOCK_THRESHOLD_UNSPECIFIED",
-            "BLOCK_LOW_AND_ABOVE",
-            "BLOCK_MEDIUM_AND_ABOVE",
-            "BLOCK_ONLY_HIGH",
-            "BLOCK_NONE",
-            "OFF",
-        ),
-    },
-    ("category", "threshold"),
-)
-#: The whole body of a request.
-body_fields: Check = message(
-    {
+        "whole number": _whole_number,
+        "schema": _schema,
+        "schemas": _schemas,
+        "one type": _one_type,
+        "parts": _parts,
         "contents": _contents,
-        "systemInstruction": message({"role": text, "parts": each(_part, least=1)}, ("parts",)),
+        "declaration": _declaration,
         "tools": _tools,
-        "toolConfig": _TOOL_CONFIG,
-        "safetySettings": each(_SAFETY_SETTING),
-        "generationConfig": _GENERATION_CONFIG,
-        "cachedContent": text,
-        "serviceTier": text,
-        "model": text,
     },
-    ("contents",),
+    _Protobuf(),
 )

@@ -14,7 +14,7 @@ from typing import Any
 from agent_host_testing.formats.checks import Node, first_problem, results_match, text
 from agent_host_testing.formats.google_generate_fields import (
     PART_DATA,
-    body_fields,
+    check_body,
     declared_names,
     field,
 )
@@ -59,7 +59,7 @@ def first_refusal(request: Request, model: str, ledger: Ledger) -> Problem | Non
 
     def check(body: Node) -> None:
         _key(request)
-        body_fields(body)
+        check_body(body)
         _options(body, model)
         contents = [_Content(node) for node in body.child("contents").items()]
         _turns(contents)
@@ -177,7 +177,7 @@ def _turns(contents: Sequence[_Content]) -> None:
                     "after a function response turn",
                     "a model calls after the user spoke or functions answered",
                 )
-            _answered(content, following)
+            _check_answers(content, following)
         if content.responses and (previous is None or not previous.calls):
             content.node.refuse(
                 "Please ensure that function response turn comes immediately after a function "
@@ -200,7 +200,7 @@ def _right_role(content: _Content) -> None:
         )
 
 
-def _answered(content: _Content, following: _Content | None) -> None:
+def _check_answers(content: _Content, following: _Content | None) -> None:
     responses = [] if following is None else following.responses
     if len(responses) != len(content.calls):
         (content if following is None else following).node.refuse(
@@ -280,7 +280,7 @@ def _nothing_lost(contents: Sequence[_Content], ledger: Ledger) -> None:
     """
     signatures = {_signature(part) for content in contents for part in content.parts}
     ids = {call.child("id").value for content in contents for call in content.calls}
-    as_made = (n for n, content in enumerate(contents) if _as_made(content))
+    as_made = (n for n, content in enumerate(contents) if _is_as_made(content))
     last = max((n for n, content in enumerate(contents) if content.role == "model"), default=0)
     start = min(next(as_made, last), _current_turn(contents), last)
     unsigned = [
@@ -298,14 +298,14 @@ def _nothing_lost(contents: Sequence[_Content], ledger: Ledger) -> None:
                 _right_id(call, nameless, ledger)
 
 
-def _as_made(content: _Content) -> bool:
+def _is_as_made(content: _Content) -> bool:
     return bool(_ids(content.calls)) or any(map(_signature, content.parts))
 
 
 def _no_text_unsigned(content: _Content, unsigned: Iterable[SignedPart]) -> None:
     if content.role != "model":
         return
-    said = "".join(_spoken(content.parts))
+    said = "".join(_spoken_texts(content.parts))
     for known in unsigned:
         if known.kind == "text" and said and said == known.value:
             content.node.refuse(
@@ -314,7 +314,7 @@ def _no_text_unsigned(content: _Content, unsigned: Iterable[SignedPart]) -> None
             )
 
 
-def _spoken(parts: Iterable[Node]) -> Iterator[str]:
+def _spoken_texts(parts: Iterable[Node]) -> Iterator[str]:
     for part in parts:
         if part.has("text") and not part.child("thought").value:
             yield part.child("text").value

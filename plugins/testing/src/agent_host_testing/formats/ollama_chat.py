@@ -77,13 +77,13 @@ class OllamaChat(WireFormat):
 
     def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "content": ""}
-        for said in _spoken(reply.parts, ledger, fragments=1):
+        for said in _message_chunks(reply.parts, ledger, fragments=1):
             for name, value in said.items():
                 message[name] = message[name] + value if name in message else value
         return compact(_line(request, message, _ending(reply))).encode()
 
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
-        said = _spoken(reply.parts, ledger, reply.fragments)
+        said = _message_chunks(reply.parts, ledger, reply.fragments)
         lines = [_line(request, {"role": "assistant", "content": "", **more}) for more in said]
         if reply.failure is None:
             lines.append(_line(request, {"role": "assistant", "content": ""}, _ending(reply)))
@@ -97,13 +97,13 @@ class OllamaChat(WireFormat):
 
     def models(self, names: Sequence[str], request: Request) -> bytes:
         if self.operation(request) == "models":
-            return compact({"models": [_listed(name) for name in names]}).encode()
+            return compact({"models": [_listed_model(name) for name in names]}).encode()
         body = request.body if isinstance(request.body, dict) else {}
         name = str(body.get("model") or body.get("name"))
         if name not in names:
             rule = "a model is asked for by the name it is listed under"
             raise Refused(Problem(f"model '{name}' not found", rule, "model", 404))
-        return compact(_shown(name)).encode()
+        return compact(_model_details(name)).encode()
 
 
 def _line(
@@ -131,7 +131,7 @@ def _counts(tokens: Tokens | None) -> dict[str, Any]:
     }
 
 
-def _spoken(parts: Sequence[Part], ledger: Ledger, fragments: int) -> list[dict[str, Any]]:
+def _message_chunks(parts: Sequence[Part], ledger: Ledger, fragments: int) -> list[dict[str, Any]]:
     """What each chunk adds to the message. Calls are never in fragments."""
     said: list[dict[str, Any]] = []
     called = 0
@@ -164,7 +164,7 @@ def _message(failure: Failure) -> str:
     return failure.message
 
 
-def _listed(name: str) -> dict[str, Any]:
+def _listed_model(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "model": name,
@@ -175,7 +175,7 @@ def _listed(name: str) -> dict[str, Any]:
     }
 
 
-def _shown(name: str) -> dict[str, Any]:
+def _model_details(name: str) -> dict[str, Any]:
     family = _details(name)["family"]
     return {
         "modelfile": f"FROM {name}",

@@ -1,8 +1,9 @@
 """Which requests Ollama's chat API refuses, and what its models can do.
 
 Ollama reads JSON as Go does: a field it does not know is ignored, a value of the wrong type is
-refused in Go's words. It does not compare calls with their results; the rule that they match is
-the kit's, because a model that is shown a call without its result makes the call again.
+refused in Go's words. The fields are in ``rules/ollama_chat.json``; here is what no table can say.
+It does not compare calls with their results; the rule that they match is the kit's, because a model
+that is shown a call without its result makes the call again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Sequence
 
 from agent_host_testing.formats.checks import Check, Node, first_problem
+from agent_host_testing.formats.notation import Fields, Reader, Rules
 from agent_host_testing.wire import Problem, Request
 
 __all__ = ["capabilities", "first_refusal"]
@@ -51,9 +53,7 @@ def first_refusal(request: Request) -> Problem | None:
     """The first thing for which the API would refuse the request, or None."""
 
     def check(body: Node) -> None:
-        for name, rule in _FIELDS.items():
-            if body.has(name):
-                rule(body.child(name))
+        _RULES["body"](body)
         if not body.child("model").value:
             body.child("model").refuse("model is required", "a request names its model")
         _can(body)
@@ -72,7 +72,7 @@ def _family(model: str) -> str:
 _GO_KINDS = {bool: "bool", str: "string", list: "array", dict: "object", int: "number"}
 
 
-def _typed(kind: type, go_type: str, *more: type) -> Check:
+def _of_type(kind: type, go_type: str, *more: type) -> Check:
     """A value of one type; anything else is refused as Go does."""
 
     def check(node: Node) -> None:
@@ -88,65 +88,35 @@ def _typed(kind: type, go_type: str, *more: type) -> Check:
     return check
 
 
-_string = _typed(str, "string")
-_object = _typed(dict, "map[string]interface {}")
+class _Go(Reader):
+    """Reads objects as structs of Go: null is as good as absent, and other fields are ignored."""
+
+    def check_type(self, kind: type, name: str, node: Node) -> None:
+        _of_type(kind, name)(node)
+
+    def check_object(self, fields: Fields, node: Node) -> None:
+        for name in fields.required:
+            fields.checks[name](node.need(name))
+        for name, rule in fields.checks.items():
+            if node.has(name):
+                rule(node.child(name))
 
 
-def _messages(node: Node) -> None:
-    _typed(list, "[]api.Message")(node)
-    for message in node.items():
-        _message(message)
-
-
-def _message(message: Node) -> None:
-    _typed(dict, "api.Message")(message)
-    for name in ("role", "content", "thinking", "tool_name", "tool_call_id"):
-        if message.has(name):
-            _string(message.child(name))
-    if message.child("role").value not in _ROLES:
-        message.child("role").refuse(
-            f"unknown role {message.child('role').value!r}",
+def _message(node: Node) -> None:
+    _RULES["message fields"](node)
+    if node.child("role").value not in _ROLES:
+        node.child("role").refuse(
+            f"unknown role {node.child('role').value!r}",
             f"templates know the roles {', '.join(_ROLES)} and leave other messages out",
         )
-    if message.has("images"):
-        _typed(list, "[]api.ImageData")(message.child("images"))
-        for image in message.child("images").items():
-            _image(image)
-    if message.has("tool_calls"):
-        _typed(list, "[]api.ToolCall")(message.child("tool_calls"))
-        for call in message.child("tool_calls").items():
-            _tool_call(call)
 
 
 def _image(image: Node) -> None:
-    _typed(str, "api.ImageData")(image)
+    _of_type(str, "api.ImageData")(image)
     try:
         base64.b64decode(image.value, validate=True)
     except ValueError:
         image.refuse("illegal base64 data at input byte 0", "an image is base64 and no URL")
-
-
-def _tool_call(call: Node) -> None:
-    _typed(dict, "api.ToolCall")(call)
-    if call.has("id"):
-        _string(call.child("id"))
-    function = call.need("function")
-    _typed(dict, "api.ToolCallFunction")(function)
-    _string(function.need("name"))
-    _typed(dict, "api.ToolCallFunctionArguments")(function.need("arguments"))
-
-
-def _tools(node: Node) -> None:
-    _typed(list, "api.Tools")(node)
-    for tool in node.items():
-        _typed(dict, "api.Tool")(tool)
-        function = tool.need("function")
-        _typed(dict, "api.ToolFunction")(function)
-        _string(function.need("name"))
-        if function.has("description"):
-            _string(function.child("description"))
-        if function.has("parameters"):
-            _typed(dict, "api.ToolFunctionParameters")(function.child("parameters"))
 
 
 def _think(node: Node) -> None:
@@ -160,7 +130,7 @@ def _think(node: Node) -> None:
 def _keep_alive(node: Node) -> None:
     if isinstance(node.value, str) and not _DURATION.fullmatch(node.value):
         node.refuse(f'time: invalid duration "{node.value}"', "a duration is 5m, say, or seconds")
-    _typed(str, "api.Duration", int, float)(node)
+    _of_type(str, "api.Duration", int, float)(node)
 
 
 def _format(node: Node) -> None:
@@ -171,39 +141,30 @@ def _format(node: Node) -> None:
         )
 
 
-_INTEGER_OPTIONS = ("num_ctx", "num_predict", "num_keep", "seed", "top_k", "repeat_last_n")
-_FLOAT_OPTIONS = (
-    "temperature",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "repeat_penalty",
-    "presence_penalty",
-    "frequency_penalty",
+def _option(kind: str) -> Check:
+    def check(node: Node) -> None:
+        if type(node.value) not in (int, float):
+            name = node.place.rpartition(".")[2]
+            node.refuse(f'option "{name}" must be of type {kind}', f"this is of type {kind}")
+
+    return check
+
+
+_RULES = Rules(
+    "ollama_chat",
+    {
+        "string": _of_type(str, "string"),
+        "bool": _of_type(bool, "bool"),
+        "whole": _option("integer"),
+        "float": _option("float32"),
+        "image": _image,
+        "message": _message,
+        "think": _think,
+        "keep alive": _keep_alive,
+        "format": _format,
+    },
+    _Go(),
 )
-
-
-def _options(node: Node) -> None:
-    _object(node)
-    for names, kind in ((_INTEGER_OPTIONS, "integer"), (_FLOAT_OPTIONS, "float32")):
-        for name in names:
-            option = node.child(name)
-            if option.value is not None and type(option.value) not in (int, float):
-                option.refuse(f'option "{name}" must be of type {kind}', f"this is of type {kind}")
-    if node.has("stop"):
-        _typed(list, "[]string")(node.child("stop"))
-
-
-_FIELDS: dict[str, Check] = {
-    "model": _string,
-    "stream": _typed(bool, "bool"),
-    "messages": _messages,
-    "tools": _tools,
-    "think": _think,
-    "keep_alive": _keep_alive,
-    "format": _format,
-    "options": _options,
-}
 
 
 # What the model can do

@@ -8,41 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from agent_host_testing.formats.checks import (
-    Check,
-    Node,
-    Refused,
-    each,
-    flag,
-    json_object,
-    legal,
-    nullable,
-    one_of,
-    record,
-    text,
-)
+from agent_host_testing.formats.checks import Check, Node, Refused, one_of, text
 from agent_host_testing.formats.encoding import compact
+from agent_host_testing.formats.notation import Rules
 from agent_host_testing.script import Failure, FailureKind
 from agent_host_testing.wire import Operation, Problem, Refusal, Request, WireFormat
 
 __all__ = [
+    "API_FUNCTIONS",
+    "API_RULES",
     "CREATED",
-    "FUNCTION_FIELDS",
-    "SCHEMA_FIELDS",
     "OpenAIFormat",
-    "asked",
     "bearer",
-    "content",
-    "custom_format",
-    "effort",
     "error_object",
     "error_status",
-    "function_schema",
-    "legal_name",
     "padding",
-    "spoken",
+    "request_fields",
+    "spoken_text",
     "strict_schema",
-    "string_map",
     "wants_obfuscation",
 ]
 
@@ -78,17 +61,19 @@ def error_status(failure: Failure) -> int:
     return _ERRORS[failure.kind][0]
 
 
-def asked(request: Request) -> Mapping[str, Any]:
+def request_fields(request: Request) -> Mapping[str, Any]:
     """The fields of the request; none if it is no object, which only a lenient server lets pass."""
     return request.body if isinstance(request.body, dict) else {}
 
 
 def wants_obfuscation(request: Request) -> bool:
     """Whether deltas carry padding, as they do unless the request says no."""
-    return (asked(request).get("stream_options") or {}).get("include_obfuscation") is not False
+    return (request_fields(request).get("stream_options") or {}).get(
+        "include_obfuscation"
+    ) is not False
 
 
-def spoken(content: Any) -> str:
+def spoken_text(content: Any) -> str:
     """The words of a message's content, be it a string, parts or null."""
     if not isinstance(content, list):
         return content or ""
@@ -100,20 +85,14 @@ def padding(words: str) -> str:
     return "aB3dE6gH9jK2mN5p"[len(words) % 16 :]
 
 
-effort: Check = one_of("none", "minimal", "low", "medium", "high", "xhigh", "max")
-legal_name: Check = legal(r"[a-zA-Z0-9_-]{1,64}", "function name")
-
-_short = legal(r"(?s).{0,512}", "string of at most 512 characters")
-
-
-def string_map(node: Node) -> None:
+def _few_strings(node: Node) -> None:
     """An object of at most 16 strings, such as ``metadata``."""
-    record({}, extra=_short)(node)
+    API_RULES["strings"](node)
     if len(node.fields()) > 16:
         node.refuse(f"{len(node.fields())} pairs are too many", "there are at most 16 pairs")
 
 
-def function_schema(node: Node) -> None:
+def _function_schema(node: Node) -> None:
     """The JSON Schema of a function's parameters."""
     schema = node.fields()
     if schema.get("type") != "object":
@@ -157,32 +136,7 @@ def strict_schema(node: Node) -> None:
                 _strictness(node.child(name))
 
 
-#: What describes a function; chat has it one level below ``type``, Responses beside it.
-FUNCTION_FIELDS: dict[str, Check] = {
-    "name": legal_name,
-    "description": nullable(text),
-    "parameters": nullable(function_schema),
-    "strict": nullable(flag),
-}
-
-
-def content(kinds: Mapping[str, Check], least: int = 0) -> Check:
-    """A string, or an array of at least so many parts of these kinds."""
-
-    def part(node: Node) -> None:
-        one_of(*kinds)(node.need("type"))
-        kinds[node.value["type"]](node)
-
-    def check(node: Node) -> None:
-        if isinstance(node.value, list):
-            each(part, least)(node)
-        else:
-            text(node)
-
-    return check
-
-
-def custom_format(node: Node) -> None:
+def _custom_format(node: Node) -> None:
     """The format of a custom tool's input: any text, or what a grammar allows."""
     one_of("text", "grammar")(node.need("type"))
     if node.value["type"] == "grammar":
@@ -191,13 +145,14 @@ def custom_format(node: Node) -> None:
         text(grammar.need("definition"))
 
 
-#: A JSON Schema that answers have to follow; chat has it below ``json_schema``.
-SCHEMA_FIELDS: dict[str, Check] = {
-    "name": legal(r"[a-zA-Z0-9_-]{1,64}", "schema name"),
-    "description": nullable(text),
-    "schema": json_object,
-    "strict": nullable(flag),
+#: What the tables of both APIs name that no table can say.
+API_FUNCTIONS: dict[str, Check] = {
+    "few strings": _few_strings,
+    "function schema": _function_schema,
+    "custom format": _custom_format,
 }
+#: What is the same in both APIs.
+API_RULES = Rules("openai_api", API_FUNCTIONS)
 
 
 class OpenAIFormat(WireFormat):
@@ -218,7 +173,7 @@ class OpenAIFormat(WireFormat):
         return "detail" if request.path.startswith(f"{self.base_path}/models/") else None
 
     def wants_stream(self, request: Request) -> bool:
-        return asked(request).get("stream") is True
+        return request_fields(request).get("stream") is True
 
     def credential(self, request: Request) -> str | None:
         return bearer(request)

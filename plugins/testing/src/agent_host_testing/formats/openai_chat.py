@@ -11,15 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from agent_host_testing.formats import openai_api
-from agent_host_testing.formats.checks import (
-    Check,
-    Node,
-    each,
-    first_problem,
-    json_object,
-    nullable,
-    text,
-)
+from agent_host_testing.formats.checks import Node, first_problem
 from agent_host_testing.formats.encoding import arguments_text, compact, sse
 from agent_host_testing.formats.openai_chat_rules import body_rules, call_ids
 from agent_host_testing.script import Call, Failure, Picture, Reply, Text, Thought, Tokens
@@ -29,13 +21,13 @@ __all__ = ["OpenAIChat", "ReasoningField"]
 
 ReasoningField = Literal["reasoning", "reasoning_content", "reasoning_details"]
 
-_REASONING: dict[ReasoningField, dict[str, Check]] = {
-    "reasoning": {"reasoning": nullable(text)},
-    "reasoning_content": {"reasoning_content": nullable(text)},
+_REASONING: dict[ReasoningField, dict[str, Any]] = {
+    "reasoning": {"reasoning?": "text"},
+    "reasoning_content": {"reasoning_content?": "text"},
     "reasoning_details": {
-        "reasoning": nullable(text),
-        "reasoning_details": nullable(each(json_object)),
-        "images": nullable(each(json_object)),
+        "reasoning?": "text",
+        "reasoning_details?": ["object"],
+        "images?": ["object"],
     },
 }
 #: What routers and servers of open models take besides; each has its own meaning for them.
@@ -138,14 +130,18 @@ class OpenAIChat(openai_api.OpenAIFormat):
     # Answers
 
     def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
-        reply = _identified(reply, ledger)
-        message: dict[str, Any] = {"role": "assistant", "content": _joined(reply), "refusal": None}
+        reply = _with_call_ids(reply, ledger)
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": _join_text(reply),
+            "refusal": None,
+        }
         if reply.ending == "refusal":
             message["content"], message["refusal"] = None, message["content"]
         if self._reasoning is None:
             message["annotations"] = []
         else:
-            message.update(self._shown(reply))
+            message.update(self._shown_thoughts(reply))
         calls = [part for part in reply.parts if isinstance(part, Call)]
         if calls:
             message["tool_calls"] = [_whole_call(call) for call in calls]
@@ -164,8 +160,8 @@ class OpenAIChat(openai_api.OpenAIFormat):
         return compact(body).encode()
 
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
-        reply = _identified(reply, ledger)
-        options = openai_api.asked(request).get("stream_options") or {}
+        reply = _with_call_ids(reply, ledger)
+        options = openai_api.request_fields(request).get("stream_options") or {}
         with_usage = options.get("include_usage") is True
         padded = self._reasoning is None and openai_api.wants_obfuscation(request)
         frame = compact(_frame(request, ledger, "chat.completion.chunk"))[:-1]
@@ -195,14 +191,14 @@ class OpenAIChat(openai_api.OpenAIFormat):
         error = openai_api.error_object(failure)
         if self._reasoning != "reasoning_details":
             return [sse({"error": error})]
-        told = compact({"code": openai_api.error_status(failure), "message": error["message"]})
+        details = compact({"code": openai_api.error_status(failure), "message": error["message"]})
         choice = '{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"error"}'
-        return [f'data: {frame},"error":{told},"choices":[{choice}]}}\n\n'.encode(), _DONE]
+        return [f'data: {frame},"error":{details},"choices":[{choice}]}}\n\n'.encode(), _DONE]
 
     def _deltas(self, reply: Reply) -> Iterator[dict[str, Any]]:
         said = "refusal" if reply.ending == "refusal" else "content"
         calls = [part for part in reply.parts if isinstance(part, Call)]
-        opening = None if calls and not _joined(reply) else ""
+        opening = None if calls and not _join_text(reply) else ""
         yield {"role": "assistant", "content": opening, "refusal": None}
         if self._reasoning is not None:
             yield from self._thought_deltas(reply)
@@ -237,9 +233,9 @@ class OpenAIChat(openai_api.OpenAIFormat):
     def _thought_field(self) -> str:
         return "reasoning" if self._reasoning == "reasoning_details" else str(self._reasoning)
 
-    def _shown(self, reply: Reply) -> dict[str, Any]:
+    def _shown_thoughts(self, reply: Reply) -> dict[str, Any]:
         """What a dialect shows of the thoughts in a whole message."""
-        shown: dict[str, Any] = {self._thought_field: _thought(reply) or None}
+        shown: dict[str, Any] = {self._thought_field: _join_thoughts(reply) or None}
         if self._reasoning == "reasoning_details":
             shown["reasoning_details"] = _details(reply)
         return shown
@@ -262,8 +258,8 @@ class OpenAIChat(openai_api.OpenAIFormat):
         turn = {
             "details": details,
             "calls": [call.id for call in calls],
-            "text": (_joined(reply) or "") if reply.ending != "refusal" else "",
-            "thought": _thought(reply) if self._reasoning is not None else "",
+            "text": (_join_text(reply) or "") if reply.ending != "refusal" else "",
+            "thought": _join_thoughts(reply) if self._reasoning is not None else "",
         }
         for call in calls:
             ledger.calls[str(call.id)] = call
@@ -272,7 +268,7 @@ class OpenAIChat(openai_api.OpenAIFormat):
             ledger.signatures[signature] = turn
 
 
-def _identified(reply: Reply, ledger: Ledger) -> Reply:
+def _with_call_ids(reply: Reply, ledger: Ledger) -> Reply:
     """The reply with an id on every call."""
     parts = tuple(
         replace(part, id=ledger.new_id("call_"))
@@ -289,7 +285,7 @@ def _is_of(message: Node, turn: dict[str, Any], ledger: Ledger) -> bool:
     An id that was never handed out is one that a client changed because it had another like it.
     """
     ids = [node.value for node in call_ids(message)]
-    words = openai_api.spoken(message.value.get("content"))
+    words = openai_api.spoken_text(message.value.get("content"))
     return (len(ids), words) == (len(turn["calls"]), turn["text"]) and all(
         each in turn["calls"] or each not in ledger.kept for each in ids
     )
@@ -306,7 +302,7 @@ def _frame(request: Request, ledger: Ledger, kind: str) -> dict[str, Any]:
         "id": ledger.new_id("chatcmpl-"),
         "object": kind,
         "created": openai_api.CREATED,
-        "model": openai_api.asked(request).get("model", ""),
+        "model": openai_api.request_fields(request).get("model", ""),
         "service_tier": "default",
         "system_fingerprint": "fp_fake",
     }
@@ -318,12 +314,12 @@ def _finish(reply: Reply) -> str:
     return _FINISH[reply.ending]
 
 
-def _joined(reply: Reply) -> str | None:
+def _join_text(reply: Reply) -> str | None:
     texts = [part.text for part in reply.parts if isinstance(part, Text)]
     return "".join(texts) if texts else None
 
 
-def _thought(reply: Reply) -> str:
+def _join_thoughts(reply: Reply) -> str:
     thoughts = [part for part in reply.parts if isinstance(part, Thought)]
     return "".join(part.text for part in thoughts if not part.redacted)
 

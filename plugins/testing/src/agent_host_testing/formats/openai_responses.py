@@ -63,7 +63,7 @@ class _Turn:
         if reply.ending not in _ENDINGS:
             raise ValueError(f"responses have no way to finish as {reply.ending!r}")
         self._reply = reply
-        self._asked = openai_api.asked(request)
+        self._asked = openai_api.request_fields(request)
         self._ledger = ledger
         self._id = ledger.new_id("resp_")
         self._padded = openai_api.wants_obfuscation(request)
@@ -129,13 +129,17 @@ class _Turn:
                 telling = (event for event in telling if not event["type"].endswith(".done"))
             yield from telling
         if self._reply.failure is not None:
-            yield from self._failed(self._reply.failure)
+            yield from self._failure_events(self._reply.failure)
         else:
             final = self.response(self.status, self.items)
             yield {"type": f"response.{self.status}", "response": final}
 
     def _telling(self, index: int, part: Part, item: Item) -> Iterator[Item]:
-        yield {"type": "response.output_item.added", "output_index": index, "item": _begun(item)}
+        yield {
+            "type": "response.output_item.added",
+            "output_index": index,
+            "item": _announced_item(item),
+        }
         for event in self._growth(part, item):
             yield {**event, "item_id": item["id"], "output_index": index}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
@@ -243,13 +247,13 @@ class _Turn:
             yield {**event, "obfuscation": openai_api.padding(piece)} if self._padded else event
         yield {"type": f"response.{kind}.done", field: words}
 
-    def _failed(self, failure: Failure) -> Iterator[Item]:
+    def _failure_events(self, failure: Failure) -> Iterator[Item]:
         error = openai_api.error_object(failure)
         yield {"type": "error", "error": error}
-        told = {"code": error["code"] or "server_error", "message": failure.message}
+        details = {"code": error["code"] or "server_error", "message": failure.message}
         yield {
             "type": "response.failed",
-            "response": self.response("failed", [], error=told),
+            "response": self.response("failed", [], error=details),
         }
 
     def _usage(self) -> Item | None:
@@ -273,7 +277,7 @@ def _refusal_part(words: str) -> Item:
     return {"type": "refusal", "refusal": words}
 
 
-def _begun(item: Item) -> Item:
+def _announced_item(item: Item) -> Item:
     """An item as it is announced: under way and with nothing in it."""
     begun = {**item, "status": "in_progress"} if "status" in item else dict(item)
     empty: Item = {"content": [], "summary": [], "arguments": "", "input": "", "result": None}

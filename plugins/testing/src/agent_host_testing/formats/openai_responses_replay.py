@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_host_testing.formats.checks import Node
-from agent_host_testing.formats.openai_api import spoken
+from agent_host_testing.formats.openai_api import spoken_text
 from agent_host_testing.formats.openai_responses_rules import item_type
 from agent_host_testing.wire import Ledger
 
@@ -130,7 +130,7 @@ def _same(item: Node, expected: dict[str, Any]) -> bool:
         return bool(item.value["id"] == expected["id"])
     if item_type(item) != expected["type"]:
         return False
-    if item_type(item) == "message" and spoken(item.value["content"]) != spoken(
+    if item_type(item) == "message" and spoken_text(item.value["content"]) != spoken_text(
         expected["content"]
     ):
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_host_testing.shapes.events import named_events
-from agent_host_testing.shapes.replayed import assistant, wanted
+from agent_host_testing.shapes.replayed import assistant, want_part
 from agent_host_testing.shapes.shape import NextRequest, Outcome, Sent, Shape, ShapeCall
 from agent_host_testing.wire import Problem, Request
 
@@ -23,57 +23,62 @@ PING = rb'{"type":"ping"}'
 STOP = rb'{"type":"message_stop"}'
 
 
-def started(index: int, block: bytes) -> bytes:
+def block_start(index: int, block: bytes) -> bytes:
     return b'{"type":"content_block_start","index":%d,"content_block":%s}' % (index, block)
 
 
-def grew(index: int, delta: bytes) -> bytes:
+def block_delta(index: int, delta: bytes) -> bytes:
     return b'{"type":"content_block_delta","index":%d,"delta":%s}' % (index, delta)
 
 
-def stopped(index: int) -> bytes:
+def block_stop(index: int) -> bytes:
     return b'{"type":"content_block_stop","index":%d}' % index
 
 
-def ended(reason: bytes) -> bytes:
+def message_end(reason: bytes) -> bytes:
     return (
         b'{"type":"message_delta","delta":{"stop_reason":"%s","stop_sequence":null},'
         b'"usage":{"output_tokens":7}}' % reason
     )
 
 
-def said(index: int, text: bytes) -> tuple[bytes, ...]:
+def text_block(index: int, text: bytes) -> tuple[bytes, ...]:
     """A whole block of text."""
     return (
-        started(index, rb'{"type":"text","text":""}'),
-        grew(index, b'{"type":"text_delta","text":"%s"}' % text),
-        stopped(index),
+        block_start(index, rb'{"type":"text","text":""}'),
+        block_delta(index, b'{"type":"text_delta","text":"%s"}' % text),
+        block_stop(index),
     )
 
 
-def thought(index: int, text: bytes, signature: bytes) -> tuple[bytes, ...]:
+def thinking_block(index: int, text: bytes, signature: bytes) -> tuple[bytes, ...]:
     """A whole block of thinking; one without text has no delta for it."""
-    words = (grew(index, b'{"type":"thinking_delta","thinking":"%s"}' % text),) if text else ()
+    words = (
+        (block_delta(index, b'{"type":"thinking_delta","thinking":"%s"}' % text),) if text else ()
+    )
     return (
-        started(index, rb'{"type":"thinking","thinking":"","signature":""}'),
+        block_start(index, rb'{"type":"thinking","thinking":"","signature":""}'),
         *words,
-        grew(index, b'{"type":"signature_delta","signature":"%s"}' % signature),
-        stopped(index),
+        block_delta(index, b'{"type":"signature_delta","signature":"%s"}' % signature),
+        block_stop(index),
     )
 
 
-def called(index: int, id: bytes, name: bytes, *fragments: bytes) -> tuple[bytes, ...]:
+def call_block(index: int, id: bytes, name: bytes, *fragments: bytes) -> tuple[bytes, ...]:
     """A whole call; the fragments are escaped as JSON wants them."""
     return (
-        started(index, b'{"type":"tool_use","id":"%s","name":"%s","input":{}}' % (id, name)),
-        *(grew(index, b'{"type":"input_json_delta","partial_json":"%s"}' % f) for f in fragments),
-        stopped(index),
+        block_start(index, b'{"type":"tool_use","id":"%s","name":"%s","input":{}}' % (id, name)),
+        *(
+            block_delta(index, b'{"type":"input_json_delta","partial_json":"%s"}' % f)
+            for f in fragments
+        ),
+        block_stop(index),
     )
 
 
 REDACTED = (
-    started(1, rb'{"type":"redacted_thinking","data":"cmVkYWN0ZWQ="}'),
-    stopped(1),
+    block_start(1, rb'{"type":"redacted_thinking","data":"cmVkYWN0ZWQ="}'),
+    block_stop(1),
 )
 
 
@@ -85,10 +90,10 @@ def _blocks(rule: str, *blocks: dict[str, Any]) -> NextRequest:
         sent = [{k: v for k, v in block.items() if k != "cache_control"} for block in content]
         return "messages[].content", sent, list(blocks)
 
-    return wanted(rule, find)
+    return want_part(rule, find)
 
 
-def _unsigned(request: Request) -> Problem | None:
+def _find_foreign_signature(request: Request) -> Problem | None:
     for signature in (b"c2lnMA==", b"cmVkYWN0ZWQ="):
         if signature in request.raw:
             return Problem(
@@ -107,7 +112,12 @@ def _tool_use(id: str, name: str, **arguments: Any) -> dict[str, Any]:
 
 
 _SIGNED = named_events(
-    START, *thought(0, b"", b"c2lnMA=="), *REDACTED, *said(2, b"hello"), ended(b"end_turn"), STOP
+    START,
+    *thinking_block(0, b"", b"c2lnMA=="),
+    *REDACTED,
+    *text_block(2, b"hello"),
+    message_end(b"end_turn"),
+    STOP,
 )
 
 SHAPES: tuple[Shape, ...] = (
@@ -162,11 +172,11 @@ SHAPES: tuple[Shape, ...] = (
             Sent(
                 named_events(
                     START,
-                    *thought(0, b"one", b"c2lnMQ=="),
-                    *said(1, b"well"),
-                    *thought(2, b"two", b"c2lnMg=="),
-                    *called(3, b"toolu_1", b"f", rb"{\"x\"", rb":1}"),
-                    ended(b"tool_use"),
+                    *thinking_block(0, b"one", b"c2lnMQ=="),
+                    *text_block(1, b"well"),
+                    *thinking_block(2, b"two", b"c2lnMg=="),
+                    *call_block(3, b"toolu_1", b"f", rb"{\"x\"", rb":1}"),
+                    message_end(b"tool_use"),
                     STOP,
                 )
             ),
@@ -194,19 +204,19 @@ SHAPES: tuple[Shape, ...] = (
             Sent(
                 named_events(
                     START,
-                    started(0, rb'{"type":"text","text":""}'),
-                    started(1, rb'{"type":"tool_use","id":"toolu_1","name":"f","input":{}}'),
-                    grew(1, rb'{"type":"input_json_delta","partial_json":"{\"x\""}'),
-                    grew(0, rb'{"type":"text_delta","text":"hel"}'),
-                    started(2, rb'{"type":"tool_use","id":"toolu_2","name":"g","input":{}}'),
-                    grew(2, rb'{"type":"input_json_delta","partial_json":"{\"x\":"}'),
-                    grew(1, rb'{"type":"input_json_delta","partial_json":":1}"}'),
-                    grew(0, rb'{"type":"text_delta","text":"lo"}'),
-                    grew(2, rb'{"type":"input_json_delta","partial_json":"2}"}'),
-                    stopped(1),
-                    stopped(0),
-                    stopped(2),
-                    ended(b"tool_use"),
+                    block_start(0, rb'{"type":"text","text":""}'),
+                    block_start(1, rb'{"type":"tool_use","id":"toolu_1","name":"f","input":{}}'),
+                    block_delta(1, rb'{"type":"input_json_delta","partial_json":"{\"x\""}'),
+                    block_delta(0, rb'{"type":"text_delta","text":"hel"}'),
+                    block_start(2, rb'{"type":"tool_use","id":"toolu_2","name":"g","input":{}}'),
+                    block_delta(2, rb'{"type":"input_json_delta","partial_json":"{\"x\":"}'),
+                    block_delta(1, rb'{"type":"input_json_delta","partial_json":":1}"}'),
+                    block_delta(0, rb'{"type":"text_delta","text":"lo"}'),
+                    block_delta(2, rb'{"type":"input_json_delta","partial_json":"2}"}'),
+                    block_stop(1),
+                    block_stop(0),
+                    block_stop(2),
+                    message_end(b"tool_use"),
                     STOP,
                 )
             ),
@@ -230,7 +240,13 @@ SHAPES: tuple[Shape, ...] = (
         "22",
         "a call with nothing but an empty fragment",
         MESSAGES,
-        (Sent(named_events(START, *called(0, b"toolu_1", b"f", b""), ended(b"tool_use"), STOP)),),
+        (
+            Sent(
+                named_events(
+                    START, *call_block(0, b"toolu_1", b"f", b""), message_end(b"tool_use"), STOP
+                )
+            ),
+        ),
         Outcome(tool_calls=(ShapeCall("f", {}, "toolu_1"),)),
         next_request=_blocks(
             "a call without arguments has an empty input", _tool_use("toolu_1", "f")
@@ -244,7 +260,10 @@ SHAPES: tuple[Shape, ...] = (
         (
             Sent(
                 named_events(
-                    START, *called(0, b"toolu_1", b"f", rb"{\"x\":"), ended(b"tool_use"), STOP
+                    START,
+                    *call_block(0, b"toolu_1", b"f", rb"{\"x\":"),
+                    message_end(b"tool_use"),
+                    STOP,
                 )
             ),
         ),
@@ -264,7 +283,7 @@ SHAPES: tuple[Shape, ...] = (
                     rb'"stop_sequence":null,"usage":{"input_tokens":5,'
                     rb'"cache_creation_input_tokens":2,"cache_read_input_tokens":3,'
                     rb'"output_tokens":1}}}',
-                    *said(0, b"hello"),
+                    *text_block(0, b"hello"),
                     rb'{"type":"message_delta","delta":{"stop_reason":"end_turn",'
                     rb'"stop_sequence":null},"usage":{"input_tokens":5,'
                     rb'"cache_creation_input_tokens":2,"cache_read_input_tokens":3,'
@@ -280,7 +299,7 @@ SHAPES: tuple[Shape, ...] = (
         "23-output-only",
         "message_delta counts the output alone",
         MESSAGES,
-        (Sent(named_events(START, *said(0, b"hello"), ended(b"end_turn"), STOP)),),
+        (Sent(named_events(START, *text_block(0, b"hello"), message_end(b"end_turn"), STOP)),),
         Outcome(text="hello", usage={"input": 5, "output": 7}),
     ),
     *(
@@ -293,8 +312,8 @@ SHAPES: tuple[Shape, ...] = (
                 Sent(
                     named_events(
                         START,
-                        started(0, rb'{"type":"text","text":""}'),
-                        grew(0, rb'{"type":"text_delta","text":"so far"}'),
+                        block_start(0, rb'{"type":"text","text":""}'),
+                        block_delta(0, rb'{"type":"text_delta","text":"so far"}'),
                         b'{"type":"error","error":{"type":"%s","message":"no luck"}}'
                         % kind.encode(),
                     )
@@ -319,14 +338,14 @@ SHAPES: tuple[Shape, ...] = (
                     PING,
                     START,
                     PING,
-                    started(0, rb'{"type":"text","text":""}'),
+                    block_start(0, rb'{"type":"text","text":""}'),
                     PING,
-                    grew(0, rb'{"type":"text_delta","text":"hel"}'),
+                    block_delta(0, rb'{"type":"text_delta","text":"hel"}'),
                     PING,
-                    grew(0, rb'{"type":"text_delta","text":"lo"}'),
-                    stopped(0),
+                    block_delta(0, rb'{"type":"text_delta","text":"lo"}'),
+                    block_stop(0),
                     PING,
-                    ended(b"end_turn"),
+                    message_end(b"end_turn"),
                     PING,
                     STOP,
                 )
@@ -341,7 +360,7 @@ SHAPES: tuple[Shape, ...] = (
         MESSAGES,
         (Sent(_SIGNED),),
         Outcome(text="hello"),
-        next_request=_unsigned,
+        next_request=_find_foreign_signature,
         elsewhere=True,
     ),
 )

@@ -23,11 +23,11 @@ from agent_host_testing.shapes.seen import (
     RunCalls,
     Seen,
     calls_in,
-    conducted,
-    conducted_async,
+    conduct_steps,
+    conduct_steps_async,
 )
 from agent_host_testing.shapes.shape import Outcome, Sent, Shape, ShapeCall
-from agent_host_testing.shapes.speech import SPEECHES, framed
+from agent_host_testing.shapes.speech import SPEECHES, frame_documents
 
 __all__ = ["ShapeSubject", "check_shape"]
 
@@ -63,22 +63,22 @@ def check_shape(shape: Shape, provider: ShapeSubject, *, splits: int = 12) -> li
     if provider.format != shape.format:
         return [f"shape {shape}: the provider speaks {provider.format}"]
     found: list[str] = []
-    for way, conduct in (("sync", conducted), ("async", conducted_async)):
+    for way, conduct in (("sync", conduct_steps), ("async", conduct_steps_async)):
         ran: Ran = []
         core = provider.core()
         try:
             core.register_tool(_tools(ran))
             with _server(shape, provider) as server:
-                steps = _checked(shape, provider, core, server, ran, splits)
+                steps = _check_deliveries(shape, provider, core, server, ran, splits)
                 differences = conduct(steps, core)
         finally:
             core.close()
         found += [f"{way}, {difference}" for difference in differences]
-    shown = _shown(shape)
+    shown = _show_bytes(shape)
     return [f"shape {shape}\n  {difference}\n{shown}" for difference in found]
 
 
-def _checked(
+def _check_deliveries(
     shape: Shape,
     provider: ShapeSubject,
     core: AgentCore,
@@ -139,7 +139,7 @@ def _next(
     server.queue(_plain_answer(shape.format))
     seen: Seen = yield Ask(session, config, True)
     if seen.error is not None:
-        return [f"the next request failed: {_told(seen.error)}"]
+        return [f"the next request failed: {_describe_error(seen.error)}"]
     request = server.requests[-1]
     problem = shape.next_request(request)
     return [] if problem is None else [f"the next request: {problem}"]
@@ -180,24 +180,26 @@ def _raw(sent: Sent) -> Raw:
 
 def _plain_answer(format: str) -> Raw:
     speech = next(speech for speech in SPEECHES if speech.format == format)
-    return Raw((framed(speech, speech.said),))
+    return Raw((frame_documents(speech, speech.said),))
 
 
 def _differences(shape: Shape, seen: Seen, core: AgentCore, config: dict[str, Any]) -> list[str]:
     views = calls_in(core, config, seen)
-    found = list(_compared(shape.expected, shape.stream, seen, views))
+    found = list(_outcome_differences(shape.expected, shape.stream, seen, views))
     if found and shape.otherwise is not None:
-        other = list(_compared(shape.otherwise, shape.stream, seen, views))
+        other = list(_outcome_differences(shape.otherwise, shape.stream, seen, views))
         return found if other else []
     return found
 
 
-def _compared(expected: Outcome, stream: bool, seen: Seen, views: list[CallView]) -> Iterator[str]:
+def _outcome_differences(
+    expected: Outcome, stream: bool, seen: Seen, views: list[CallView]
+) -> Iterator[str]:
     if expected.errors:
-        yield from _failed(expected, stream, seen)
+        yield from _error_differences(expected, stream, seen)
         return
     if seen.error is not None:
-        yield f"it failed: {_told(seen.error)}"
+        yield f"it failed: {_describe_error(seen.error)}"
         return
     yield from _differs("the text", seen.text, expected.text)
     if stream:
@@ -210,17 +212,19 @@ def _compared(expected: Outcome, stream: bool, seen: Seen, views: list[CallView]
         )
     yield from _counts(expected, stream, seen)
     yield from _calls(expected.tool_calls, seen, views)
+    if stream:
+        yield from _shown_calls(len(expected.tool_calls), seen)
     said = " ".join(event["message"] for event in seen.of("warning"))
     for words in expected.warnings:
         if words not in said:
             yield f"no warning says {words!r}; there is {said!r}"
 
 
-def _failed(expected: Outcome, stream: bool, seen: Seen) -> Iterator[str]:
+def _error_differences(expected: Outcome, stream: bool, seen: Seen) -> Iterator[str]:
     classes = tuple(getattr(errors, name) for name in expected.errors)
     names = " or ".join(expected.errors)
     if not isinstance(seen.error, classes):
-        got = "no error" if seen.error is None else _told(seen.error)
+        got = "no error" if seen.error is None else _describe_error(seen.error)
         yield f"it ended with {got} instead of {names}"
         return
     if stream:
@@ -242,6 +246,16 @@ def _counts(expected: Outcome, stream: bool, seen: Seen) -> Iterator[str]:
         yield from _differs(f"metadata.usage.{count}", usage.get(count), number)
     if expected.usage and stream and len(seen.of("usage")) != 1:
         yield f"there were {len(seen.of('usage'))} usage events instead of one"
+
+
+def _shown_calls(count: int, seen: Seen) -> Iterator[str]:
+    """Each call is begun once, in order, and given out as it stands in the message."""
+    begun = [event["index"] for event in seen.of("tool_call_started")]
+    yield from _differs("the places of the calls that were begun", begun, [*range(count)])
+    given = [event["call"] for event in seen.of("tool_call")]
+    yield from _differs(
+        "the calls given out to be run", given, list(seen.metadata.get("tool_calls") or ())
+    )
 
 
 def _calls(expected: tuple[ShapeCall, ...], seen: Seen, views: list[CallView]) -> Iterator[str]:
@@ -278,12 +292,12 @@ def _differs(what: str, found: object, expected: object) -> Iterator[str]:
         yield f"{what} is {found!r} instead of {expected!r}"
 
 
-def _told(error: Exception) -> str:
-    told = error.explain() if isinstance(error, AgentError) else str(error)
-    return f"{type(error).__name__}: {told}"
+def _describe_error(error: Exception) -> str:
+    words = error.explain() if isinstance(error, AgentError) else str(error)
+    return f"{type(error).__name__}: {words}"
 
 
-def _shown(shape: Shape) -> str:
+def _show_bytes(shape: Shape) -> str:
     lines = []
     for sent in shape.answers:
         lines.append(f"  HTTP {sent.status} {dict(sent.headers)} {sent.fault or ''}".rstrip())

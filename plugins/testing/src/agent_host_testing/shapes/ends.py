@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent_host_testing.faults import Fault, Reset, Truncate, WrongLength
 from agent_host_testing.shapes.gemini import GENERATE, generate_stream
 from agent_host_testing.shapes.shape import Outcome, Sent, Shape
-from agent_host_testing.shapes.speech import SPEECHES, TEXT, Speech, framed
+from agent_host_testing.shapes.speech import SPEECHES, TEXT, Speech, frame_documents
 from agent_host_testing.shapes.tool_deltas import CHAT
 
 __all__ = ["SHAPES"]
@@ -47,7 +47,7 @@ def _shape(
 
 
 def _broken(speech: Speech) -> Iterator[Shape]:
-    body = framed(speech, speech.broken)
+    body = frame_documents(speech, speech.broken)
     title = "a clean end in the middle of a call"
     yield _shape(46, "clean", title, speech, Sent(body), _CUT)
     for variant, words, fault in _FAULTS:
@@ -101,7 +101,7 @@ def _waiting(speech: Speech) -> Iterator[Shape]:
             speech.format,
             (
                 Sent(body, status, {**kind, "retry-after-ms": "1"}),
-                Sent(framed(speech, speech.said)),
+                Sent(frame_documents(speech, speech.said)),
             ),
             Outcome(text=TEXT),
             settings={"retries": 1},
@@ -112,7 +112,7 @@ _CHUNK = b'"id":"c1","object":"chat.completion.chunk","created":1,"model":"m"'
 _USAGE = b'"usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}'
 
 
-def _counted() -> Iterator[Shape]:
+def _usage_shapes() -> Iterator[Shape]:
     """Shape 48: where usage may stand in a stream."""
     chat = next(speech for speech in SPEECHES if speech.format == CHAT)
     first, words, _ = chat.said
@@ -129,7 +129,7 @@ def _counted() -> Iterator[Shape]:
     }
     outcome = Outcome(text=TEXT, usage={"input": 5, "output": 7})
     for variant, documents in counted.items():
-        sent = Sent(framed(chat, documents) + b"data: [DONE]\n\n")
+        sent = Sent(frame_documents(chat, documents) + b"data: [DONE]\n\n")
         yield _shape(48, variant, f"usage {variant} in the stream", chat, sent, outcome)
     google = next(speech for speech in SPEECHES if speech.format == GENERATE)
     grown = (
@@ -142,14 +142,14 @@ def _counted() -> Iterator[Shape]:
     yield _shape(48, "grown", "usage on every chunk, the last one whole", google, sent, outcome)
     for speech in SPEECHES:
         if speech.format != CHAT:
-            sent = Sent(framed(speech, speech.said))
+            sent = Sent(frame_documents(speech, speech.said))
             yield _shape(48, "once", "usage where the format has it", speech, sent, outcome)
 
 
 def _shapes() -> Iterator[Shape]:
     for speech in SPEECHES:
         yield from _broken(speech)
-    yield from _counted()
+    yield from _usage_shapes()
     for speech in SPEECHES:
         yield from _no_answer(speech)
         yield from _waiting(speech)

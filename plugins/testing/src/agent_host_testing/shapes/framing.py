@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent_host_testing.shapes.shape import Outcome, Sent, Shape
-from agent_host_testing.shapes.speech import SPEECHES, TEXT, Speech, framed
+from agent_host_testing.shapes.speech import SPEECHES, TEXT, Speech, frame_documents
 from agent_host_testing.shapes.tool_deltas import CHAT
 
 __all__ = ["SHAPES"]
@@ -20,7 +20,7 @@ def _shape(number: int, variant: str, title: str, speech: Speech, body: bytes) -
 
 def _stream(speech: Speech, end: bytes = b"\n") -> bytes:
     marker = b"data: %s%s%s" % (speech.done, end, end) if speech.done else b""
-    return framed(speech, speech.said, end) + marker
+    return frame_documents(speech, speech.said, end) + marker
 
 
 def _any_framing(speech: Speech) -> Iterator[Shape]:
@@ -28,7 +28,7 @@ def _any_framing(speech: Speech) -> Iterator[Shape]:
     yield _shape(39, "line-ends", "Unicode line ends inside strings", speech, plain)
     yield _shape(40, "crlf", "lines end in CRLF", speech, _stream(speech, b"\r\n"))
     yield _shape(40, "bom", "a byte order mark at the start", speech, b"\xef\xbb\xbf" + plain)
-    unfinished = framed(speech, speech.said).rstrip(b"\n")
+    unfinished = frame_documents(speech, speech.said).rstrip(b"\n")
     yield _shape(40, "no-end", "nothing after the last event", speech, unfinished)
     yield _shape(43, "reads", "cut anywhere, and all at once", speech, plain)
 
@@ -43,7 +43,8 @@ def _events_only(speech: Speech) -> Iterator[Shape]:
     yield _shape(40, "cr", "lines end in CR", speech, _stream(speech, b"\r"))
     ends = (b"\r\n", b"\n", b"\r")
     mixed = b"".join(
-        framed(speech, (document,), ends[number % 3]) for number, document in enumerate(speech.said)
+        frame_documents(speech, (document,), ends[number % 3])
+        for number, document in enumerate(speech.said)
     )
     yield _shape(40, "mixed", "line ends of all kinds", speech, mixed)
     no_space = plain.replace(b"data: ", b"data:").replace(b"event: ", b"event:")
@@ -57,9 +58,9 @@ def _events_only(speech: Speech) -> Iterator[Shape]:
 
 
 def _chat_only(speech: Speech) -> Iterator[Shape]:
-    events = framed(speech, speech.said)
+    events = frame_documents(speech, speech.said)
     yield _shape(44, "missing", "no [DONE]", speech, events)
-    more = events + b"data: [DONE]\n\n" + framed(speech, speech.said[1:2]) + b"garbage"
+    more = events + b"data: [DONE]\n\n" + frame_documents(speech, speech.said[1:2]) + b"garbage"
     yield _shape(44, "more", "more bytes after [DONE]", speech, more)
     spaces = events + b"data: [DONE]  \n\n"
     yield _shape(44, "spaces", "spaces after [DONE]", speech, spaces)
@@ -71,7 +72,7 @@ def _chat_only(speech: Speech) -> Iterator[Shape]:
         ("null-delta", b'{"id":"c1","choices":[{"index":0,"delta":null}]}'),
         ("null-content", b'{"id":"c1","choices":[{"index":0,"delta":{"content":null}}]}'),
     ):
-        around = framed(speech, (chunk, speech.said[0], chunk, *speech.said[1:]))
+        around = frame_documents(speech, (chunk, speech.said[0], chunk, *speech.said[1:]))
         title = f"a chunk {chunk.decode()}"
         yield _shape(45, variant, title, speech, around + b"data: [DONE]\n\n")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_host_testing.shapes.replayed import assistant, wanted
+from agent_host_testing.shapes.replayed import assistant, want_part
 from agent_host_testing.shapes.shape import NextRequest, Outcome, Sent, Shape, ShapeCall
 
 __all__ = ["SHAPES"]
@@ -30,7 +30,7 @@ def _model_parts(rule: str, *expected: dict[str, Any]) -> NextRequest:
     def find(body: Any) -> tuple[str, Any, Any]:
         return "contents[].parts", assistant(body)["parts"], list(expected)
 
-    return wanted(rule, find)
+    return want_part(rule, find)
 
 
 def _responses(body: Any) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def _ids(rule: str, *expected: str | None) -> NextRequest:
         results = [response.get("id") for response in _responses(body)]
         return "contents[].parts", (calls, results), (list(expected), list(expected))
 
-    return wanted(rule, find)
+    return want_part(rule, find)
 
 
 def _signed_text(body: Any) -> tuple[str, Any, Any]:
@@ -74,7 +74,7 @@ SHAPES: tuple[Shape, ...] = (
             ),
         ),
         Outcome(text="hello", finish="STOP"),
-        next_request=wanted(_SIGNATURES, _signed_text),
+        next_request=want_part(_SIGNATURES, _signed_text),
     ),
     Shape(
         27,
@@ -90,7 +90,7 @@ SHAPES: tuple[Shape, ...] = (
             ),
         ),
         Outcome(text="hello"),
-        next_request=wanted(_SIGNATURES, _signed_text),
+        next_request=want_part(_SIGNATURES, _signed_text),
     ),
     Shape(
         27,
@@ -110,7 +110,7 @@ SHAPES: tuple[Shape, ...] = (
             ),
         ),
         Outcome(reasoning="hm", tool_calls=(ShapeCall("f", {"x": 1}),)),
-        next_request=wanted(
+        next_request=want_part(
             _SIGNATURES,
             lambda body: (
                 "contents[].parts",

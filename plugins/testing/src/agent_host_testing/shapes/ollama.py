@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_host_testing.shapes.replayed import assistant, wanted
+from agent_host_testing.shapes.replayed import assistant, want_part
 from agent_host_testing.shapes.shape import Outcome, Sent, Shape, ShapeCall
 
 __all__ = ["SHAPES"]
@@ -68,7 +68,7 @@ SHAPES: tuple[Shape, ...] = (
             ),
         ),
         Outcome(tool_calls=(ShapeCall("f", {"x": 1}), ShapeCall("g", {"x": 2}))),
-        next_request=wanted("a result names the tool it is of", _answered_by_name),
+        next_request=want_part("a result names the tool it is of", _answered_by_name),
     ),
     Shape(
         16,
@@ -92,7 +92,7 @@ SHAPES: tuple[Shape, ...] = (
         OLLAMA,
         (Sent(ollama_stream(CALLING, DONE)),),
         Outcome(tool_calls=(ShapeCall("f", {"x": 1}),)),
-        next_request=wanted("arguments are an object; text gets HTTP 400", _object_arguments),
+        next_request=want_part("arguments are an object; text gets HTTP 400", _object_arguments),
     ),
     Shape(
         18,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_host_testing.shapes.replayed import assistant, wanted
+from agent_host_testing.shapes.replayed import assistant, want_part
 from agent_host_testing.shapes.shape import NextRequest, Outcome, Sent, Shape, ShapeCall
 from agent_host_testing.shapes.tool_deltas import CHAT, chat_stream, chat_whole
 
@@ -16,7 +16,7 @@ def _details(*expected: dict[str, Any]) -> NextRequest:
         sent = assistant(body).get("reasoning_details")
         return "messages[].reasoning_details", sent, list(expected)
 
-    return wanted("reasoning_details come back merged, in order and with their ids", find)
+    return want_part("reasoning_details come back merged, in order and with their ids", find)
 
 
 _SUMMARIES = (

@@ -12,10 +12,10 @@ from typing import Any
 from agent_host_testing.shapes.shape import NextRequest
 from agent_host_testing.wire import Problem, Request
 
-__all__ = ["assistant", "entries", "wanted"]
+__all__ = ["assistant", "entries", "want_part"]
 
 
-def wanted(rule: str, find: Callable[[Any], tuple[str, Any, Any]]) -> NextRequest:
+def want_part(rule: str, find: Callable[[Any], tuple[str, Any, Any]]) -> NextRequest:
     """A check that a part of the body is what it must be.
 
     ``find`` is given the body and gives the place, what is there and what must be there.

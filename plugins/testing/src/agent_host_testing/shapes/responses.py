@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_host_testing.shapes.events import named_events
-from agent_host_testing.shapes.replayed import entries, wanted
+from agent_host_testing.shapes.replayed import entries, want_part
 from agent_host_testing.shapes.shape import Outcome, Sent, Shape, ShapeCall
 
 __all__ = ["SHAPES"]
@@ -76,7 +76,7 @@ def call_events(index: int) -> tuple[bytes, ...]:
     )
 
 
-def text_begun(index: int, text: bytes) -> tuple[bytes, ...]:
+def text_start(index: int, text: bytes) -> tuple[bytes, ...]:
     """A message item up to its first words."""
     return (
         b'{"type":"response.output_item.added","output_index":%d,"item":{"id":"msg_1",'
@@ -88,7 +88,7 @@ def text_begun(index: int, text: bytes) -> tuple[bytes, ...]:
     )
 
 
-def completed(*output: bytes) -> bytes:
+def completed_event(*output: bytes) -> bytes:
     return b'{"type":"response.completed","response":%s}' % response(b"completed", *output)
 
 
@@ -129,7 +129,7 @@ SHAPES: tuple[Shape, ...] = (
         (
             Sent(
                 named_events(
-                    CREATED, *REASONING_EVENTS, *call_events(1), completed(REASONING, CALL)
+                    CREATED, *REASONING_EVENTS, *call_events(1), completed_event(REASONING, CALL)
                 )
             ),
         ),
@@ -138,7 +138,7 @@ SHAPES: tuple[Shape, ...] = (
             tool_calls=(ShapeCall("f", '{"x":1}', "call_1"),),
             usage={"input": 5, "output": 7, "reasoning": 2},
         ),
-        next_request=wanted(
+        next_request=want_part(
             "without store, reasoning is included encrypted and comes back before its call",
             _whole_turn,
         ),
@@ -151,7 +151,7 @@ SHAPES: tuple[Shape, ...] = (
         (Sent(response(b"completed", REASONING, CALL)),),
         Outcome(reasoning="hm", tool_calls=(ShapeCall("f", '{"x":1}', "call_1"),)),
         stream=False,
-        next_request=wanted(
+        next_request=want_part(
             "without store, reasoning is included encrypted and comes back before its call",
             _whole_turn,
         ),
@@ -174,7 +174,7 @@ SHAPES: tuple[Shape, ...] = (
                         rb'{"type":"response.function_call_arguments.delta","item_id":"fc_1",'
                         rb'"output_index":0,"delta":"{\"x\":"}',
                     ),
-                    completed(
+                    completed_event(
                         rb'{"id":"fc_1","type":"function_call","call_id":"call_1","name":"f",'
                         rb'"arguments":"{\"x\":"}'
                     ),
@@ -182,7 +182,7 @@ SHAPES: tuple[Shape, ...] = (
             ),
         ),
         Outcome(tool_calls=(ShapeCall("f", {}, "call_1", runs=False),)),
-        next_request=wanted(
+        next_request=want_part(
             "the arguments of a call in the history are JSON",
             lambda body: (
                 "input",
@@ -200,7 +200,7 @@ SHAPES: tuple[Shape, ...] = (
             Sent(
                 named_events(
                     CREATED,
-                    *text_begun(0, b"so far"),
+                    *text_start(0, b"so far"),
                     b'{"type":"response.incomplete","response":%s}'
                     % response(
                         b"incomplete",
@@ -222,7 +222,7 @@ SHAPES: tuple[Shape, ...] = (
             Sent(
                 named_events(
                     CREATED,
-                    *text_begun(0, b"so far"),
+                    *text_start(0, b"so far"),
                     b'{"type":"response.failed","response":%s}'
                     % response(
                         b"failed", more=rb',"error":{"code":"server_error","message":"no luck"}'
@@ -241,7 +241,7 @@ SHAPES: tuple[Shape, ...] = (
             Sent(
                 named_events(
                     CREATED,
-                    *text_begun(0, b"so far"),
+                    *text_start(0, b"so far"),
                     rb'{"type":"error","code":"server_error","message":"no luck","param":null}',
                 )
             ),
@@ -263,7 +263,7 @@ SHAPES: tuple[Shape, ...] = (
                         rb'{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":null}',
                     ),
                     *call_events(1),
-                    completed(
+                    completed_event(
                         rb'{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":null}',
                         CALL,
                     ),
@@ -271,7 +271,7 @@ SHAPES: tuple[Shape, ...] = (
             ),
         ),
         Outcome(tool_calls=(ShapeCall("f", '{"x":1}', "call_1"),)),
-        next_request=wanted(
+        next_request=want_part(
             "the call comes back with its result, and nothing is made up for the reasoning",
             _nothing_made_up,
         ),

@@ -16,7 +16,16 @@ from agent_hookspecs.tool_interop import CallView
 from agent_host import AgentCore, Session
 from agent_host.drivers.blocking import complete
 
-__all__ = ["Ask", "Asking", "RunCalls", "Seen", "asked", "calls_in", "conducted", "conducted_async"]
+__all__ = [
+    "Ask",
+    "Asking",
+    "RunCalls",
+    "Seen",
+    "ask_core",
+    "calls_in",
+    "conduct_steps",
+    "conduct_steps_async",
+]
 
 T = TypeVar("T")
 
@@ -76,14 +85,14 @@ class Seen:
 Asking = Generator[Ask | RunCalls, Any, T]
 
 
-def conducted(steps: Asking[T], core: AgentCore) -> T:
+def conduct_steps(steps: Asking[T], core: AgentCore) -> T:
     """Carry the steps out by blocking."""
     result: Any = None
     try:
         while True:
             step = steps.send(result)
             if isinstance(step, Ask):
-                result = asked(core, step)
+                result = ask_core(core, step)
             else:
                 calls, errors = _calls(step)
                 result = core.execute_tool_calls(calls, step.config, errors=errors)
@@ -92,7 +101,7 @@ def conducted(steps: Asking[T], core: AgentCore) -> T:
         return found
 
 
-def conducted_async(steps: Asking[T], core: AgentCore) -> T:
+def conduct_steps_async(steps: Asking[T], core: AgentCore) -> T:
     """Carry the steps out on an event loop; closes the core, whose connections belong to it."""
 
     async def conduct() -> T:
@@ -101,7 +110,7 @@ def conducted_async(steps: Asking[T], core: AgentCore) -> T:
             while True:
                 step = steps.send(result)
                 if isinstance(step, Ask):
-                    result = await _awaited(core, step)
+                    result = await _ask_core_async(core, step)
                 else:
                     calls, errors = _calls(step)
                     result = await core.aexecute_tool_calls(calls, step.config, errors=errors)
@@ -114,7 +123,7 @@ def conducted_async(steps: Asking[T], core: AgentCore) -> T:
     return asyncio.run(conduct())
 
 
-def asked(core: AgentCore, ask: Ask) -> Seen:
+def ask_core(core: AgentCore, ask: Ask) -> Seen:
     """Send one request by blocking."""
     if not ask.stream:
         try:
@@ -132,7 +141,7 @@ def asked(core: AgentCore, ask: Ask) -> Seen:
     return Seen(ask.session, stream.session, events, failure)
 
 
-async def _awaited(core: AgentCore, ask: Ask) -> Seen:
+async def _ask_core_async(core: AgentCore, ask: Ask) -> Seen:
     if not ask.stream:
         try:
             session, _ = await core.asend_request(ask.session, ask.config)

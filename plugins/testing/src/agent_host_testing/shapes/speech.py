@@ -7,20 +7,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_host_testing.shapes.anthropic import MESSAGES, START, STOP, ended, grew, said, started
+from agent_host_testing.shapes.anthropic import (
+    MESSAGES,
+    START,
+    STOP,
+    block_delta,
+    block_start,
+    message_end,
+    text_block,
+)
 from agent_host_testing.shapes.events import named_events
 from agent_host_testing.shapes.gemini import GENERATE, parts
 from agent_host_testing.shapes.ollama import OLLAMA
 from agent_host_testing.shapes.responses import (
     CREATED,
     RESPONSES,
-    completed,
+    completed_event,
     response,
-    text_begun,
+    text_start,
 )
 from agent_host_testing.shapes.tool_deltas import CHAT
 
-__all__ = ["SPEECHES", "TEXT", "Speech", "framed"]
+__all__ = ["SPEECHES", "TEXT", "Speech", "frame_documents"]
 
 #: With every character that a splitter of lines may take for an end, and one of four bytes.
 TEXT = "a\u2028b\u2029c\x85d\U0001f600"
@@ -46,7 +54,7 @@ class Speech:
     lines: bool = False
 
 
-def framed(speech: Speech, documents: tuple[bytes, ...], end: bytes = b"\n") -> bytes:
+def frame_documents(speech: Speech, documents: tuple[bytes, ...], end: bytes = b"\n") -> bytes:
     """The documents as the format frames them, without the marker at the end."""
     if speech.lines:
         return b"".join(document + end for document in documents)
@@ -124,15 +132,15 @@ SPEECHES: tuple[Speech, ...] = (
         RESPONSES,
         said=(
             CREATED,
-            *text_begun(0, _TEXT),
+            *text_start(0, _TEXT),
             b'{"type":"response.output_text.done","item_id":"msg_1","output_index":0,'
             b'"content_index":0,"text":"%s"}' % _TEXT,
             b'{"type":"response.output_item.done","output_index":0,"item":%s}' % _SPOKEN,
-            completed(_SPOKEN),
+            completed_event(_SPOKEN),
         ),
         broken=(
             CREATED,
-            *text_begun(0, b"so far"),
+            *text_start(0, b"so far"),
             rb'{"type":"response.output_item.added","output_index":1,"item":{"id":"fc_1",'
             rb'"type":"function_call","status":"in_progress","call_id":"call_1","name":"f",'
             rb'"arguments":""}}',
@@ -145,12 +153,12 @@ SPEECHES: tuple[Speech, ...] = (
     ),
     Speech(
         MESSAGES,
-        said=(START, *said(0, _TEXT), ended(b"end_turn"), STOP),
+        said=(START, *text_block(0, _TEXT), message_end(b"end_turn"), STOP),
         broken=(
             START,
-            *said(0, b"so far"),
-            started(1, rb'{"type":"tool_use","id":"toolu_1","name":"f","input":{}}'),
-            grew(1, rb'{"type":"input_json_delta","partial_json":"{\"x\""}'),
+            *text_block(0, b"so far"),
+            block_start(1, rb'{"type":"tool_use","id":"toolu_1","name":"f","input":{}}'),
+            block_delta(1, rb'{"type":"input_json_delta","partial_json":"{\"x\""}'),
         ),
         whole=b'{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{'
         b'"type":"text","text":"%s"}],"stop_reason":"end_turn","stop_sequence":null,'

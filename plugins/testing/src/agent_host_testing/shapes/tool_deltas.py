@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agent_host_testing.shapes.replayed import assistant, wanted
+from agent_host_testing.shapes.replayed import assistant, want_part
 from agent_host_testing.shapes.shape import NextRequest, Outcome, Sent, Shape, ShapeCall
 
 __all__ = ["SHAPES"]
@@ -39,7 +39,7 @@ def chat_whole(message: bytes, reason: bytes = b"tool_calls") -> bytes:
     )
 
 
-def _called(
+def _call_shape(
     name: str,
     title: str,
     body: bytes,
@@ -56,11 +56,11 @@ def _called(
         (Sent(body),),
         Outcome(tool_calls=calls),
         stream=stream,
-        next_request=next_request or _replayed(*calls),
+        next_request=next_request or _want_calls(*calls),
     )
 
 
-def _replayed(*calls: ShapeCall) -> NextRequest:
+def _want_calls(*calls: ShapeCall) -> NextRequest:
     """The calls stand in the history with arguments that are JSON, each with its result."""
 
     def find(body: Any) -> tuple[str, Any, Any]:
@@ -77,7 +77,7 @@ def _replayed(*calls: ShapeCall) -> NextRequest:
         given = [call.id or sent_id for call, sent_id in zip(calls, ids, strict=False)]
         return "messages", (found, ids, legal), (expected, given if answered == ids else None, True)
 
-    return wanted(
+    return want_part(
         "every call comes back with its name and valid JSON, and one result for each id", find
     )
 
@@ -96,7 +96,7 @@ def _to_the_letter(body: Any) -> tuple[str, Any, Any]:
 
 
 SHAPES: tuple[Shape, ...] = (
-    _called(
+    _call_shape(
         "1-ids",
         "no index, ids on the first fragments",
         chat_stream(
@@ -108,7 +108,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", X1, "a"),
         ShapeCall("g", X2, "b"),
     ),
-    _called(
+    _call_shape(
         "1-bare",
         "no index and no id",
         chat_stream(
@@ -118,7 +118,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1),
     ),
-    _called(
+    _call_shape(
         "2",
         "parallel calls all at index 0, with ids of their own",
         chat_stream(
@@ -130,7 +130,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", X1, "a"),
         ShapeCall("f", X2, "b"),
     ),
-    _called(
+    _call_shape(
         "3",
         "the first call is at index 1",
         chat_stream(
@@ -139,7 +139,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1, "a"),
     ),
-    _called(
+    _call_shape(
         "4",
         "fragments of two calls in turns",
         chat_stream(
@@ -152,7 +152,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", X1, "a"),
         ShapeCall("g", X2, "b"),
     ),
-    _called(
+    _call_shape(
         "5",
         "arguments before the name, and the type last",
         chat_stream(
@@ -162,7 +162,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1, "a"),
     ),
-    _called(
+    _call_shape(
         "6-empty",
         "the id is empty",
         chat_stream(
@@ -170,7 +170,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1),
     ),
-    _called(
+    _call_shape(
         "6-null",
         "the id is null",
         chat_stream(
@@ -179,7 +179,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1),
     ),
-    _called(
+    _call_shape(
         "6-absent",
         "two calls without ids",
         chat_stream(
@@ -189,7 +189,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", X1),
         ShapeCall("f", X2),
     ),
-    _called(
+    _call_shape(
         "6-whole",
         "two calls without ids in one document",
         chat_whole(
@@ -200,7 +200,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", X2),
         stream=False,
     ),
-    _called(
+    _call_shape(
         "7-empty",
         "continuations with empty and null ids and names",
         chat_stream(
@@ -210,7 +210,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1, "a"),
     ),
-    _called(
+    _call_shape(
         "7-repeated",
         "the whole name in every fragment",
         chat_stream(
@@ -219,7 +219,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1, "a"),
     ),
-    _called(
+    _call_shape(
         "8-empty",
         "a call with nothing but empty arguments",
         chat_stream(
@@ -228,7 +228,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", {}, "a"),
     ),
-    _called(
+    _call_shape(
         "8-null",
         "arguments that are null throughout",
         chat_stream(
@@ -237,7 +237,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", {}, "a"),
     ),
-    _called(
+    _call_shape(
         "8-whole",
         "arguments null in one document",
         chat_whole(
@@ -246,7 +246,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", {}, "a"),
         stream=False,
     ),
-    _called(
+    _call_shape(
         "9",
         "the buffer parses before the call ends",
         chat_stream(
@@ -260,7 +260,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", {}, "a"),
         ShapeCall("g", '{"a":{},"b":1}', "b"),
     ),
-    _called(
+    _call_shape(
         "10-malformed",
         "arguments that are no JSON when the call ends",
         chat_stream(
@@ -271,7 +271,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", {}, "a", runs=False),
         ShapeCall("g", X2, "b"),
     ),
-    _called(
+    _call_shape(
         "10-list",
         "arguments that are JSON and no object",
         chat_stream(
@@ -279,7 +279,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", {}, "a", runs=False),
     ),
-    _called(
+    _call_shape(
         "10-whole",
         "arguments that are no JSON, in one document",
         chat_whole(
@@ -289,7 +289,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", {}, "a", runs=False),
         stream=False,
     ),
-    _called(
+    _call_shape(
         "10-exact",
         "valid arguments in peculiar writing",
         chat_stream(
@@ -297,9 +297,9 @@ SHAPES: tuple[Shape, ...] = (
             rb'"arguments":"{ \"x\" :\n1.0e0, \"\u00e9\":\"\\u00e9\" }"}}]}'
         ),
         ShapeCall("f", PECULIAR, "a"),
-        next_request=wanted("arguments that were valid come back byte for byte", _to_the_letter),
+        next_request=want_part("arguments that were valid come back byte for byte", _to_the_letter),
     ),
-    _called(
+    _call_shape(
         "11",
         "arguments as an object",
         chat_stream(
@@ -307,7 +307,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", {"x": 1}, "a"),
     ),
-    _called(
+    _call_shape(
         "11-whole",
         "arguments as an object, in one document",
         chat_whole(
@@ -317,7 +317,7 @@ SHAPES: tuple[Shape, ...] = (
         ShapeCall("f", {"x": 1}, "a"),
         stream=False,
     ),
-    _called(
+    _call_shape(
         "12-object",
         "a single object in place of the list",
         chat_stream(
@@ -325,7 +325,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1, "a"),
     ),
-    _called(
+    _call_shape(
         "12-legacy",
         "the legacy function_call",
         chat_stream(
@@ -335,14 +335,14 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1),
     ),
-    _called(
+    _call_shape(
         "12-legacy-whole",
         "the legacy function_call in one document",
         chat_whole(rb'"function_call":{"name":"f","arguments":"{\"x\":1}"}', b"function_call"),
         ShapeCall("f", X1),
         stream=False,
     ),
-    _called(
+    _call_shape(
         "13-huge",
         "a huge index",
         chat_stream(
@@ -351,7 +351,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1, "a"),
     ),
-    _called(
+    _call_shape(
         "13-boolean",
         "a boolean index",
         chat_stream(
@@ -361,7 +361,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         ShapeCall("f", X1, "a"),
     ),
-    _called(
+    _call_shape(
         "14",
         "the finish reason is stop although there are calls",
         chat_stream(

@@ -107,13 +107,16 @@ class AnswerChecks(ProviderSuite):
             for _ in range(2):
                 talk.again()
                 outcome = talk.ask(Reply(parts, tokens=_TOKENS)).expect()
-                told = [event["usage"] for event in outcome.of("usage")]
-                require(len(told) == 1, f"there are {len(told)} usage events")
-                kept = outcome.metadata.get("usage")
-                require(kept == told[0], f"told is {told[0]}, but the message has {kept}")
-                self._counted(told[0])
+                reported = [event["usage"] for event in outcome.of("usage")]
+                require(len(reported) == 1, f"there are {len(reported)} usage events")
+                stored = outcome.metadata.get("usage")
+                require(
+                    stored == reported[0],
+                    f"reported is {reported[0]}, but the message has {stored}",
+                )
+                self._require_counts(reported[0])
 
-    def _counted(self, usage: dict[str, Any]) -> None:
+    def _require_counts(self, usage: dict[str, Any]) -> None:
         if self.wire is None:
             counts = [usage.get("input"), usage.get("output")]
             require(all(isinstance(count, int) for count in counts), f"the usage is {usage}")
@@ -132,8 +135,8 @@ class AnswerChecks(ProviderSuite):
         self.require_wire()
         with self.talk() as talk:
             outcome = talk.ask(say("Some words.", tokens=None)).expect()
-            told, kept = outcome.of("usage"), outcome.metadata.get("usage")
-            require(not told and not kept, f"the usage is {told or kept}")
+            reported, stored = outcome.of("usage"), outcome.metadata.get("usage")
+            require(not reported and not stored, f"the usage is {reported or stored}")
 
     @check("models", "docs/hooks.md#provider-get_models")
     def test_models_are_listed(self) -> None:

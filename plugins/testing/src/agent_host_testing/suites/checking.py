@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import pytest
 
 from agent_hookspecs.roles import PluginRole
-from agent_host_testing.violations import Contract, Exchange, explained
+from agent_host_testing.violations import Contract, Exchange, explain_violation
 
 if TYPE_CHECKING:
     from agent_host_testing.server import FakeServer
@@ -37,7 +37,7 @@ class Conformance:
     role: ClassVar[PluginRole]
 
     @pytest.fixture(autouse=True)
-    def _prepared(self, request: pytest.FixtureRequest) -> Iterator[None]:
+    def _prepare(self, request: pytest.FixtureRequest) -> Iterator[None]:
         self.servers: list[FakeServer] = []
         contract = contract_of(request.function)
         if contract is not None:
@@ -72,7 +72,7 @@ def check(capability: str, where: str, *, claim: str = "") -> Callable[[Method],
                     self.require_claim(claim)
                 method(self, *args, **kwargs)
             except Exception as error:
-                raise explained(contract, self.plugin, error, self.exchanges()) from error
+                raise explain_violation(contract, self.plugin, error, self.exchanges()) from error
 
         checked.contract = contract  # type: ignore[attr-defined]
         return checked  # type: ignore[return-value]

@@ -97,10 +97,10 @@ class CostChecks(ProviderSuite):
             growth = len(many) / len(few)
             if growth < _MANY / _FEW / 2:
                 not_claimed("the wire does not send this in fragments")
-            for what, count in (("instructions", _instructions), ("bytes", _allocated)):
+            for what, count in (("instructions", _instructions), ("bytes", _allocated_bytes)):
                 # Once for what only happens the first time.
-                self._fed(talk, few, _uncounted)
-                costs = [self._fed(talk, chunks, count) for chunks in (few, many)]
+                self._feed(talk, few, _exhaust)
+                costs = [self._feed(talk, chunks, count) for chunks in (few, many)]
                 ratio = costs[1] / costs[0] / growth
                 require(
                     1 - _TOLERANCE < ratio < 1 + _TOLERANCE,
@@ -139,7 +139,7 @@ class CostChecks(ProviderSuite):
             )
         return Reading(stack.managers, turn.natives, turn.state)
 
-    def _fed(self, talk: Talk, chunks: Chunks, count: Callable[[Iterator[None]], int]) -> int:
+    def _feed(self, talk: Talk, chunks: Chunks, count: Callable[[Iterator[None]], int]) -> int:
         reading = self._reading(talk, _stack(talk))
 
         def feeding() -> Iterator[None]:
@@ -255,7 +255,7 @@ def _framing(talk: Talk) -> Any:
     return getattr(_stack(talk).provider.instance, "framing", "sse")
 
 
-def _uncounted(work: Iterator[None]) -> int:
+def _exhaust(work: Iterator[None]) -> int:
     return sum(1 for _ in work)
 
 
@@ -282,7 +282,7 @@ def _instructions(work: Iterator[None]) -> int:
     return count
 
 
-def _allocated(work: Iterator[None]) -> int:
+def _allocated_bytes(work: Iterator[None]) -> int:
     """How many bytes the work allocates, chunk by chunk, given back or not."""
     total = 0
     tracing = tracemalloc.is_tracing()

@@ -17,8 +17,8 @@ from agent_host_testing.suites.hooks import (
     OTHERS,
     HookConformance,
     core_messages,
-    kept,
     native_messages,
+    require_keys,
 )
 from agent_host_testing.violations import require
 from agent_host_testing.wire import Ledger, Request, WireFormat
@@ -76,8 +76,8 @@ class ExtensionConformance(HookConformance):
         """``process_chunk`` merges into ``state["partial"]`` and keeps the keys of others."""
         state = self.begun()
         state["partial"] = {"role": "assistant", "content": "So far.", **deepcopy(OTHERS)}
-        merged = plain(self._fed(state)["partial"])
-        kept(OTHERS, merged, "state['partial']")
+        merged = plain(self._feed(state)["partial"])
+        require_keys(OTHERS, merged, "state['partial']")
         content = str(merged.get("content"))
         require(content.startswith("So far."), f"the text so far has become {content!r}")
 
@@ -91,7 +91,7 @@ class ExtensionConformance(HookConformance):
             if result is not None:
                 shown, _, _, state = result
             require(shown, "the partial message of the provider is gone")
-            kept({"content": "new", **OTHERS}, shown[0], "the partial message")
+            require_keys({"content": "new", **OTHERS}, shown[0], "the partial message")
 
     @check("chunks", _PROCESS)
     def test_history_is_passed_on(self) -> None:
@@ -106,10 +106,10 @@ class ExtensionConformance(HookConformance):
     @check("instances", "docs/plugins.md#writing-a-plugin")
     def test_requests_do_not_see_each_other(self) -> None:
         """An instance keeps nothing of a request: the same chunks give the same again."""
-        first, second = (plain(self._fed(self.begun())["partial"]) for _ in range(2))
+        first, second = (plain(self._feed(self.begun())["partial"]) for _ in range(2))
         require(first == second, f"the first time it is {first}, then {second}")
 
-    def _fed(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _feed(self, state: dict[str, Any]) -> dict[str, Any]:
         hook = self.hook("process_chunk")
         for chunk in self.sample_chunks():
             result = hook.call(chunk, [], [], native_messages(), state)
@@ -122,7 +122,7 @@ class ExtensionConformance(HookConformance):
         messages = core_messages()
         natives = self.hook("to_native_messages").call(messages, native_messages())
         for old, new in zip(native_messages(), natives, strict=True):
-            kept(old, new, "the native message")
+            require_keys(old, new, "the native message")
         require(messages == core_messages(), "the core messages have changed")
 
     @check("mapping", "docs/hooks.md#extension-from_native_messages")
@@ -131,8 +131,8 @@ class ExtensionConformance(HookConformance):
         natives = native_messages()
         messages = self.hook("from_native_messages").call(natives, core_messages())
         for old, new in zip(core_messages(), messages, strict=True):
-            kept({"role": old["role"], "content": old["content"]}, new, "the message")
-            kept(old["metadata"], new.get("metadata"), "the message's metadata")
+            require_keys({"role": old["role"], "content": old["content"]}, new, "the message")
+            require_keys(old["metadata"], new.get("metadata"), "the message's metadata")
         require(natives == native_messages(), "the native messages have changed")
 
     @check("mapping", "docs/testing.md#what-others-keep")

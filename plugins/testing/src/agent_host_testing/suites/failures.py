@@ -81,8 +81,8 @@ class FailureChecks(ProviderSuite):
             wait = _provider_error(talk.ask(failure)).retry_after
             if form == "absent":
                 # Some APIs say it in the body, and then it is no invention.
-                told = b"retry" in talk.server.deliveries[-1][1].body.lower()
-                require(told or wait is None, f"it is {wait} s though none was asked for")
+                says_when = b"retry" in talk.server.deliveries[-1][1].body.lower()
+                require(says_when or wait is None, f"it is {wait} s though none was asked for")
             else:
                 # A date has whole seconds, and some time has passed since it was written.
                 require(wait is not None and 5.0 <= wait <= 8.0, f"it is {wait} s and not 7")
@@ -146,16 +146,16 @@ class FailureChecks(ProviderSuite):
     @check("broken streams", "docs/hooks.md#provider-stream_complete")
     def test_truncated_text(self) -> None:
         """A stream that ends before its protocol's end is an error, however tidily it ends."""
-        self._truncated(Reply((Text(_LONG),), fragments=6), b"word-39")
+        self._cut_everywhere(Reply((Text(_LONG),), fragments=6), b"word-39")
 
     @check("broken streams", "docs/hooks.md#provider-stream_complete", claim="supports_tools")
     def test_truncated_calls(self) -> None:
         """A call that is not whole when the stream ends is an error and never runs."""
         place = "a place with a long name that ends in zzz-end"
         made = Call("weather", {"place": place}, id="call_cut_1")
-        self._truncated(Reply((made,), fragments=6), b"-end")
+        self._cut_everywhere(Reply((made,), fragments=6), b"-end")
 
-    def _truncated(self, reply: Reply, last: bytes) -> None:
+    def _cut_everywhere(self, reply: Reply, last: bytes) -> None:
         """Cut the stream after each of its events that come before the last of the content."""
         self.require_wire()
         with self.talk() as talk:
@@ -191,15 +191,15 @@ class FailureChecks(ProviderSuite):
                 talk.server.queue(reply, fault=Stall(self._half(talk, reply)))
             talk.say(self.prompt_to(reply))
             if way == "close":
-                outcome = self._closed(talk)
+                outcome = self._close_midway(talk)
             else:
-                outcome = asyncio.run(asyncio.wait_for(self._aclosed(talk, way), PATIENCE))
+                outcome = asyncio.run(asyncio.wait_for(self._aclose_midway(talk, way), PATIENCE))
             _kept_partial(outcome, _LONG)
             if self.wire is not None:
                 gone = talk.server.wait(lambda server: server.abandoned == 1, PATIENCE)
                 require(gone, "the server still has its client")
 
-    def _closed(self, talk: Talk) -> Outcome:
+    def _close_midway(self, talk: Talk) -> Outcome:
         outcome = Outcome(talk.session)
         stream = talk.host.core.send_request_stream(talk.session, talk.config)
         for event in stream:
@@ -210,7 +210,7 @@ class FailureChecks(ProviderSuite):
         outcome.session = stream.session
         return outcome
 
-    async def _aclosed(self, talk: Talk, way: str) -> Outcome:
+    async def _aclose_midway(self, talk: Talk, way: str) -> Outcome:
         outcome = Outcome(talk.session)
         stream = talk.host.core.asend_request_stream(talk.session, talk.config)
         begun = asyncio.Event()

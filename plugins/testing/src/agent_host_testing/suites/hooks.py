@@ -16,7 +16,7 @@ from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.package import PackageConformance
 from agent_host_testing.violations import require
 
-__all__ = ["OTHERS", "HookConformance", "core_messages", "kept", "native_messages"]
+__all__ = ["OTHERS", "HookConformance", "core_messages", "native_messages", "require_keys"]
 
 #: What some other plugin keeps beside ours; nobody else may touch it.
 OTHERS: dict[str, Any] = {"another_plugin": {"kept": [1, 2]}}
@@ -63,7 +63,7 @@ class HookConformance(PackageConformance):
     def test_init_keeps_the_state(self) -> None:
         """``init`` adds to the state that all plugins of a request share."""
         state = self.hook("init").call(self.config(), self.state())
-        kept({**OTHERS, "partial": None}, state, "the state")
+        require_keys({**OTHERS, "partial": None}, state, "the state")
         require(isinstance(state.get("config"), dict), "state['config'] is no dict any more")
 
     @check("request", "docs/testing.md#what-others-keep")
@@ -71,8 +71,10 @@ class HookConformance(PackageConformance):
         """``initialize_request`` adds to the request and leaves what others put there."""
         hook, state = self.hook("initialize_request"), self.begun()
         natives, state = hook.call(native_messages(), state, self.context())
-        kept({"x-other": "1"}, state["request"].get("headers"), "state['request']['headers']")
-        kept(OTHERS, state["request"].get("payload"), "state['request']['payload']")
+        require_keys(
+            {"x-other": "1"}, state["request"].get("headers"), "state['request']['headers']"
+        )
+        require_keys(OTHERS, state["request"].get("payload"), "state['request']['payload']")
         begins = natives[: len(native_messages())] == native_messages()
         require(begins, f"the history has become {natives}")
 
@@ -85,7 +87,7 @@ class HookConformance(PackageConformance):
         begins = natives[: len(native_messages())] == native_messages()
         require(begins, f"the history has become {natives}")
         require(finals, "the final message is gone")
-        kept(OTHERS, finals[0], "the final message")
+        require_keys(OTHERS, finals[0], "the final message")
 
 
 def native_messages() -> list[dict[str, Any]]:
@@ -104,7 +106,7 @@ def core_messages() -> list[dict[str, Any]]:
     ]
 
 
-def kept(before: dict[str, Any], after: Any, what: str) -> None:
+def require_keys(before: dict[str, Any], after: Any, what: str) -> None:
     """Refuse it if a key is gone or has another value."""
     require(isinstance(after, dict), f"{what} is {after!r}")
     changed = [key for key, value in before.items() if key not in after or after[key] != value]

@@ -21,7 +21,7 @@ __all__ = ["catalog_of", "find_record", "side_effects", "why_missing"]
 
 
 @cache
-def _installed() -> tuple[Bundle, ...]:
+def _installed_bundles() -> tuple[Bundle, ...]:
     return tuple(discover())
 
 
@@ -31,7 +31,9 @@ def _bundles(package: str, folder: str) -> tuple[Bundle, ...]:
     if folder:
         found = bundles_of_sources([f"path:{folder}"], base=Path.cwd(), cache=None)
         return tuple(bundle for bundle in found if bundle.name == package or bundle.problem)
-    installed = [b for b in _installed() if b.source.partition(":")[0].split(".")[0] == package]
+    installed = [
+        b for b in _installed_bundles() if b.source.partition(":")[0].split(".")[0] == package
+    ]
     if installed:
         return tuple(installed)
     return tuple(bundles_of_sources([f"pkg:{package}"], base=Path.cwd(), cache=None))

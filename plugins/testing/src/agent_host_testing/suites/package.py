@@ -33,7 +33,7 @@ from agent_host_testing.violations import require
 __all__ = ["PackageConformance"]
 
 #: What was said of suites in this process.
-_TOLD: set[str] = set()
+_REPORTED: set[str] = set()
 
 
 class PackageConformance(Conformance):
@@ -59,14 +59,14 @@ class PackageConformance(Conformance):
     @pytest.fixture(autouse=True)
     def _about_something(self) -> None:
         """Fail a suite about nothing once, instead of in each of its checks."""
-        problem = self._misnamed()
-        if problem and problem in _TOLD:
+        problem = self._naming_problem()
+        if problem and problem in _REPORTED:
             pytest.skip(f"not checked: {problem}")
         elif problem:
-            _TOLD.add(problem)
+            _REPORTED.add(problem)
             pytest.fail(problem, pytrace=False)
 
-    def _misnamed(self) -> str:
+    def _naming_problem(self) -> str:
         """What is wrong with what the suite says of itself; empty: nothing."""
         name = type(self).__name__
         if not self.package or not self.plugin:
@@ -137,7 +137,7 @@ class PackageConformance(Conformance):
         for record in self.gated_records():
             assert record.entry is not None
             for tags in _power_set(record.entry):
-                resolution = self._resolved(record.entry, tags)
+                resolution = self._resolve(record.entry, tags)
                 expected = _takes_part(record.entry, resolution, self.config())
                 if (record.key in resolution.gating.enabled) != expected:
                     state = next(r for r in resolution.catalog if r.key == record.key)
@@ -150,7 +150,7 @@ class PackageConformance(Conformance):
         """The plugins whose truth table is checked: the one under test."""
         return [self.record()]
 
-    def _resolved(self, entry: Entry, tags: frozenset[str]) -> Resolution:
+    def _resolve(self, entry: Entry, tags: frozenset[str]) -> Resolution:
         relevant = {*entry.required_tags, *entry.forbidden_tags}
         config = self.config(add_tags=sorted(tags), remove_tags=sorted(relevant - tags))
         # What is off by default is named, so that the tags alone decide.

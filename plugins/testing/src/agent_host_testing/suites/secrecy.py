@@ -36,11 +36,11 @@ class SecrecyChecks(ProviderSuite):
                         talk.again()
                         outcome = talk.ask(answer)
                         kind = "streamed" if stream else "whole"
-                        places += _said(outcome, f"answer {number + 1}, {kind}")
+                        places += _outcome_texts(outcome, f"answer {number + 1}, {kind}")
                     if self.wire is not None:
                         require(talk.server.deliveries, "no request has reached the server")
-                    places += _shown(talk.host.core, talk.config)
-        places += [(f"the log of {r.name}", _written(r)) for r in caplog.records]
+                    places += _core_texts(talk.host.core, talk.config)
+        places += [(f"the log of {r.name}", _record_text(r)) for r in caplog.records]
         written = capfd.readouterr()
         places += [("stdout", written.out), ("stderr", written.err)]
         found = list(dict.fromkeys(place for place, text in places if CANARY in text))
@@ -59,24 +59,24 @@ class SecrecyChecks(ProviderSuite):
                 yield answer
 
 
-def _said(outcome: Outcome, which: str) -> Iterator[tuple[str, str]]:
+def _outcome_texts(outcome: Outcome, which: str) -> Iterator[tuple[str, str]]:
     yield f"an event of {which}", json.dumps(outcome.comparable_events())
     yield f"the session of {which}", json.dumps(outcome.session.to_dict())
     error = outcome.error
     if error is not None:
-        told = json.dumps(error.to_dict()) if isinstance(error, AgentError) else ""
-        yield f"the error of {which}", "\n".join((str(error), repr(error), told))
+        details = json.dumps(error.to_dict()) if isinstance(error, AgentError) else ""
+        yield f"the error of {which}", "\n".join((str(error), repr(error), details))
 
 
-def _shown(core: AgentCore, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _core_texts(core: AgentCore, config: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "the config schema", repr(core.get_config_schema(config))
     yield "the UI elements", repr(core.get_ui_elements(config))
     yield "the models", repr(core.get_models(config))
     for plugin in core.stacks.activator.loaded:
-        kept = getattr(plugin.instance, "__dict__", {})
-        yield f"the repr of the instance of {plugin.name}", f"{plugin.instance!r} {kept!r}"
+        attributes = getattr(plugin.instance, "__dict__", {})
+        yield f"the repr of the instance of {plugin.name}", f"{plugin.instance!r} {attributes!r}"
 
 
-def _written(record: logging.LogRecord) -> str:
+def _record_text(record: logging.LogRecord) -> str:
     """A log record with everything that a handler could write of it."""
     return f"{record.getMessage()} {record.__dict__!r}"

@@ -169,7 +169,7 @@ class ToolConformance(PackageConformance):
             try:
                 result = hook.call("no_such_tool", {}, tool.state, {"config": tool.config})
                 if inspect.isawaitable(result):
-                    result = asyncio.run(_awaited(result))
+                    result = asyncio.run(_await_result(result))
                 elif inspect.isgenerator(result):
                     result = [*result]
             except Exception:
@@ -261,7 +261,7 @@ async def _acalls(host: Host, config: dict[str, Any], name: str, payload: Any) -
     return await host.core.aexecute_tool_calls([_call(name, payload)], config)
 
 
-async def _awaited(result: Any) -> Any:
+async def _await_result(result: Any) -> Any:
     return await result
 
 

@@ -25,11 +25,11 @@ class ToolTurnChecks(ProviderSuite):
         """A call runs with its arguments, and the API takes call and result in the next turn."""
         with self.talk() as talk:
             outcome = talk.ask(call("weather", {"place": "Tromsø"}, id="call_first_1")).expect()
-            (made,) = _expected(outcome.calls, 1)
+            (made,) = _require_count(outcome.calls, 1)
             require(made.name == "weather", f"the call is of {made.name!r}")
             require(json.loads(made.arguments) == {"place": "Tromsø"}, f"it has {made.arguments}")
-            told = [event["name"] for event in outcome.of("tool_call_started")]
-            require(told == ["weather"], f"the calls that were shown are {told}")
+            begun = [event["name"] for event in outcome.of("tool_call_started")]
+            require(begun == ["weather"], f"the calls that were shown are {begun}")
             talk.run_calls()
             require(talk.noted == [("weather", {"place": "Tromsø"})], f"ran: {talk.noted}")
             final = talk.go_on(say("It rains.")).expect()
@@ -49,7 +49,7 @@ class ToolTurnChecks(ProviderSuite):
             ids = ("call_par_1", "call_par_2", "call_par_3")
             parts = [Call(name, p, id=i) for (name, p), i in zip(asked, ids, strict=True)]
             outcome = talk.ask(Reply(tuple(parts))).expect()
-            made = _expected(outcome.calls, 3)
+            made = _require_count(outcome.calls, 3)
             require(len({each.id for each in made}) == 3, f"the ids are {[c.id for c in made]}")
             found = [(each.name, json.loads(each.arguments)) for each in made]
             require(found == asked, f"the calls are {found}")
@@ -65,7 +65,7 @@ class ToolTurnChecks(ProviderSuite):
             outcome.expect()
             said = outcome.answer["content"]
             require(said == "Let me look.", f"the content beside the call is {said!r}")
-            _expected(outcome.calls, 1)
+            _require_count(outcome.calls, 1)
 
     @check("malformed calls", "docs/testing.md#malformed-calls", claim=_TOOLS)
     def test_malformed_calls(self) -> None:
@@ -74,7 +74,7 @@ class ToolTurnChecks(ProviderSuite):
             written = self.wire is None or self._arguments_are_text(talk)
             broken = Call("weather", '{"place": "Os', id="call_bad_1")
             outcome = talk.ask(Reply((broken,), fragments=1)).expect()
-            (made,) = _expected(outcome.calls, 1)
+            (made,) = _require_count(outcome.calls, 1)
             require(made.arguments == "{}", f"the arguments are stored as {made.arguments!r}")
             # The host keeps no natives that nobody would take back.
             natives = json.dumps(outcome.natives[-1:])
@@ -116,14 +116,14 @@ class ToolTurnChecks(ProviderSuite):
             talk.ask(say("Hello.")).expect()
             (wire_name,) = [*_names(talk.server.requests[-1].body, _ODD_NAME)] or [_ODD_NAME]
             outcome = talk.ask(call(wire_name, {"place": "Oslo"}, id="call_odd_1")).expect()
-            (made,) = _expected(outcome.calls, 1)
+            (made,) = _require_count(outcome.calls, 1)
             require(made.name == _ODD_NAME, f"the call of {wire_name!r} is stored as {made.name!r}")
             talk.run_calls()
             require(talk.noted == [(_ODD_NAME, {"place": "Oslo"})], f"ran: {talk.noted}")
             talk.go_on(say("Rain.")).expect()
 
 
-def _expected(calls: list[Any], count: int) -> list[Any]:
+def _require_count(calls: list[Any], count: int) -> list[Any]:
     require(len(calls) == count, f"there are {len(calls)} calls instead of {count}: {calls}")
     return calls
 

@@ -12,12 +12,12 @@ from agent_host.core import AgentCore
 from agent_host_testing.corpus import (
     PROTOCOLS,
     Recording,
+    compare_requests,
     differences,
-    grouped,
+    group_sessions,
     in_scope,
     load_recordings,
     replay_group,
-    requests_compared,
 )
 from agent_host_testing.formats import wire_format
 from agent_host_testing.shapes import Shape, check_shape, shapes_for
@@ -86,7 +86,7 @@ class ShapeChecks(ProviderSuite):
             return []
         return [
             group
-            for group in grouped(filter(in_scope, load_recordings(folder)))
+            for group in group_sessions(filter(in_scope, load_recordings(folder)))
             if PROTOCOLS[group[0].protocol].format == self._format()
             and (not self.recorded or group[0].provider in self.recorded)
         ]
@@ -111,5 +111,5 @@ class ShapeChecks(ProviderSuite):
             for replayed in played
             for difference in differences(replayed.recording, replayed)
         ]
-        found += requests_compared(played)
+        found += compare_requests(played)
         require(not found, "\n".join(found))

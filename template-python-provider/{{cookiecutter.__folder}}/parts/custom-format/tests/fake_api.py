@@ -24,7 +24,7 @@ from agent_host_testing import (
     WireFormat,
 )
 from agent_host_testing.formats.gist import Gist, Offer
-from agent_host_testing.improvisation import improvised
+from agent_host_testing.improvisation import improvise_reply
 from agent_host_testing.wire import Operation, pieces
 
 __all__ = ["WIRE", "LineChat", "improvise"]
@@ -105,7 +105,8 @@ def improvise(request: Request) -> Reply:
             results.append(message["text"])
     offers = [Offer(tool["name"], tool["parameters"]) for tool in request.body.get("tools", ())]
     thinks = request.body.get("think") is True
-    return improvised(Gist(said, tuple(results), tuple(offers), thinks), f"seal-{len(results)}")
+    gist = Gist(said, tuple(results), tuple(offers), thinks)
+    return improvise_reply(gist, f"seal-{len(results)}")
 
 
 def _lines(reply: Reply, ledger: Ledger) -> Iterator[dict[str, Any]]:

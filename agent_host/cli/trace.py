@@ -1,0 +1,57 @@
+"""pluggy's own trace of the hook calls of a run, made fit to be shown.
+
+It must not know what any hook is for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_hookspecs.logs import redact
+from agent_host.cli.render import printable
+
+if TYPE_CHECKING:
+    from agent_host.plugins.manager import RoleManager
+
+__all__ = ["HookTrace"]
+
+_MAX_LINE = 200
+
+
+class HookTrace:
+    """Writes down what the watched managers call, and prints it to standard error when asked to.
+
+    Not earlier: which secrets a plugin has brought is known once it has had its turn.
+    ``before_lines`` is called before anything is printed.
+    """
+
+    def __init__(self, before_lines: Callable[[], None] | None = None) -> None:
+        self._waiting: deque[tuple[str, str]] = deque()
+        self._before_lines = before_lines
+
+    def watch(self, manager: RoleManager) -> None:
+        """Write down every call of a manager's hooks from now on."""
+        role = manager.role
+        manager.trace.root.setwriter(lambda text: self._waiting.append((role, text)))
+        manager.enable_tracing()
+
+    def print_calls(self) -> None:
+        """Print what was written down since the last time."""
+        if self._waiting and self._before_lines is not None:
+            self._before_lines()
+        while self._waiting:
+            role, text = self._waiting.popleft()
+            for line in _lines(f"{role}: {text.lstrip()}"):
+                click.echo(line, err=True)
+
+
+def _lines(text: str) -> Iterator[str]:
+    # Secrets first: one that a cut or an escape has gone through would not be found.
+    for line in redact(text).splitlines():
+        shown = printable(line)
+        more = len(shown) - _MAX_LINE
+        yield f"{shown[:_MAX_LINE]}… ({more} more characters)" if more > 0 else shown

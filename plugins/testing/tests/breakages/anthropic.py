@@ -1,0 +1,184 @@
+"""Breakages of the provider of the Messages API."""
+
+from __future__ import annotations
+
+from breakages.breakage import Breakage, Change, Suite, change_descriptor
+
+__all__ = ["BREAKAGES"]
+
+_SUITE = Suite("anthropic", "test_anthropic_conformance", "TestAnthropic")
+
+
+def _breakage(name: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+    return Breakage("anthropic", _SUITE, name, sentence, red, changes)
+
+
+BREAKAGES = (
+    _breakage(
+        "anthropic-loses-signatures",
+        "The signature that closes a thinking block in a stream is not kept.",
+        ("test_reasoning_round_trip", "test_streamed_equals_whole[reasoning]"),
+        Change(
+            "answers.py",
+            'block["signature"] = _text(delta, "signature")',
+            'block["signature"] = ""',
+        ),
+    ),
+    _breakage(
+        "anthropic-drops-redacted-thinking",
+        "Thinking that the API keeps for itself is left out of the history.",
+        ("test_wire_shape[19]", "test_wire_shape[19-whole]"),
+        Change(
+            "answers.py",
+            "            content.append(finished)\n",
+            '            if finished.get("type") != "redacted_thinking":\n'
+            "                content.append(finished)\n",
+        ),
+    ),
+    _breakage(
+        "anthropic-signs-for-others",
+        "Signed thinking is put into core messages and sent to whoever comes next.",
+        ("test_signatures_stay_with_their_origin",),
+        Change(
+            "answers.py",
+            '    if calls:\n        metadata["tool_calls"] = calls\n',
+            '    metadata["thoughts"] = [dict(block) for block in blocks if "thinking" in block]\n'
+            '    if calls:\n        metadata["tool_calls"] = calls\n',
+        ),
+        Change(
+            "messages.py",
+            "        blocks = _contents(message, unsent)\n",
+            '        blocks = [*metadata.get("thoughts", ()), *_contents(message, unsent)]\n',
+        ),
+    ),
+    _breakage(
+        "anthropic-adds-counts-up",
+        "Reports of usage that grow are added up.",
+        ("test_usage_is_counted_once", "test_streamed_equals_whole"),
+        Change(
+            "usage.py",
+            "    return {**known, **told}\n",
+            "    sums = {k: v + known.get(k, 0) for k, v in told.items() if isinstance(v, int)}\n"
+            "    return {**known, **told, **sums}\n",
+        ),
+    ),
+    _breakage(
+        "anthropic-forgets-the-cache",
+        "Tokens of the prompt that the cache took are not counted.",
+        ("test_usage_is_counted_once",),
+        Change("usage.py", ' + _count(raw, "cache_creation_input_tokens") + read', ""),
+    ),
+    _breakage(
+        "anthropic-invents-usage",
+        "An answer that counts nothing has a usage of zeros.",
+        ("test_usage_is_not_invented",),
+        Change(
+            "answers.py",
+            '        if counts.get("input") or counts.get("output"):\n',
+            "        if counts:\n",
+        ),
+        Change(
+            "answers.py",
+            '    usage = known.get("usage")\n    if isinstance(usage, Mapping):\n',
+            '    usage = known.get("usage") or {}\n    if isinstance(usage, Mapping):\n',
+        ),
+    ),
+    _breakage(
+        "anthropic-forgets-the-end-of-whole-answers",
+        "Only streams say why the model stopped.",
+        ("test_streamed_equals_whole",),
+        Change(
+            "answers.py",
+            '        self.learn(message, message.get("usage"))\n',
+            '        self.learn({**message, "stop_reason": None}, message.get("usage"))\n',
+        ),
+    ),
+    _breakage(
+        "anthropic-differs-when-awaited",
+        "With an event loop around it, the provider forgets why the model stopped.",
+        ("test_sync_equals_async",),
+        Change(
+            "answers.py",
+            '            "finish_reason": about.get("stop_reason"),\n',
+            '            "finish_reason": None if _is_awaited() else about.get("stop_reason"),\n',
+        ),
+        Change(
+            "answers.py",
+            "def _finished(",
+            "def _is_awaited() -> bool:\n"
+            "    import asyncio\n\n"
+            "    return asyncio._get_running_loop() is not None\n\n\n"
+            "def _finished(",
+        ),
+    ),
+    _breakage(
+        "anthropic-tidies-up-text",
+        "Line ends and spaces in an answer are made single spaces.",
+        ("test_text", "test_streamed_text"),
+        Change(
+            "answers.py",
+            '"".join(_text(dict(b), "text") for b in blocks if b.get("type") == "text"),',
+            '" ".join("".join(_text(dict(b), "text") for b in blocks).split()),',
+        ),
+    ),
+    _breakage(
+        "anthropic-copies-growing-text",
+        "The text so far is copied at every fragment, which costs its square.",
+        ("test_linear_cost[text]",),
+        Change(
+            "provider.py",
+            '        partial.append_text("content", text)\n',
+            '        partial["content"] = partial.get("content", "") + text\n',
+        ),
+    ),
+    _breakage(
+        "anthropic-calls-everything-a-server-error",
+        "An overloaded server that breaks off is told as one that failed.",
+        ("test_mid_stream_failure",),
+        Change("errors.py", '    "overloaded_error": OverloadedError,\n', ""),
+    ),
+    _breakage(
+        "anthropic-says-the-key",
+        "The key is printed.",
+        ("test_secrets_stay_secret",),
+        Change(
+            "requests.py",
+            '    if key := config.get("api_key"):\n',
+            '    if key := config.get("api_key"):\n        print("key", key)\n',
+        ),
+    ),
+    _breakage(
+        "anthropic-says-other-things-of-itself",
+        "The descriptor has another label than the class.",
+        ("test_descriptor_equals_code",),
+        change_descriptor('"label": "Anthropic",', '"label": "Messages",'),
+    ),
+    _breakage(
+        "anthropic-leaves-system-in-place",
+        "System messages stay among the turns.",
+        ("test_conversation_reaches_the_wire",),
+        Change("outgoing.py", 'if role == "system":', 'if role == "developer":'),
+    ),
+    _breakage(
+        "anthropic-leaves-calls-unanswered",
+        "A call that was never run has no result.",
+        (
+            "test_anthropic_conversation.py::"
+            "test_results_of_parallel_calls_stand_first_in_one_turn_and_in_order",
+        ),
+        Change(
+            "outgoing.py",
+            "*(results.get(call_id) or _no_result(call_id) for call_id in waiting), *others]",
+            "*results.values(), *others]",
+        ),
+    ),
+    _breakage(
+        "anthropic-hides-failures",
+        "The result of a tool that failed looks like any other.",
+        (
+            "test_anthropic_conversation.py::"
+            "test_results_of_parallel_calls_stand_first_in_one_turn_and_in_order",
+        ),
+        Change("messages.py", '        **({"is_error": True} if failed else {}),\n', ""),
+    ),
+)

@@ -1,0 +1,66 @@
+"""Breakages of the provider of OpenRouter, whose servers sign their reasoning."""
+
+from __future__ import annotations
+
+from breakages.breakage import Breakage, Change, Suite
+
+__all__ = ["BREAKAGES"]
+
+_SUITE = Suite("openrouter", "test_openrouter_conformance", "TestOpenRouter")
+_TESTS = "test_openrouter_provider.py::"
+
+
+def _breakage(name: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+    return Breakage("openrouter", _SUITE, name, sentence, red, changes)
+
+
+BREAKAGES = (
+    _breakage(
+        "openrouter-drops-details",
+        "Signed reasoning is not sent back.",
+        ("test_reasoning_round_trip",),
+        Change(
+            "provider.py",
+            'replayed=("refusal", "reasoning_details")',
+            'replayed=("refusal",)',
+        ),
+    ),
+    _breakage(
+        "openrouter-asks-for-no-cost",
+        "The cost of an answer is not asked for.",
+        (f"{_TESTS}test_usage_with_cost_is_asked_for_and_kept",),
+        Change("provider.py", 'body={"usage": {"include": True}}', "body={}"),
+    ),
+    _breakage(
+        "openrouter-hides-its-name",
+        "The application's name is in no header.",
+        (f"{_TESTS}test_the_application_is_named_in_headers_that_config_can_change",),
+        Change(
+            "provider.py",
+            '"X-Title": config.get("app_name")',
+            '"X-Name": config.get("app_name")',
+        ),
+    ),
+    _breakage(
+        "openrouter-misroutes",
+        "Routing is sent under a name that nobody reads.",
+        (f"{_TESTS}test_routing_settings_become_keys_of_the_body",),
+        Change(
+            "provider.py",
+            '    "routing": (\n        "provider",',
+            '    "routing": (\n        "routing",',
+        ),
+    ),
+    _breakage(
+        "openrouter-ignores-effort",
+        "Any effort is the model's own.",
+        (f"{_TESTS}test_reasoning_is_asked_for_as_an_object",),
+        Change("reasoning.py", 'wanted["effort"] = effort', 'wanted["enabled"] = bool(effort)'),
+    ),
+    _breakage(
+        "openrouter-knows-no-efforts",
+        "A model that takes all efforts is said to take none.",
+        (f"{_TESTS}test_null_efforts_are_all_and_no_word_of_them_is_none",),
+        Change("listing.py", "return list(EFFORTS)", "return []"),
+    ),
+)

@@ -1,1 +1,0 @@
-"""Packages that pass every check, one for each wire format and role, found by the loader here."""

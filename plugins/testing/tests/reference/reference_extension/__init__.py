@@ -1,1 +1,0 @@
-"""A provider extension, as small as one can be that has every hook the kit looks at."""

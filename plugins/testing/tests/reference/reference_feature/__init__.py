@@ -1,1 +1,0 @@
-"""A feature, as small as one can be that has every hook the kit looks at."""

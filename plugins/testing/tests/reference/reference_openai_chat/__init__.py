@@ -1,1 +1,0 @@
-"""A provider of chat completions, as small as one can be that passes every check."""
