@@ -15,16 +15,18 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
-from agent_hookspecs import errors, events
+import agent_hookspecs
+from agent_hookspecs import authoring, errors, events, tool_interop
 from agent_hookspecs.authoring.knobs import KNOBS
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME
 from agent_hookspecs.markers import RESULT_PARTS, Combining, PartKind
 from agent_hookspecs.specs import SPECS, hooks_of
 from agent_host.plugins.descriptor import descriptor_schema
 
-__all__ = ["PAGES", "render_descriptor", "render_events", "render_hooks"]
+__all__ = ["PAGES", "render_descriptor", "render_events", "render_hooks", "render_names"]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -382,6 +384,38 @@ def error_tree() -> list[str]:
     return ["```text", *tree.splitlines(), "```"]
 
 
+def render_names() -> str:
+    """Every public name of the contract with the first sentence that its module says of it."""
+    lines = ["# Names", "", NOTE, ""]
+    lines += [
+        "Every name that a plugin may import, by room. What is not listed here is the host's or a",
+        "module's own and may change at any time.",
+    ]
+    for room in (agent_hookspecs, authoring, tool_interop):
+        about = _flat((inspect.getdoc(room) or "").split("\n\n")[0])
+        lines += ["", f"## {room.__name__}", "", about, "", "| name | what it is |", "|---|---|"]
+        lines += [f"| `{name}` | {_sentence(room, name)} |" for name in room.__all__]
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(room: ModuleType, name: str) -> str:
+    doc = _comments(room).get(name) or inspect.getdoc(getattr(room, name)) or ""
+    first = re.split(r"(?<=\.)\s", _flat(doc.split("\n\n")[0]), maxsplit=1)[0]
+    return first.replace("|", "\\|").rstrip(".:")
+
+
+@cache
+def _comments(room: ModuleType) -> dict[str, str]:
+    """What the comments above constants and types of a room say of them."""
+    assert room.__file__ is not None
+    found: dict[str, str] = {}
+    for module in sorted(Path(room.__file__).parent.glob("*.py")):
+        text = module.read_text("utf-8")
+        for match in re.finditer(r"^((?:#: .*\n)+)(\w+)\b.* = ", text, re.MULTILINE):
+            found[match[2]] = match[1].replace("#: ", "")
+    return found
+
+
 #: The tables of pages that are written by hand, between ``<!-- part: … -->`` and ``<!-- end -->``.
 PARTS: dict[str, dict[str, Callable[[], list[str]]]] = {
     "providers.md": {
@@ -409,6 +443,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "hooks.md": render_hooks,
     "descriptor.md": render_descriptor,
     "events.md": render_events,
+    "names.md": render_names,
     **{name: partial(with_parts, name) for name in PARTS},
 }
 

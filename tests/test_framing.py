@@ -172,11 +172,11 @@ def outcome(machine: Framing, pieces: list[bytes]) -> tuple[list[Event], str]:
     events: list[Event] = []
     try:
         for piece in pieces:
-            # One by one: an error comes after the events that stand before it.
-            for event in machine.events(piece):
-                events.append(event)
-        for event in machine.last_events():
-            events.append(event)
+            events += machine.decode(piece)
+            # An error comes after the events that stand before it.
+            machine.check()
+        events += machine.flush()
+        machine.check()
     except (ProtocolError, StreamCutError) as error:
         return events, str(error)
     return events, ""

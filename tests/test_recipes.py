@@ -22,8 +22,8 @@ from agent_hookspecs.authoring import (
     AccumulatorExtensionMixin,
     AccumulatorStreamingMixin,
     accumulate_reasoning,
-    merge_tool_calls,
 )
+from agent_hookspecs.authoring.merging import merge_tool_calls
 from agent_hookspecs.tool_interop import (
     ToolInteropTarget,
     get_registry_from_context,

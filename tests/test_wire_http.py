@@ -56,8 +56,9 @@ LIBRARIES = ["httpx", pytest.param("httpx2", marks=NO_HTTPX2)]
 class SyncWire:
     """The blocking transport behind the same few verbs as `AsyncWire`."""
 
-    def __init__(self, library: str, client: Any = None) -> None:
-        self.transport = WireClient(client, library)
+    def __init__(self, library: str) -> None:
+        self.transport = WireClient(library=library)
+        self.injected: Any = None
 
     def fetch(self, request: WireRequest) -> tuple[Response, bytes]:
         response = self.transport.open(request)
@@ -77,15 +78,22 @@ class SyncWire:
         for _ in self.transport.open(request).chunks():
             break
 
+    def inject(self, client: Any) -> None:
+        self.transport = WireClient(client)
+        self.injected = client
+
     def close(self) -> None:
         self.transport.close()
+        if self.injected is not None:
+            self.injected.close()
 
 
 class AsyncWire:
     """The asynchronous transport, driven by a loop of its own."""
 
-    def __init__(self, library: str, client: Any = None) -> None:
-        self.transport = AsyncWireClient(client, library)
+    def __init__(self, library: str) -> None:
+        self.transport = AsyncWireClient(library=library)
+        self.injected: Any = None
         self.loop = asyncio.new_event_loop()
 
     def run(self, work: Awaitable[Any]) -> Any:
@@ -133,8 +141,14 @@ class AsyncWire:
 
         self.run(work())
 
+    def inject(self, client: Any) -> None:
+        self.transport = AsyncWireClient(client)
+        self.injected = client
+
     def close(self) -> None:
         self.loop.run_until_complete(self.transport.aclose())
+        if self.injected is not None:
+            self.loop.run_until_complete(self.injected.aclose())
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
@@ -429,6 +443,156 @@ def test_closing_the_transport_ends_the_tasks_that_wait(library: str, begun: boo
         asyncio.run(work())
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"5\r\nhello\r\n0\r\n\r\n",
+    ],
+    ids=["close", "1.0", "length and chunks"],
+)
+def test_connection_that_does_not_stay_is_not_used_again(wire: Wire, answer: bytes) -> None:
+    with serve(lambda peer, _: peer.send(answer)) as server:
+        for number in (1, 2):
+            assert wire.fetch(get(server.url))[1] == b"hello"
+            assert server.connections == number
+        assert server.client_gone.wait(1)
+
+
+def test_informational_answers_are_passed_over(wire: Wire) -> None:
+    def play(peer: Peer, request: Request) -> None:
+        peer.send(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
+        hello(peer, request)
+
+    with serve(play) as server:
+        for _ in range(2):
+            response, body = wire.fetch(get(server.url))
+            assert (response.status, body, response.headers.get("link")) == (200, b"hello", None)
+        assert server.connections == 1
+
+
+def test_answer_to_head_has_no_body(wire: Wire) -> None:
+    def play(peer: Peer, request: Request) -> None:
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+
+    with serve(play) as server:
+        for _ in range(2):
+            response, body = wire.fetch(WireRequest("HEAD", server.url, {}, None, QUICK))
+            assert (body, response.headers["content-length"]) == (b"", "5")
+        assert server.connections == 1
+
+
+def test_head_without_end_is_refused(wire: Wire) -> None:
+    def play(peer: Peer, request: Request) -> None:
+        peer.send(b"HTTP/1.1 200 OK\r\nX-Long: ")
+        peer.drip(b"x" * 10_000, every=0)
+
+    with serve(play) as server, pytest.raises(ProtocolError, match="too large"):
+        wire.fetch(get(server.url))
+
+
+@pytest.mark.parametrize("method", ["GET / HTTP/1.1\r\nX: y\r\n\r\nGET", "G\u00c9T", ""])
+def test_method_that_is_none_is_not_sent(wire: Wire, method: str) -> None:
+    with serve(hello) as server:
+        with pytest.raises(ProtocolError):
+            wire.fetch(WireRequest(method, server.url, {}, None, QUICK))
+        assert not server.requests
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
+def test_address_of_version_six_is_reached(wire: Wire) -> None:
+    try:
+        listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("needs IPv6")
+
+    def answer() -> None:
+        sock, _ = listener.accept()
+        peer = Peer(sock, 1)
+        asked = peer.request()
+        assert asked is not None
+        hosts.append(asked.headers["host"])
+        peer.answer(b"hello")
+        sock.close()
+
+    hosts: list[str] = []
+    with listener:
+        port = listener.getsockname()[1]
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert wire.fetch(get(f"http://[::1]:{port}/"))[1] == b"hello"
+        thread.join(5)
+    assert hosts == [f"[::1]:{port}"]
+
+
+def test_silent_address_leaves_time_for_the_next(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with contextlib.ExitStack() as stack:
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(2):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(full.getsockname())
+        server = stack.enter_context(serve(hello))
+        found = (full.getsockname(), ("127.0.0.1", int(server.url.rpartition(":")[2])))
+        addresses = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in found]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
+        transport = WireClient(library=library)
+        response = transport.open(get("http://two.invalid", Timeouts(connect=1.0)))
+        assert response.read(99) == b"hello"
+        transport.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_connections_are_not_shared_with_a_process_that_was_forked_off() -> None:
+    program = """
+import os, sys
+from agent_host.wire.client import WireClient
+from agent_host.wire.request import WireRequest
+wire, url = WireClient(), sys.argv[1]
+streamed = wire.open(WireRequest("GET", url + "/stream", {})).chunks()
+assert next(streamed) == b"first"
+assert wire.open(WireRequest("GET", url + "/parent", {})).read(99) == b"hello"
+child = os.fork()
+if not child:
+    assert wire.open(WireRequest("GET", url + "/child", {})).read(99) == b"hello"
+    wire.close()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert wire.open(WireRequest("GET", url + "/parent", {})).read(99) == b"hello"
+wire.open(WireRequest("GET", url + "/go", {})).read(99)
+assert next(streamed) == b"second", "the child has not closed it"
+wire.close()
+"""
+    go_on = threading.Event()
+
+    def play(peer: Peer, request: Request) -> None:
+        seen.append((request.line.split()[1], peer.number))
+        if "/stream" in request.line:
+            peer.begin()
+            peer.chunk(b"first")
+            go_on.wait(10)
+            peer.chunk(b"second")
+            peer.stall()
+        else:
+            if "/go" in request.line:
+                go_on.set()
+            hello(peer, request)
+
+    seen: list[tuple[str, int]] = []
+    with serve(play) as server:
+        subprocess.run(
+            [sys.executable, "-c", program, server.url],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            timeout=60,
+            check=True,
+        )
+    assert seen == [("/stream", 1), ("/parent", 2), ("/child", 3), ("/parent", 2), ("/go", 2)]
+
+
 def test_no_cookie_is_carried_to_the_next_request(wire: Wire) -> None:
     def play(peer: Peer, request: Request) -> None:
         peer.answer(b"", headers="Set-Cookie: who=me\r\n")
@@ -577,7 +741,7 @@ def test_names_are_looked_up_while_the_threads_of_the_loop_are_busy(library: str
 def test_a_program_ends_while_a_name_is_looked_up() -> None:
     program = """
 import asyncio, socket, threading
-from agent_host.wire.network import connected
+from agent_host.wire.transport.addresses import connect_socket
 
 begun = threading.Event()
 numeric = socket.getaddrinfo
@@ -591,7 +755,7 @@ def never(*args, flags=0, **more):
 socket.getaddrinfo = never
 
 async def main():
-    task = asyncio.create_task(connected(None, "host.invalid", 80))
+    task = asyncio.create_task(connect_socket("host.invalid", 80))
     while not begun.is_set():
         await asyncio.sleep(0)
     task.cancel()
@@ -841,6 +1005,17 @@ def test_server_that_does_not_read_the_request_is_timed_out(wire: Wire) -> None:
         assert caught.value.phase == "first_byte"
 
 
+def test_time_for_the_first_byte_does_not_run_on_in_the_body(wire: Wire) -> None:
+    def play(peer: Peer, request: Request) -> None:
+        peer.begin()
+        peer.gone(0.3)
+        peer.chunk(b"x")
+        peer.send(b"0\r\n\r\n")
+
+    with serve(play) as server:
+        assert wire.fetch(get(server.url, Timeouts(first_byte=0.15, idle=None)))[1] == b"x"
+
+
 def test_slow_stream_within_its_limits_is_left_alone(wire: Wire) -> None:
     def play(peer: Peer, request: Request) -> None:
         peer.begin()
@@ -1055,6 +1230,18 @@ def test_answer_that_is_left_early_leaves_no_generator_to_the_event_loop(library
     assert left == []
 
 
+def test_closing_the_transport_closes_answers_that_nobody_has_any_more(library: str) -> None:
+    async def work() -> None:
+        transport = AsyncWireClient(library=library)
+        await transport.open(get(server.url, Timeouts(idle=30)))
+        gc.collect()
+        await transport.aclose()
+        assert await asyncio.to_thread(server.client_gone.wait, 5)
+
+    with serve(endless) as server:
+        asyncio.run(work())
+
+
 # --- clients --------------------------------------------------------------------------------------
 
 
@@ -1102,6 +1289,98 @@ def test_injected_client_without_sockets_works(library: str) -> None:
         assert WireClient(client).open(get("https://h/")).read(99) == b"canned"
 
 
+@pytest.fixture
+def injected(wire: Wire, library: str) -> Wire:
+    """The transport with a client of the library's own, as a user might bring one."""
+    module = pytest.importorskip(library)
+    wire.inject((module.Client if isinstance(wire, SyncWire) else module.AsyncClient)())
+    return wire
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [reset_at_once, close_without_answer, short_body, cut_in_a_chunk, cut_between_chunks],
+)
+def test_injected_client_reports_a_cut_as_ours_do(
+    injected: Wire, fault: Callable[[Peer], None]
+) -> None:
+    with serve(lambda peer, request: fault(peer)) as server:
+        with pytest.raises(StreamCutError, match=server.host) as caught:
+            injected.fetch(get(server.url))
+        assert caught.value.retryable
+
+
+def test_injected_client_reports_what_is_no_http_as_ours_do(injected: Wire) -> None:
+    with (
+        serve(lambda peer, _: peer.send(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")) as server,
+        pytest.raises(ProtocolError, match=server.host) as caught,
+    ):
+        injected.fetch(get(server.url))
+    assert not caught.value.retryable
+
+
+def test_injected_client_reports_a_refused_connection_as_ours_do(injected: Wire) -> None:
+    port = free_port()
+    with pytest.raises(ConnectionFailedError, match=f"127.0.0.1:{port}") as caught:
+        injected.fetch(get(f"http://127.0.0.1:{port}/?key=hidden"))
+    assert caught.value.retryable
+    assert "hidden" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "timeouts", "phase"),
+    [
+        (silent, Timeouts(first_byte=0.15), "first_byte"),
+        (silent, Timeouts(total=0.15), "total"),
+        (silent_body, Timeouts(idle=0.15), "idle"),
+        (silent_body, Timeouts(idle=5, total=0.15), "total"),
+        (dripping_body, Timeouts(idle=5, total=0.2), "total"),
+    ],
+)
+def test_injected_client_is_timed_out(
+    injected: Wire, fault: Callable[[Peer], None], timeouts: Timeouts, phase: str
+) -> None:
+    with serve(lambda peer, request: fault(peer)) as server:
+        start = time.monotonic()
+        with pytest.raises(RequestTimeoutError, match=server.host) as caught:
+            injected.fetch(get(server.url, timeouts))
+        assert time.monotonic() - start < 0.9
+        assert caught.value.phase == phase
+        assert server.client_gone.wait(1)
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["body", "headers"])
+def test_wait_of_an_injected_client_is_ended_from_another_thread(library: str, begun: bool) -> None:
+    module = pytest.importorskip(library)
+    arrived = threading.Event()
+    outcome: list[Exception] = []
+
+    def play(peer: Peer, request: Request) -> None:
+        if begun:
+            peer.begin()
+            peer.chunk(b"first")
+        arrived.set()
+        peer.stall()
+
+    def reading() -> None:
+        try:
+            for _ in transport.open(get(server.url, Timeouts(idle=30))).chunks():
+                arrived.set()
+        except StreamCutError as exc:
+            outcome.append(exc)
+
+    with serve(play) as server, module.Client() as client:
+        transport = WireClient(client)
+        thread = threading.Thread(target=reading)
+        thread.start()
+        assert arrived.wait(5)
+        transport.close()
+        thread.join(5)
+        (error,) = outcome
+        assert isinstance(error, TransportError)
+        assert not error.retryable
+
+
 @pytest.mark.parametrize("proxied", [False, True])
 def test_credentials_in_the_address_are_sent_unless_the_request_has_its_own(
     wire: Wire, monkeypatch: pytest.MonkeyPatch, proxied: bool
@@ -1118,13 +1397,21 @@ def test_credentials_in_the_address_are_sent_unless_the_request_has_its_own(
         assert {request.headers["host"] for request in server.requests} == {server.host}
 
 
-def test_query_of_a_request_through_a_proxy_is_not_logged(
-    wire: Wire, library: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("how", ["environment", "injected"])
+def test_query_of_a_request_is_not_logged(
+    wire: Wire,
+    library: str,
+    how: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     module = pytest.importorskip(library)
     caplog.set_level("INFO", logger=library)
     with serve(hello) as server:
         monkeypatch.setenv("HTTP_PROXY", server.url)
+        if how == "injected":
+            kind = module.Client if isinstance(wire, SyncWire) else module.AsyncClient
+            wire.inject(kind())
         wire.fetch(get("http://me:hidden@model.invalid/v1?key=hidden&sig=hidden"))
         assert "http://model.invalid/v1 " in caplog.text
         assert "hidden" not in caplog.text
@@ -1307,6 +1594,33 @@ def test_refusal_of_a_large_upload_is_read_though_sending_it_fails(
     assert not caplog.records, "nothing is written to a connection that is lost"
 
 
+def test_answer_that_comes_before_all_was_sent_is_read(library: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            sock, _ = listener.accept()
+            with sock:
+                sock.recv(1000)
+                sock.sendall(b"HTTP/1.1 413 Large\r\nContent-Length: 5\r\n\r\nlarge")
+                Peer(sock, 1).gone(10)
+                done.wait(10)
+
+        async def work() -> tuple[int, bytes]:
+            transport = AsyncWireClient(library=library)
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+            response = await transport.open(post(url, b"x" * 30_000_000))
+            body = await response.read(99)
+            await transport.aclose()
+            return response.status, body
+
+        done = threading.Event()
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        assert asyncio.run(work()) == (413, b"large")
+        done.set()
+        thread.join(5)
+
+
 def certificates_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The threads in which certificates are read from now on."""
     threads: list[int] = []
@@ -1423,23 +1737,22 @@ def test_importing_the_module_does_not_import_an_http_library() -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_the_library_is_imported_without_its_command_line(library: str) -> None:
+def test_our_transport_is_used_where_no_proxy_is_named(library: str) -> None:
     program = f"""
 import sys
 from agent_host.wire.client import WireClient
-WireClient(library={library!r}).warm_up("")
-print(sorted({{"click", "rich", "pygments", "{library}._main"}} & set(sys.modules)))
-import {library}
-sys.argv = [{library!r}, "--help"]
-{library}.main()
+from agent_host.wire.request import WireRequest
+wire = WireClient(library={library!r})
+assert wire.open(WireRequest("GET", sys.argv[1], {{}})).read(99) == b"hello"
+wire.close()
+print(sorted({{"httptools", "httpcore", "httpcore2", "h11", "asyncio"}} & set(sys.modules)))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.startswith("[]\n")
-    if find_spec("click") and find_spec("rich") and find_spec("pygments"):
-        assert "--follow-redirects" in done.stdout
+    with serve(hello) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", program, server.url],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NO_PROXY": "localhost"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout.strip() == "['httptools']"

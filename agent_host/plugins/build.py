@@ -213,7 +213,7 @@ def _build_registry(
                 seen = schema.for_tool(plugin.name, config) if role == "tool" else config
                 read = partial(ToolInteropContribution.of, plugin=plugin.name)
                 contributions.append(_ask(plugin, hook, read, config=seen))
-    return DEFAULT_TOOL_INTEROP_REGISTRY.extended(*contributions)
+    return DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(*contributions)
 
 
 def _accepted_formats(resolution: Resolution, config: Config) -> Iterable[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.tool_interop import MAX_ARGUMENT_BYTES
+from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
 from agent_host.sessions.frozen import plain_copy
 

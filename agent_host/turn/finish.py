@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from agent_hookspecs.authoring.calls import unique_call_id
 from agent_hookspecs.authoring.merging import finish_tool_calls
-from agent_hookspecs.authoring.natives import unique_call_id
 from agent_hookspecs.messages import CoreMessage, NativeMessage
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id

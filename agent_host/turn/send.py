@@ -161,9 +161,11 @@ def _read_wire(turn: Turn) -> Steps[None]:
             may_be_array, machine = False, framing("json-array", max_event_bytes=limit)
             data = array
         if data is END:
-            yield from _feed(turn, reading, machine.last_events())
+            yield from _feed(turn, reading, machine.flush())
+            machine.check()
             break
-        yield from _feed(turn, reading, machine.events(data))
+        yield from _feed(turn, reading, machine.decode(data))
+        machine.check()
     _check_something_said(machine, turn.provider, response.headers)
     _check_complete(turn, reading, machine.done)
 

@@ -15,7 +15,7 @@ from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, redact
 from agent_hookspecs.messages import Config, Context, CoreMessage, NativeMessage, State
 from agent_hookspecs.roles import PluginRole
-from agent_hookspecs.tool_interop import MAX_ARGUMENT_BYTES
+from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Emit
 from agent_host.plugins.implementation import Implementation

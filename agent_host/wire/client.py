@@ -1,59 +1,53 @@
-"""Requests out, answers in: the one module of the host that knows an HTTP library.
+"""Requests out, answers in, through the clients of an HTTP library: the one module that imports it.
 
-Owns the clients, and what stands in for them. It knows nothing of what the bytes mean, and never
-logs a body or a header. The library is imported when the first request is sent.
+Owns our own clients and what they are made of, and what is in flight. It knows nothing of what the
+bytes mean, and never logs a body or a header. The library is imported for the first request.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
+import os
 import threading
-from contextlib import contextmanager, suppress
-from functools import partial
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact
-from agent_host.wire.deadlines import AsyncBounds, Bounds, Canceller, Clock, current_clock
-from agent_host.wire.mapping import mapped
-from agent_host.wire.pooling import MOST_IDLE, AsyncPool, Pool
+from agent_host.wire.deadlines import Canceller
+from agent_host.wire.exceptions import LIBRARIES, translate_exception
+from agent_host.wire.exchange import EXTENSION, Exchange
 from agent_host.wire.request import WireRequest, address_of, content_of, headers_of
 from agent_host.wire.responses import AsyncResponse, Response
 
 if TYPE_CHECKING:
     import asyncio
     import ssl
-    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["AsyncWireClient", "Certificates", "WireClient"]
 
 R = TypeVar("R", Response, AsyncResponse)
 
-_MAX_URLS = 64
-_IDLE_SECONDS = 30.0
-_CONNECTED = ".connect_tcp.complete"
-#: Of these a server waits for a body, so it is told also that there is none.
-_WITH_BODY = ("POST", "PUT", "PATCH")
+#: The library's name for the moment at which a connection of its own transport is there.
+_CONNECTED: Final = ".connect_tcp.complete"
+#: How clients are told to give an answer as soon as its headers are in.
+_STREAMED: Final = {"stream": True, "follow_redirects": False}
 
 
-def _load(library: str) -> tuple[Any, Any]:
-    """The library, and the one beneath it that has the connections."""
+def _load_library(library: str) -> Any:
     try:
-        with _without_command_line(library):
-            if library == "httpx":
-                import httpcore
-                import httpx
+        if library == "httpx":
+            import httpx
 
-                return httpx, httpcore
-            if library == "httpx2":
-                import httpcore2
-                import httpx2
+            return httpx
+        if library == "httpx2":
+            import httpx2
 
-                return httpx2, httpcore2
+            return httpx2
     except ImportError as exc:
         raise ConfigError(
             f"the HTTP library {library} is not installed",
@@ -61,30 +55,14 @@ def _load(library: str) -> tuple[Any, Any]:
             hint=f"pip install {library}",
         ) from exc
     raise ConfigError(
-        f"there is no HTTP library {library!r}", key="http", hint='"httpx" or "httpx2"'
+        f"there is no HTTP library {library!r}",
+        key="http",
+        hint=" or ".join(f'"{name}"' for name in LIBRARIES),
     )
 
 
 @contextmanager
-def _without_command_line(library: str) -> Iterator[None]:
-    """Import the library without its command line, for which it imports click, rich and pygments.
-
-    Where those are installed they take longer than all the rest of it. Whoever calls ``main`` of
-    the library still gets it.
-    """
-    name = f"{library}._main"
-    stand_in: Any = ModuleType(name)
-    stand_in.main = lambda *args, **more: import_module(name).main(*args, **more)
-    found = sys.modules.setdefault(name, stand_in)
-    try:
-        yield
-    finally:
-        if found is stand_in:
-            sys.modules.pop(name, None)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
+def _explain_failure() -> Iterator[None]:
     try:
         yield
     except (ImportError, ValueError, OSError) as exc:
@@ -106,136 +84,94 @@ class Certificates:
         self._context: ssl.SSLContext | None = None
 
     def context(self) -> ssl.SSLContext:
-        module, _ = _load(self._library)
+        """What checks the certificates of servers."""
+        module = _load_library(self._library)
         with self._lock:
             if self._context is None:
-                with _explained():
-                    self._context = module.create_ssl_context()
+                with _explain_failure():
+                    context: ssl.SSLContext = module.create_ssl_context()
+                context.set_alpn_protocols(["http/1.1"])
+                self._context = context
             return self._context
 
     def warm_up(self, url: str) -> None:
         """Import the library now, and be ready for TLS if it is for ``url``."""
-        _load(self._library)
-        if url[:6].lower() == "https:":
+        _load_library(self._library)
+        if _is_secure(url):
             self.context()
 
 
-class _Network:
-    """Connects as the library does, but deadlines bound what is done with the connection."""
-
-    def __init__(self, core: Any) -> None:
-        self._backend = core.SyncBackend()
-
-    def connect_tcp(self, **where: Any) -> Any:
-        stream = self._backend.connect_tcp(**where)
-        Bounds(stream)
-        return stream
+def _is_secure(url: str) -> bool:
+    return url[:6].lower() == "https:"
 
 
-class _AsyncNetwork:
-    """Connects by itself; the library's way costs more than all that it is for."""
+def _make_client(library: str, certificates: ssl.SSLContext | None, *, is_async: bool) -> Any:
+    from urllib.request import getproxies
 
-    def __init__(self, core: Any) -> None:
-        self._core = core
+    from agent_host.wire.cookies import client_class
 
-    async def connect_tcp(self, host: str, port: int, timeout: float | None, **more: Any) -> Any:
-        # Here, because sync requests can do without asyncio.
-        from agent_host.wire.network import connected
-
-        stream = await connected(self._core, host, port, timeout)
-        AsyncBounds(stream)
-        return stream
-
-
-class _Direct:
-    """What is needed of a client, straight from the connections beneath it.
-
-    Of what a client does around them, nothing is wanted: one pool serves all providers and
-    accounts, so no cookies, no redirects, no credentials from elsewhere. It would cost more than
-    everything else the host does for a request.
-    """
-
-    def __init__(self, module: Any, core: Any, pool: Any) -> None:
-        self._core = core
-        self._pool = pool
-        self._url = module.URL
-        self._urls: dict[str, tuple[Any, bytes]] = {}
-
-    def build_request(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        content: bytes | None,
-        extensions: dict[str, Any],
-    ) -> Any:
-        known = self._urls.get(url)
-        if known is None:
-            if len(self._urls) >= _MAX_URLS:
-                self._urls.clear()
-            known = self._urls[url] = self._parsed(url)
-        target, host = known
-        method = method.upper()
-        raw = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-        if "host" not in headers:
-            raw.insert(0, (b"host", host))
-        if (content or method in _WITH_BODY) and "content-length" not in headers:
-            raw.append((b"content-length", b"%d" % len(content or b"")))
-        return self._core.Request(
-            method, target, headers=raw, content=content, extensions=extensions
-        )
-
-    def _parsed(self, url: str) -> tuple[Any, bytes]:
-        """The address as connections take it, and the host as a server wants to be called."""
-        parsed = self._url(url)
-        target = self._core.URL(
-            scheme=parsed.raw_scheme,
-            host=parsed.raw_host,
-            port=parsed.port,
-            target=parsed.raw_path,
-        )
-        return target, parsed.netloc
-
-    def send(self, request: Any, **how: Any) -> Any:
-        return self._pool.send(request)
-
-    def close(self) -> None:
-        self._pool.close()
+    module = _load_library(library)
+    with _explain_failure():
+        if getproxies().keys() - {"no"}:
+            # Which proxy serves which host is for the library to say.
+            options = _library_transport(module, certificates)
+        else:
+            transport = _transport_class(module, is_async=is_async)(module, certificates)
+            options = {"transport": transport, "trust_env": False}
+        make_client = client_class(module, is_async=is_async)
+        client = make_client(**options, timeout=None, follow_redirects=False)
+    # Every request brings all of its own; to merge them takes longer than to write them.
+    client.headers.clear()
+    return client
 
 
-class _AsyncDirect(_Direct):
-    async def send(self, request: Any, **how: Any) -> Any:
-        return await self._pool.send(request)
-
-    async def aclose(self) -> None:
-        await self._pool.aclose()
+@lru_cache(64)
+def _parsed_url(library: str, url: str) -> Any:
+    return _load_library(library).URL(url)
 
 
-def _has_surplus(connection: Any) -> bool:
-    """Whether more has come than the answer, which would be taken for that of the next request.
+def _transport_class(module: Any, *, is_async: bool) -> Any:
+    """The class of our transports. Sync requests can do without asyncio, and nobody needs both."""
+    if is_async:
+        from agent_host.wire.transport import asynchronous
 
-    The library does not tell, so this looks where it keeps what it has read. Should it ever keep it
-    elsewhere, connections are used but once, which tests notice, rather than mix up answers.
-    """
-    try:
-        http11 = connection._connection
-        parsed, _ = http11._h11_state.trailing_data
-        tls = http11._network_stream.get_extra_info("ssl_object")
-        # A blocking TLS socket can hold what polling for something to read does not see.
-        return bool(parsed or (tls is not None and tls.pending()))
-    except AttributeError:
-        return True
+        return asynchronous.transport_class(module)
+    from agent_host.wire.transport import blocking
+
+    return blocking.transport_class(module)
 
 
-class _WithoutQuery(logging.Filter):
-    """Keeps the queries of our URLs, which may hold a key, out of what the library logs.
+def _library_transport(module: Any, certificates: ssl.SSLContext | None) -> dict[str, Any]:
+    """Options of a client that uses the library's own transports."""
+    import ssl
+
+    from agent_host.wire.transport.pool import MAX_IDLE, MAX_IDLE_SECONDS
+
+    # Plain HTTP does without certificates, which take long to read: its context trusts nobody, and
+    # should TLS ever be tried with it, the handshake fails.
+    return {
+        "verify": certificates or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        "limits": module.Limits(
+            max_connections=None,
+            max_keepalive_connections=MAX_IDLE,
+            keepalive_expiry=MAX_IDLE_SECONDS,
+        ),
+    }
+
+
+#: Whether the request that is being sent in this context is ours.
+_is_ours: Final[ContextVar[bool]] = ContextVar("agent_host_wire_is_ours", default=False)
+
+
+class _QueryFilter(logging.Filter):
+    """Keeps the queries of our URLs, which may hold a key, out of what a library logs.
 
     It logs a line with the whole URL for every request. The logger is the whole process's, so the
     line stays, and those of requests that are not ours stay as they are.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if current_clock.get() is not None and isinstance(record.args, tuple):
+        if _is_ours.get() and isinstance(record.args, tuple):
             record.args = tuple(
                 arg if isinstance(arg, (str, int)) else redact(str(arg).partition("?")[0])
                 for arg in record.args
@@ -244,48 +180,16 @@ class _WithoutQuery(logging.Filter):
 
 
 #: One, because a logger takes the same filter only once.
-_WITHOUT_QUERY = _WithoutQuery()
+_QUERY_FILTER: Final = _QueryFilter()
 
 
-def _client(library: str, asynchronous: bool, certificates: ssl.SSLContext | None) -> Any:
-    import ssl
-    from http.cookiejar import CookieJar, DefaultCookiePolicy
-    from urllib.request import getproxies
-
-    module, core = _load(library)
-    # Plain HTTP does without certificates, which take long to read: its context trusts nobody, and
-    # should TLS ever be tried with it, the handshake fails.
-    context = certificates or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    with _explained():
-        if not getproxies():
-            connection = partial(
-                core.AsyncHTTPConnection if asynchronous else core.HTTPConnection,
-                ssl_context=context,
-                keepalive_expiry=_IDLE_SECONDS,
-                network_backend=_AsyncNetwork(core) if asynchronous else _Network(core),
-            )
-            if asynchronous:
-                pool = AsyncPool(connection, module.Headers, _has_surplus)
-                return _AsyncDirect(module, core, pool)
-            return _Direct(module, core, Pool(connection, module.Headers, _has_surplus))
-        logging.getLogger(library).addFilter(_WITHOUT_QUERY)
-        # Which proxy serves which host is for the library to say.
-        return (module.AsyncClient if asynchronous else module.Client)(
-            verify=context,
-            limits=module.Limits(
-                max_connections=None,
-                max_keepalive_connections=MOST_IDLE,
-                keepalive_expiry=_IDLE_SECONDS,
-            ),
-            timeout=None,
-            follow_redirects=False,
-            # One client serves all providers and accounts; nothing may be carried between them.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        )
+def _filter_logs() -> None:
+    for name in LIBRARIES:
+        logging.getLogger(name).addFilter(_QUERY_FILTER)
 
 
-class _UnderWay(Generic[R]):
-    """Our clients, plain and secure, and the requests that are under way; all end together."""
+class _InFlight(Generic[R]):
+    """Our clients, plain and secure, and the requests in flight; all end together."""
 
     def __init__(self) -> None:
         self.clients: dict[bool, Any] = {}
@@ -293,38 +197,76 @@ class _UnderWay(Generic[R]):
         self._waiting: set[Canceller] = set()
         # Weak, because nobody has to close an answer that was read to its end.
         self._answers: WeakSet[R] = WeakSet()
-        self._over = False
+        self._is_over = False
 
-    def sends(self, canceller: Canceller) -> None:
+    def begin(self, canceller: Canceller) -> None:
+        """Note that an answer is waited for."""
         with self._lock:
             self._waiting.add(canceller)
-            over = self._over
-        if over:
+            is_over = self._is_over
+        if is_over:
             canceller.cancel()
 
-    def sent(self, canceller: Canceller) -> None:
-        canceller.waits_on(None)
+    def end_waiting(self, canceller: Canceller) -> None:
+        """Note that no answer is waited for any more."""
+        canceller.detach()
         with self._lock:
             self._waiting.discard(canceller)
 
-    def reads(self, answer: R) -> bool:
-        """Whether ``answer`` may be read; if not, it has to be closed."""
+    def add_answer(self, answer: R) -> bool:
+        """Note an answer; whether it may be read, or else it has to be closed."""
         with self._lock:
             self._answers.add(answer)
-            return not self._over
+            return not self._is_over
 
     def end(self) -> list[R]:
         """End the waits for answers; gives the answers that have to be closed."""
         with self._lock:
-            self._over = True
+            self._is_over = True
             waiting, answers = list(self._waiting), list(self._answers)
         for canceller in waiting:
             canceller.cancel()
         return answers
 
 
-def _is_secure(url: str) -> bool:
-    return url[:5].lower() != "http:"
+class _Sending:
+    """One request on its way to a client: what both kinds of clients do alike."""
+
+    def __init__(self, request: WireRequest, canceller: Canceller | None) -> None:
+        self._host, self.url, authorization = address_of(request.url)
+        self._request = request
+        self._headers = headers_of(request, authorization)
+        self._content = content_of(request.body)
+        self._canceller = canceller or Canceller()
+
+    def begin(self) -> Exchange:
+        """Let the request's time run from now on."""
+        return Exchange(self._host, self._request.timeouts, self._canceller)
+
+    def build(self, client: Any, url: Any, exchange: Exchange, trace: Any) -> Any:
+        """The request as a client sends it."""
+        return client.build_request(
+            self._request.method,
+            url,
+            headers=self._headers,
+            content=self._content,
+            extensions={
+                EXTENSION: exchange,
+                # For transports that are not ours.
+                "timeout": exchange.library_timeouts,
+                "trace": partial(trace, exchange.canceller),
+            },
+        )
+
+
+def _trace(canceller: Canceller, event: str, info: Mapping[str, Any]) -> None:
+    """Let a connection that the library has made be shut down."""
+    if event.endswith(_CONNECTED):
+        canceller.attach(info["return_value"])
+
+
+async def _atrace(canceller: Canceller, event: str, info: Mapping[str, Any]) -> None:
+    _trace(canceller, event, info)
 
 
 class WireClient:
@@ -335,94 +277,84 @@ class WireClient:
     """
 
     def __init__(self, client: Any = None, library: str = "httpx") -> None:
+        if client is not None:
+            _filter_logs()
         self._injected = client
         self._library = library
-        self._lock = threading.Lock()
-        self._under_way: _UnderWay[Response] = _UnderWay()
         self.certificates = Certificates(library)
+        self._begin()
 
-    def _client_for(self, url: str) -> tuple[Any, _UnderWay[Response]]:
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._in_flight: _InFlight[Response] = _InFlight()
+
+    def _leave_parent(self) -> None:
+        """Begin anew in a process that was forked off; what is in flight is its parent's."""
+        if self._process != os.getpid():
+            clients = self._in_flight.clients.values()
+            self._begin()
+            for client in clients:
+                client.close()
+
+    def _client_for(self, url: str) -> tuple[Any, _InFlight[Response]]:
+        self._leave_parent()
         with self._lock:
-            under_way = self._under_way
+            in_flight = self._in_flight
             if self._injected is not None:
-                return self._injected, under_way
-            secure = _is_secure(url)
-            client = under_way.clients.get(secure)
+                return self._injected, in_flight
+            is_secure = _is_secure(url)
+            client = in_flight.clients.get(is_secure)
             if client is None:
-                context = self.certificates.context() if secure else None
-                client = under_way.clients[secure] = _client(self._library, False, context)
-            return client, under_way
+                _filter_logs()
+                context = self.certificates.context() if is_secure else None
+                client = _make_client(self._library, context, is_async=False)
+                in_flight.clients[is_secure] = client
+            return client, in_flight
+
+    def _url(self, url: str) -> Any:
+        """The address as the client takes it; ours take one that was parsed before."""
+        return url if self._injected is not None else _parsed_url(self._library, url)
 
     def warm_up(self, url: str) -> None:
         """Get ready for requests to ``url`` now, so that a first one need not."""
         if self._injected is None:
             self.certificates.warm_up(url)
+            _transport_class(_load_library(self._library), is_async=False)
 
     def open(self, request: WireRequest, canceller: Canceller | None = None) -> Response:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        host, url, authorization = address_of(request.url)
-        headers, content = headers_of(request, authorization), content_of(request.body)
-        client, under_way = self._client_for(url)
-        canceller = canceller or Canceller()
-        clock = Clock(host, request.timeouts, canceller)
-        under_way.sends(canceller)
-        token = current_clock.set(clock)
+        sending = _Sending(request, canceller)
+        client, in_flight = self._client_for(sending.url)
+        exchange = sending.begin()
+        in_flight.begin(exchange.canceller)
+        token = _is_ours.set(True)
         try:
-            built = _built(client, request.method, url, headers, content, clock, _trace)
+            built = sending.build(client, self._url(sending.url), exchange, _trace)
             raw = client.send(built, **_STREAMED)
         except Exception as exc:
-            raise mapped(exc, clock) from exc
+            raise translate_exception(exc, exchange) from exc
         finally:
-            current_clock.reset(token)
-            under_way.sent(canceller)
-        response = Response(raw, clock)
-        if not under_way.reads(response):
+            _is_ours.reset(token)
+            in_flight.end_waiting(exchange.canceller)
+        exchange.begin_body()
+        response = Response(raw, exchange)
+        if not in_flight.add_answer(response):
             response.close()
         return response
 
     def close(self) -> None:
-        """End what is under way and close our own clients.
+        """End what is in flight and close our own clients.
 
         The transport may be used again, with new ones.
         """
+        self._leave_parent()
         with self._lock:
-            under_way, self._under_way = self._under_way, _UnderWay()
-        for response in under_way.end():
+            in_flight, self._in_flight = self._in_flight, _InFlight()
+        for response in in_flight.end():
             response.close()
-        for client in under_way.clients.values():
+        for client in in_flight.clients.values():
             client.close()
-
-
-def _built(
-    client: Any,
-    method: str,
-    url: str,
-    headers: Mapping[str, str],
-    content: bytes | None,
-    clock: Clock,
-    trace: Callable[[str, Mapping[str, Any]], Any],
-) -> Any:
-    extensions: dict[str, Any] = {"timeout": clock.values}
-    if not isinstance(client, _Direct):
-        extensions["trace"] = trace
-    return client.build_request(
-        method, url, headers=headers, content=content, extensions=extensions
-    )
-
-
-def _trace(event: str, info: Mapping[str, Any]) -> None:
-    """Bounds the connections of clients that are not ours, or go through a proxy."""
-    if event.endswith(_CONNECTED):
-        Bounds(info["return_value"])
-
-
-async def _atrace(event: str, info: Mapping[str, Any]) -> None:
-    if event.endswith(_CONNECTED):
-        AsyncBounds(info["return_value"])
-
-
-#: How clients are told to give an answer as soon as its headers are in.
-_STREAMED = {"stream": True, "follow_redirects": False}
 
 
 class AsyncWireClient:
@@ -438,14 +370,15 @@ class AsyncWireClient:
         library: str = "httpx",
         certificates: Certificates | None = None,
     ) -> None:
+        if client is not None:
+            _filter_logs()
         self._injected = client
         self._library = library
         self._certificates = certificates or Certificates(library)
         self._lock = threading.Lock()
-        self._loops: dict[asyncio.AbstractEventLoop, _UnderWay[AsyncResponse]] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, _InFlight[AsyncResponse]] = {}
 
-    def _here(self) -> _UnderWay[AsyncResponse]:
-        """What is under way in the running loop."""
+    def _in_this_loop(self) -> _InFlight[AsyncResponse]:
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -454,23 +387,28 @@ class AsyncWireClient:
             if known is None:
                 # A pooled connection belongs to the loop it was made in and is useless to another.
                 self._loops = {k: v for k, v in self._loops.items() if not k.is_closed()}
-                known = self._loops[loop] = _UnderWay()
+                known = self._loops[loop] = _InFlight()
             return known
 
-    async def _client_for(self, url: str) -> tuple[Any, _UnderWay[AsyncResponse]]:
-        under_way = self._here()
+    async def _client_for(self, url: str) -> tuple[Any, _InFlight[AsyncResponse]]:
+        in_flight = self._in_this_loop()
         if self._injected is not None:
-            return self._injected, under_way
-        secure = _is_secure(url)
-        if secure not in under_way.clients:
-            if secure:
+            return self._injected, in_flight
+        is_secure = _is_secure(url)
+        if is_secure not in in_flight.clients:
+            if is_secure:
                 await self.warm_up(url)
                 # Meanwhile others may have had the same need, or have closed everything.
-                under_way = self._here()
-            if secure not in under_way.clients:
-                context = self._certificates.context() if secure else None
-                under_way.clients[secure] = _client(self._library, True, context)
-        return under_way.clients[secure], under_way
+                in_flight = self._in_this_loop()
+            if is_secure not in in_flight.clients:
+                _filter_logs()
+                context = self._certificates.context() if is_secure else None
+                in_flight.clients[is_secure] = _make_client(self._library, context, is_async=True)
+        return in_flight.clients[is_secure], in_flight
+
+    def _url(self, url: str) -> Any:
+        """The address as the client takes it; ours take one that was parsed before."""
+        return url if self._injected is not None else _parsed_url(self._library, url)
 
     async def warm_up(self, url: str) -> None:
         """The async form of `WireClient.warm_up`, during which the event loop goes on."""
@@ -482,41 +420,37 @@ class AsyncWireClient:
 
     def _warm_up(self, url: str) -> None:
         self._certificates.warm_up(url)
-        import_module("agent_host.wire.network")
-        with suppress(ImportError):
-            # The library would, in the loop, the first time it takes a lock.
-            import_module("anyio._backends._asyncio")
+        _transport_class(_load_library(self._library), is_async=True)
 
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        host, url, authorization = address_of(request.url)
-        headers, content = headers_of(request, authorization), content_of(request.body)
-        client, under_way = await self._client_for(url)
-        canceller = canceller or Canceller()
-        clock = Clock(host, request.timeouts, canceller)
-        under_way.sends(canceller)
-        token = current_clock.set(clock)
+        sending = _Sending(request, canceller)
+        client, in_flight = await self._client_for(sending.url)
+        exchange = sending.begin()
+        in_flight.begin(exchange.canceller)
+        token = _is_ours.set(True)
         try:
-            built = _built(client, request.method, url, headers, content, clock, _atrace)
+            built = sending.build(client, self._url(sending.url), exchange, _atrace)
             raw = await client.send(built, **_STREAMED)
         except Exception as exc:
-            raise mapped(exc, clock) from exc
+            raise translate_exception(exc, exchange) from exc
         finally:
-            current_clock.reset(token)
-            under_way.sent(canceller)
-        response = AsyncResponse(raw, clock)
-        if not under_way.reads(response):
+            _is_ours.reset(token)
+            in_flight.end_waiting(exchange.canceller)
+        exchange.begin_body()
+        response = AsyncResponse(raw, exchange)
+        if not in_flight.add_answer(response):
             await response.aclose()
         return response
 
     async def aclose(self) -> None:
-        """End what is under way in the running loop and close our own clients there."""
+        """End what is in flight in the running loop and close our own clients there."""
         import asyncio
 
         with self._lock:
-            under_way = self._loops.pop(asyncio.get_running_loop(), None)
-        if under_way is not None:
-            for response in under_way.end():
+            in_flight = self._loops.pop(asyncio.get_running_loop(), None)
+        if in_flight is not None:
+            for response in in_flight.end():
                 await response.aclose()
-            for client in under_way.clients.values():
+            for client in in_flight.clients.values():
                 await client.aclose()

@@ -133,7 +133,7 @@ def failure(
 ) -> ProviderError:
     """The error for an answer whose status is not a success."""
     found = {name.lower(): value for name, value in headers.items()}
-    details = _details(_decoded(body))
+    details = _details(_parse_body(body))
     wait = retry_after(found, time.time() if now is None else now)
     described = describe_body(body, found.get("content-type", ""))
     if details.message:
@@ -171,7 +171,7 @@ class _Details:
     codes: frozenset[str] = frozenset()
 
 
-def _decoded(body: bytes) -> Any:
+def _parse_body(body: bytes) -> Any:
     if body.lstrip()[:1] not in (b"{", b"["):
         return None
     try:

@@ -63,7 +63,7 @@ def address_of(url: str) -> Address:
             hint="a base URL begins with http:// or https:// and names a host",
         )
     host = f"{name}:{port}" if port else name
-    return Address(host, without_userinfo(url), _basic(url))
+    return Address(host, without_userinfo(url), _basic_credentials(url))
 
 
 def without_userinfo(url: str) -> str:
@@ -71,7 +71,7 @@ def without_userinfo(url: str) -> str:
     return _USERINFO.sub(r"\1", url)
 
 
-def _basic(url: str) -> str | None:
+def _basic_credentials(url: str) -> str | None:
     """The credentials in a URL as a server wants them."""
     found = _USERINFO.match(url)
     if found is None:
@@ -94,7 +94,7 @@ def headers_of(request: WireRequest, authorization: str | None = None) -> dict[s
     if authorization is not None:
         headers["authorization"] = authorization
     for name, value in request.headers.items():
-        known = _lower(name)
+        known = _header_name(name)
         if known is None or not _HEADER_VALUE.fullmatch(value):
             raise InvalidRequestError(
                 f"the header {name!r} has a character that HTTP does not allow",
@@ -105,7 +105,7 @@ def headers_of(request: WireRequest, authorization: str | None = None) -> dict[s
 
 
 @lru_cache(256)
-def _lower(name: str) -> str | None:
+def _header_name(name: str) -> str | None:
     """The name of a header as we write it; None if HTTP allows no such name."""
     return name.lower() if _HEADER_NAME.fullmatch(name) else None
 

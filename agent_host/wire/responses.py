@@ -1,6 +1,7 @@
 """An answer whose headers are in: its bytes as they come, and the closing of its socket.
 
-It knows nothing of what the bytes mean; the raw response is whatever the HTTP library gave.
+It knows nothing of what the bytes mean; the raw response is whatever a client of an HTTP library
+gave, whichever transport carried it.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
-from time import monotonic
 from typing import Any
 
-from agent_host.wire.deadlines import Clock, least, shut_down, watch
-from agent_host.wire.inflating import inflating
-from agent_host.wire.mapping import closed_early, mapped
+from agent_host.wire.compression import decompressor_for
+from agent_host.wire.deadlines import shut_down
+from agent_host.wire.exceptions import closed_error, translate_exception
+from agent_host.wire.exchange import Exchange
 
 __all__ = ["AsyncResponse", "Response"]
 
@@ -25,69 +26,57 @@ class Response:
     reader that waits in `chunks` gets a StreamCutError.
     """
 
-    def __init__(self, raw: Any, clock: Clock) -> None:
+    def __init__(self, raw: Any, exchange: Exchange) -> None:
         self.status: int = raw.status_code
         self.headers: Mapping[str, str] = raw.headers
         self.http_version: str = raw.http_version
         self._raw = raw
-        self._clock = clock
-        self._bounds = watch(raw, clock)
+        self._exchange = exchange
         self._lock = threading.Lock()
-        self._reading = False
-        self._closed = False
+        self._is_reading = False
+        self._is_closed = False
 
     def chunks(self) -> Iterator[bytes]:
         """The body's bytes as they come, decompressed."""
-        parts: Iterator[bytes] | None = None
         try:
-            inflate = inflating(self.headers, self._clock.host)
-            # Not iter_bytes(): that gives the connection back to the pool by itself, and a `close`
-            # from another thread could then hit the next request on the same socket.
+            decompressor = decompressor_for(self.headers, self._exchange.host)
+            # Not iter_raw(): that closes the response by itself at its end, so that the connection
+            # may carry another request before a `close` from another thread knows.
             parts = iter(self._raw.stream)
-            while True:
-                data = self._next(parts)
-                if data is None:
-                    break
-                if inflate is None:
+            while (data := self._read_part(parts)) is not None:
+                if decompressor is None:
                     yield data
                 else:
-                    yield from inflate.decode(data)
-            if inflate is not None:
-                inflate.flush()
+                    yield from decompressor.decode(data)
+            if decompressor is not None:
+                decompressor.flush()
         finally:
             self.close()
 
-    def _next(self, parts: Iterator[bytes]) -> bytes | None:
+    def _read_part(self, parts: Iterator[bytes]) -> bytes | None:
         with self._lock:
-            if self._closed:
-                raise closed_early(self._clock)
-            self._reading = True
+            if self._is_closed:
+                raise closed_error(self._exchange.host)
+            self._is_reading = True
+        data, failure = None, None
         try:
-            try:
-                if self._bounds is None:
-                    self._clock.check()
-                data = next(parts, None)
-            finally:
-                closed_by_other = self._stop_reading()
+            self._exchange.deadlines.check()
+            data = next(parts, None)
         except Exception as exc:
-            if closed_by_other:
-                self._release()
-                raise closed_early(self._clock) from exc
-            raise mapped(exc, self._clock) from exc
-        if closed_by_other:
-            self._release()
-            raise closed_early(self._clock)
-        if data is None:
+            failure = exc
+        finally:
             with self._lock:
-                self._closed = True
-            self._release()
+                self._is_reading = False
+                is_closed_by_other = self._is_closed
+                if data is None:
+                    self._is_closed = True
+            if is_closed_by_other or data is None:
+                self._release()
+        if is_closed_by_other:
+            raise closed_error(self._exchange.host) from failure
+        if failure is not None:
+            raise translate_exception(failure, self._exchange) from failure
         return data
-
-    def _stop_reading(self) -> bool:
-        """Whether the response was closed while it was read."""
-        with self._lock:
-            self._reading = False
-            return self._closed
 
     def read(self, limit: int) -> bytes:
         """The body, at most its first ``limit`` bytes; what goes beyond is not fetched."""
@@ -101,24 +90,22 @@ class Response:
 
     def expect_end(self, seconds: float) -> None:
         """Give what is left of the body, of which nothing is wanted, no more than this time."""
-        self._clock.limit = least(self._clock.limit, monotonic() + seconds)
+        self._exchange.deadlines.end_within(seconds)
 
     def close(self) -> None:
         """Close the socket, unless the body was read to its end. May be called twice."""
         with self._lock:
-            if self._closed:
+            if self._is_closed:
                 return
-            self._closed = True
-            reading = self._reading
+            self._is_closed = True
+            is_reading = self._is_reading
         stream = self._raw.extensions.get("network_stream")
         if stream is not None:
             shut_down(stream)
-        if not reading:
+        if not is_reading:
             self._release()
 
     def _release(self) -> None:
-        if self._bounds is not None:
-            self._bounds.end_body()
         # Whatever closing a dead socket raises, the answer's fate is already known.
         with contextlib.suppress(Exception):
             self._raw.close()
@@ -127,65 +114,45 @@ class Response:
 class AsyncResponse:
     """The twin of `Response`. Cancelling the reading task, or `aclose`, closes the socket."""
 
-    def __init__(self, raw: Any, clock: Clock) -> None:
+    def __init__(self, raw: Any, exchange: Exchange) -> None:
         self.status: int = raw.status_code
         self.headers: Mapping[str, str] = raw.headers
         self.http_version: str = raw.http_version
         self._raw = raw
-        self._clock = clock
-        self._bounds = watch(raw, clock)
-        self._closed = False
+        self._exchange = exchange
+        self._is_closed = False
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body's bytes as they come, decompressed."""
         parts: Any = None
         try:
-            inflate = inflating(self.headers, self._clock.host)
-            parts = self._raw.stream.__aiter__()
-            while True:
-                data = await self._next(parts)
-                if data is None:
-                    break
-                if inflate is None:
+            decompressor = decompressor_for(self.headers, self._exchange.host)
+            parts = aiter(self._raw.stream)
+            while (data := await self._read_part(parts)) is not None:
+                if decompressor is None:
                     yield data
                 else:
-                    for piece in inflate.decode(data):
+                    for piece in decompressor.decode(data):
                         yield piece
-            if inflate is not None:
-                inflate.flush()
+            if decompressor is not None:
+                decompressor.flush()
         finally:
             await self.aclose()
-            await self._end(parts)
+            await _end_generators(parts)
 
-    async def _end(self, parts: Any) -> None:
-        """End the library's generators, which are several, one within the other.
-
-        Closing the outermost would leave the others to the event loop, which may end before it
-        gets to them. A read from the socket, now that it is closed, ends them all.
-        """
-        if self._bounds is not None:
-            with contextlib.suppress(Exception):
-                async for _ in parts:
-                    continue
-        if hasattr(parts, "aclose"):
-            await parts.aclose()
-
-    async def _next(self, parts: Any) -> bytes | None:
-        if self._closed:
-            raise closed_early(self._clock)
+    async def _read_part(self, parts: AsyncIterator[bytes]) -> bytes | None:
+        if self._is_closed:
+            raise closed_error(self._exchange.host)
         data: bytes | None
         try:
-            if self._bounds is None:
-                self._clock.check()
-            data = await parts.__anext__()
-        except StopAsyncIteration:
-            data = None
+            self._exchange.deadlines.check()
+            data = await anext(parts, None)
         except Exception as exc:
-            if self._closed:
-                raise closed_early(self._clock) from exc
-            raise mapped(exc, self._clock) from exc
-        if self._closed:
-            raise closed_early(self._clock)
+            if self._is_closed:
+                raise closed_error(self._exchange.host) from exc
+            raise translate_exception(exc, self._exchange) from exc
+        if self._is_closed:
+            raise closed_error(self._exchange.host)
         if data is None:
             await self.aclose()
         return data
@@ -202,13 +169,24 @@ class AsyncResponse:
 
     def expect_end(self, seconds: float) -> None:
         """Give what is left of the body, of which nothing is wanted, no more than this time."""
-        self._clock.limit = least(self._clock.limit, monotonic() + seconds)
+        self._exchange.deadlines.end_within(seconds)
 
     async def aclose(self) -> None:
         """Close the socket, unless the body was read to its end. May be called twice."""
-        if not self._closed:
-            self._closed = True
-            if self._bounds is not None:
-                self._bounds.end_body()
+        if not self._is_closed:
+            self._is_closed = True
+            # Whatever closing a dead socket raises, the answer's fate is already known.
             with contextlib.suppress(Exception):
                 await self._raw.aclose()
+
+
+async def _end_generators(parts: Any) -> None:
+    """End the library's generators, of which some have others within.
+
+    Closing the outermost would leave the others to the event loop, which may end before it gets to
+    them. A read from the stream, now that it is closed, ends them all.
+    """
+    with contextlib.suppress(Exception):
+        await anext(parts, None)
+    if hasattr(parts, "aclose"):
+        await parts.aclose()

@@ -63,14 +63,14 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     found = {name.lower(): value.strip() for name, value in headers.items()}
     milliseconds = found.get("retry-after-ms", "")
     if _NUMBER.fullmatch(milliseconds):
-        return _bounded(float(milliseconds) / 1000)
+        return _limit_seconds(float(milliseconds) / 1000)
     value = found.get("retry-after", "")
     if _NUMBER.fullmatch(value):
-        return _bounded(float(value))
-    return _until(value, now) if value else None
+        return _limit_seconds(float(value))
+    return _seconds_until(value, now) if value else None
 
 
-def _until(date: str, now: float) -> float | None:
+def _seconds_until(date: str, now: float) -> float | None:
     from datetime import timezone
     from email.utils import parsedate_to_datetime
 
@@ -78,10 +78,10 @@ def _until(date: str, now: float) -> float | None:
         moment = parsedate_to_datetime(date)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=timezone.utc)
-        return _bounded(moment.timestamp() - now)
+        return _limit_seconds(moment.timestamp() - now)
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
 
 
-def _bounded(seconds: float) -> float:
+def _limit_seconds(seconds: float) -> float:
     return min(max(seconds, 0.0), _FOR_EVER)

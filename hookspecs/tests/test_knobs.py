@@ -6,13 +6,13 @@ from hypothesis import given, strategies as st
 
 from agent_hookspecs.authoring import (
     EFFORTS,
-    KNOBS,
     knob_elements,
     knob_schema,
     nearest_effort,
     requested_knobs,
     take_knob,
 )
+from agent_hookspecs.authoring.knobs import KNOBS
 
 OFFERS = st.lists(st.sampled_from(EFFORTS), unique=True)
 

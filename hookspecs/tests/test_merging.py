@@ -19,15 +19,11 @@ from agent_hookspecs.authoring.merging import (
     finish_reasoning_details,
     finish_tool_calls,
     first_choice,
-    merge_delta_content,
     merge_reasoning_details,
-    merge_text,
     merge_tool_calls,
     reasoning_fragment,
     tool_call_deltas,
-    tool_call_ids,
 )
-from agent_hookspecs.authoring.partial import Partial
 
 
 def delta(
@@ -407,15 +403,6 @@ def test_hazard_3_no_index_does_not_split_one_call_in_two() -> None:
     )
 
 
-def test_hazard_4_null_content_is_empty_text() -> None:
-    merged = merge_delta_content({"content": None}, {"content": None}, accumulate=["content"])
-    assert merged == {"content": ""}
-    merge_text(merged, "content", None)
-    merge_text(merged, "content", 3)
-    merge_text(merged, "content", "x")
-    assert merged == {"content": "x"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -535,16 +522,6 @@ def test_finish_of_nothing_is_empty(garbage: object) -> None:
     assert finish_reasoning_details(garbage) == []
 
 
-def test_ids_in_use_are_found_in_native_messages() -> None:
-    messages = [
-        None,
-        {"role": "assistant", "tool_calls": [{"id": "a"}, {"id": None}, None, {"id": ""}]},
-        {"role": "tool", "tool_call_id": "b"},
-        {"role": "tool", "tool_call_id": None},
-    ]
-    assert tool_call_ids(messages) == {"a", "b"}
-
-
 NAMED_CALLS = st.lists(
     st.tuples(st.sampled_from(["f", "g"]), st.text(max_size=12)), min_size=1, max_size=4
 )
@@ -621,35 +598,6 @@ def test_no_wire_value_breaks_a_merge(chunks: list[Any]) -> None:
     functions = [call["function"] for call in final if "function" in call]
     assert all(isinstance(function["arguments"], str) for function in functions)
     assert json.loads(json.dumps(finish_reasoning_details(details))) == details
-
-
-# Content.
-
-
-def test_merge_delta_content_works_in_place_and_keeps_unknown_keys() -> None:
-    current = Partial(content="a", mine=1)
-    merged = merge_delta_content(
-        current, {"name": "n", "content": "b"}, override=["name"], accumulate=["content"]
-    )
-    assert merged is current
-    assert merged == {"content": "ab", "mine": 1, "name": "n"}
-
-
-def test_merge_delta_content_adopts_a_plain_dict() -> None:
-    source = {"content": "a", "mine": 1}
-    merged = merge_delta_content(source, {"content": "b"}, accumulate=["content"])
-    assert type(merged) is Partial
-    assert merged == {"content": "ab", "mine": 1}
-    assert source == {"content": "a", "mine": 1}
-
-
-def test_merge_delta_content_override_ignores_nothing_but_none_and_empty() -> None:
-    for blank in (None, ""):
-        assert merge_delta_content({"k": "v"}, {"k": blank}, override=["k"]) == {"k": "v"}
-    values: list[Any] = [0, False, "w", []]
-    for value in values:
-        assert merge_delta_content({"k": "v"}, {"k": value}, override=["k"]) == {"k": value}
-    assert merge_delta_content(None, None, override=["k"], accumulate=["t"]) == {"k": "", "t": ""}
 
 
 # Reasoning.

@@ -14,7 +14,6 @@ from agent_hookspecs.authoring import (
     render_history,
     retained_count,
     taken_call_ids,
-    unique_call_id,
 )
 
 
@@ -110,14 +109,6 @@ def test_ids_are_looked_up_where_the_host_has_them() -> None:
     natives = [{"tool_calls": [{"id": "a"}]}]
     assert "a" in taken_call_ids(natives)
     assert "a" not in taken_call_ids(natives, {"tool_call_ids": {"b"}})
-
-
-def test_a_call_without_an_id_that_is_its_own_gets_one() -> None:
-    assert unique_call_id("a", {"b"}) == "a"
-    assert unique_call_id("a", {"a"}) == "a__2"
-    assert unique_call_id("a", {"a"}, ["a__2"]) == "a__3"
-    assert unique_call_id(None, ()) == unique_call_id(" ", ()) == "tc_1"
-    assert unique_call_id("", {"tc_2", "b"}, ["tc_3"]) == "tc_4"
 
 
 def test_ids_are_found_by_whoever_knows_where_they_stand() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,52 +15,40 @@ import pytest
 
 import agent_hookspecs
 import agent_hookspecs.authoring
+import agent_hookspecs.tool_interop
+from agent_hookspecs import errors, events, messages
+from agent_hookspecs.tool_interop import formats
 
 AUTHORING = [
     "AccumulatorExtensionMixin",
     "AccumulatorStreamingMixin",
-    "CallFragment",
     "EFFORTS",
-    "FunctionTool",
-    "KNOBS",
-    "MAX_ATTACHMENT_BYTES",
-    "MAX_TOOL_INDEX",
     "Partial",
-    "ReasoningDetails",
     "Rendering",
-    "ToolCalls",
     "accumulate_reasoning",
     "accumulate_tool_calls",
-    "arguments_problem",
     "attachment",
     "bare_messages",
-    "choice_delta",
-    "content_fragment",
     "expand_attachments",
     "facts_about",
-    "finish_reasoning_details",
     "finish_tool_calls",
     "first_choice",
     "knob_elements",
     "knob_schema",
     "load_facts",
-    "merge_delta_content",
-    "merge_reasoning_details",
-    "merge_text",
-    "merge_tool_calls",
     "nearest_effort",
     "plain",
-    "reasoning_fragment",
     "refers_to_files",
     "render_history",
     "requested_knobs",
     "retained_count",
     "selected_model",
+    "show_patch",
+    "take_effort",
     "take_knob",
     "taken_call_ids",
     "tool",
-    "tool_call_deltas",
-    "tool_call_ids",
+    "tool_call_id",
     "tools",
     "unique_call_id",
 ]
@@ -79,23 +69,17 @@ PUBLIC = [
     "ContextLengthError",
     "ContractError",
     "CoreMessage",
-    "DESCRIPTOR_NAME",
-    "Descriptor",
     "DescriptorError",
     "DoneEvent",
     "Effect",
-    "Entry",
     "ErrorEvent",
     "Event",
-    "ExtensionSpec",
     "FeaturePlugin",
-    "FeatureSpec",
     "FinalEvent",
     "Framing",
     "GatingError",
     "HookError",
     "HookResultError",
-    "HostSpec",
     "IncompatibleError",
     "InvalidRequestError",
     "LoadError",
@@ -114,7 +98,6 @@ PUBLIC = [
     "ProviderError",
     "ProviderExtensionPlugin",
     "ProviderPlugin",
-    "ProviderSpec",
     "RateLimitError",
     "ReasoningEvent",
     "RequestSpec",
@@ -137,7 +120,6 @@ PUBLIC = [
     "ToolPlugin",
     "ToolResult",
     "ToolResultEvent",
-    "ToolSpec",
     "ToolStartedEvent",
     "ToolUpdateEvent",
     "TransportError",
@@ -153,13 +135,52 @@ PUBLIC = [
     "hookimpl",
     "hookspec",
     "redact",
-    "remember_secrets",
+]
+TOOL_INTEROP = [
+    "DEFAULT_TOOL_INTEROP_REGISTRY",
+    "GENERIC_FUNCTION",
+    "OPENAI_CHAT",
+    "OPENAI_CHAT_CUSTOM",
+    "OPENAI_CHAT_FUNCTION",
+    "OPENAI_RESPONSES",
+    "OPENAI_RESPONSES_CUSTOM",
+    "OPENAI_RESPONSES_FUNCTION",
+    "CallView",
+    "JsonObject",
+    "OpenAIResponsesFunctionFormat",
+    "ResultView",
+    "SchemaDialect",
+    "SchemaView",
+    "ToolCallAccessor",
+    "ToolCallAdapter",
+    "ToolDescriptor",
+    "ToolFormat",
+    "ToolInteropContribution",
+    "ToolInteropRegistry",
+    "ToolInteropTarget",
+    "ToolResultAccessor",
+    "ToolResultAdapter",
+    "ToolSchemaAccessor",
+    "ToolSchemaAdapter",
+    "Warn",
+    "WireNames",
+    "adapt_schema",
+    "compact_json",
+    "content_part",
+    "get_registry_from_context",
+    "get_schema_target_formats_from_context",
+    "parse_tool_arguments",
 ]
 
 
 def test_the_public_names_are_these() -> None:
     assert agent_hookspecs.__all__ == PUBLIC
     assert agent_hookspecs.authoring.__all__ == AUTHORING
+    assert agent_hookspecs.tool_interop.__all__ == TOOL_INTEROP
+
+
+def test_an_author_has_no_more_than_150_names_to_know() -> None:
+    assert len(PUBLIC) + len(AUTHORING) + len(TOOL_INTEROP) <= 150
 
 
 ROOMS = [
@@ -167,6 +188,68 @@ ROOMS = [
     for room, names in ((agent_hookspecs, PUBLIC), (agent_hookspecs.authoring, AUTHORING))
     for name in names
 ]
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Families that are offered as wholes: what raises, yields or reads one of them need not name it.
+WHOLE = {
+    *errors.__all__,
+    *events.__all__,
+    *messages.__all__,
+    *(name for name in formats.__all__ if name.startswith("Tool")),
+    "hookimpl",
+    "hookspec",
+    "__version__",
+    # The twin of `accumulate_reasoning`, for extensions that merge calls.
+    "accumulate_tool_calls",
+}
+#: What applications import, not plugins; the docs have an example.
+FOR_APPLICATIONS = {"attachment"}
+
+
+def imports_of(file: Path) -> Iterator[tuple[str, str]]:
+    """The names that a module imports from the contract, each with where it takes it from."""
+    # The template's placeholders stand where names do, and its conditions on lines of their own.
+    text = re.sub(r"^{%.*?%}$", "", file.read_text("utf-8"), flags=re.MULTILINE)
+    if "cookiecutter" in text:
+        text = re.sub(r"{{.*?}}", "x", re.sub(r"{%-?.*?-?%}", "", text, flags=re.DOTALL))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agent_hookspecs"):
+            for alias in node.names:
+                yield str(node.module), alias.name
+
+
+def users() -> list[Path]:
+    found = [*ROOT.glob("agent_host/**/*.py"), *ROOT.glob("template-python-provider/**/*.py")]
+    found += ROOT.glob("plugins/*/src/**/*.py")
+    # The kit proves itself with plugins of its own.
+    return [*found, *ROOT.glob("plugins/testing/tests/**/*.py")]
+
+
+def test_every_public_name_is_used() -> None:
+    used = {name for file in users() for _, name in imports_of(file)}
+    assert {*PUBLIC, *AUTHORING, *TOOL_INTEROP} - used - WHOLE - FOR_APPLICATIONS == set()
+
+
+def test_plugins_and_the_template_import_public_names_alone() -> None:
+    public = {*PUBLIC, *AUTHORING, *TOOL_INTEROP}
+    files = [
+        *ROOT.glob("template-python-provider/**/src/**/*.py"),
+        # The kit looks into plugins, as the host does.
+        *(file for file in ROOT.glob("plugins/*/src/**/*.py") if "testing" not in file.parts),
+    ]
+    taken = {
+        (file.parent.name, where, name)
+        for file in files
+        for where, name in imports_of(file)
+        if name not in public
+    }
+    assert taken == set()
+
+
+def test_every_public_name_stands_in_the_docs() -> None:
+    page = (ROOT / "docs" / "names.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(\w+)` \| \S.*\|$", page, re.MULTILINE)
+    assert sorted(listed) == sorted([*PUBLIC, *AUTHORING, *TOOL_INTEROP])
 
 
 @pytest.mark.parametrize(("room", "name"), ROOMS, ids=str)

@@ -10,8 +10,8 @@ from agent_hookspecs.authoring.merging import arguments_problem
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     parse_tool_arguments,
-    sanitized_arguments,
 )
+from agent_hookspecs.tool_interop.arguments import sanitize_arguments
 
 registry = DEFAULT_TOOL_INTEROP_REGISTRY
 
@@ -169,9 +169,9 @@ def test_sanitised_arguments_are_valid_and_stay_so(arguments: object) -> None:
         assert isinstance(text, str)
         assert arguments_problem(text) is None
         assert registry.sanitize_tool_call(once) is once
-    kept = sanitized_arguments(arguments, keep_object=True)
+    kept = sanitize_arguments(arguments, keep_object=True)
     assert arguments_problem(kept) is None
-    assert sanitized_arguments(kept, keep_object=True) is kept
+    assert sanitize_arguments(kept, keep_object=True) is kept
 
 
 @given(anything)

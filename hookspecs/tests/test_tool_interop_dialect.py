@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs.tool_interop import OPENAI_DIALECT, SchemaDialect, adapt_schema
+from agent_hookspecs.tool_interop import (
+    SchemaDialect,
+    adapt_schema,
+)
+from agent_hookspecs.tool_interop.dialect import OPENAI_DIALECT
 
 #: An API that knows little: no references, unions or closed objects, and null by keyword.
 POOR = SchemaDialect(

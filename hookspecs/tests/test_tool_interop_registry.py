@@ -12,14 +12,11 @@ from agent_hookspecs.errors import ContractError
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     GENERIC_FUNCTION,
-    NATIVE_ENVELOPE,
     OPENAI_CHAT_CUSTOM,
     OPENAI_CHAT_FUNCTION,
     OPENAI_RESPONSES_CUSTOM,
     OPENAI_RESPONSES_FUNCTION,
     CallView,
-    OpenAIChatFunctionFormat,
-    PayloadKind,
     ResultView,
     SchemaView,
     ToolDescriptor,
@@ -28,6 +25,9 @@ from agent_hookspecs.tool_interop import (
     ToolInteropTarget,
     Warn,
 )
+from agent_hookspecs.tool_interop.contents import NATIVE_ENVELOPE
+from agent_hookspecs.tool_interop.openai_chat import OpenAIChatFunctionFormat
+from agent_hookspecs.tool_interop.views import PayloadKind
 
 registry = DEFAULT_TOOL_INTEROP_REGISTRY
 
@@ -595,8 +595,8 @@ def test_earlier_contributions_win_and_built_ins_rank_last() -> None:
 
     assert winner(ToolInteropRegistry(config, provider, None, tool)) == ("nc", "c")
     base = ToolInteropRegistry(tool)
-    assert winner(base.extended(provider)) == ("np", "p")
-    assert winner(base.extended(provider).extended(config)) == ("nc", "c")
+    assert winner(base.with_contributions(provider)) == ("np", "p")
+    assert winner(base.with_contributions(provider).with_contributions(config)) == ("nc", "c")
     assert winner(base) == ("nt", "t")
 
 
@@ -605,7 +605,7 @@ def test_a_contribution_may_replace_a_built_in() -> None:
         def build_schema(self, view: SchemaView, warn: Warn) -> dict[str, Any]:
             return {**super().build_schema(view, warn), "loud": True}
 
-    louder = registry.extended({"schema_adapters": [Louder()]})
+    louder = registry.with_contributions({"schema_adapters": [Louder()]})
     (made,) = louder.convert_schemas(
         [SCHEMAS[GENERIC_FUNCTION]], target=ToolInteropTarget("openai.chat_completions")
     )

@@ -14,13 +14,17 @@ import pytest
 from agent_hookspecs import tool_interop
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
-    OpenAIChatToolCallAccessor,
-    OpenAIResponsesCustomToolCallAccessor,
     ToolDescriptor,
     ToolInteropRegistry,
     ToolInteropTarget,
     get_registry_from_context,
     get_schema_target_formats_from_context,
+)
+from agent_hookspecs.tool_interop.openai_chat import (
+    OpenAIChatFunctionFormat as OpenAIChatToolCallAccessor,
+)
+from agent_hookspecs.tool_interop.openai_responses import (
+    OpenAIResponsesCustomFormat as OpenAIResponsesCustomToolCallAccessor,
 )
 
 registry = DEFAULT_TOOL_INTEROP_REGISTRY

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_hookspecs import DESCRIPTOR_NAME
-from agent_hookspecs.descriptor import split_entry
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, split_entry
 from agent_host.plugins.descriptor import parse_descriptor
 
 ROOT = Path(__file__).resolve().parents[2]

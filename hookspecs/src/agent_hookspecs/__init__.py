@@ -15,18 +15,12 @@ if TYPE_CHECKING:
         API_VERSION as API_VERSION,
         __version__ as __version__,
     )
-    from agent_hookspecs.descriptor import (
-        DESCRIPTOR_NAME as DESCRIPTOR_NAME,
-        Descriptor as Descriptor,
-        Entry as Entry,
-    )
     from agent_hookspecs.errors import *
     from agent_hookspecs.events import *
     from agent_hookspecs.logs import (
         get_logger as get_logger,
         get_warn_from_context as get_warn_from_context,
         redact as redact,
-        remember_secrets as remember_secrets,
     )
     from agent_hookspecs.markers import (
         hookimpl as hookimpl,
@@ -40,24 +34,12 @@ if TYPE_CHECKING:
         ToolPlugin as ToolPlugin,
     )
     from agent_hookspecs.session import *
-    from agent_hookspecs.specs import (
-        ExtensionSpec as ExtensionSpec,
-        FeatureSpec as FeatureSpec,
-        HostSpec as HostSpec,
-        ProviderSpec as ProviderSpec,
-        ToolSpec as ToolSpec,
-    )
 
 #: Where each public name is defined; read by `__getattr__` on first use.
 _MODULES = {
     "_version": (
         "API_VERSION",
         "__version__",
-    ),
-    "descriptor": (
-        "DESCRIPTOR_NAME",
-        "Descriptor",
-        "Entry",
     ),
     "errors": (
         "AgentError",
@@ -101,7 +83,6 @@ _MODULES = {
         "get_logger",
         "get_warn_from_context",
         "redact",
-        "remember_secrets",
     ),
     "events": (
         "ApprovalRequiredEvent",
@@ -152,13 +133,6 @@ _MODULES = {
         "ToolPlugin",
     ),
     "session": ("Session",),
-    "specs": (
-        "ExtensionSpec",
-        "FeatureSpec",
-        "HostSpec",
-        "ProviderSpec",
-        "ToolSpec",
-    ),
 }
 _DEFINED_IN = {name: module for module, names in _MODULES.items() for name in names}
 

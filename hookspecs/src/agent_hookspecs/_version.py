@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+#: The version of this distribution.
 __version__ = "0.1.0"
 
 #: The contract's own version, which a descriptor's ``api`` range is checked against. The first

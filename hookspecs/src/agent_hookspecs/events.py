@@ -159,6 +159,7 @@ class DoneEvent(TypedDict):
     reason: str
 
 
+#: Anything that a run says while it goes on.
 Event: TypeAlias = Union[  # noqa: UP007 - Python 3.10 cannot join forward references with |
     RequestStartedEvent,
     PartialEvent,

@@ -29,14 +29,22 @@ __all__ = [
     "Usage",
 ]
 
+#: Who says a message.
 Role = Literal["system", "user", "assistant", "tool"]
+#: What running a tool does to the world.
 Effect = Literal["read", "write", "execute", "network"]
+#: How the chunks of a streamed answer are told apart.
 Framing = Literal["sse", "ndjson", "json-array", "json"]
 
+#: The settings of one request, by name.
 Config = dict[str, Any]
+#: What the host hands to a hook beside its arguments.
 Context = dict[str, Any]
+#: What the plugins of one request share, from ``init`` to ``finalize``.
 State = dict[str, Any]
+#: A message in a provider's own form.
 NativeMessage = dict[str, Any]
+#: One decoded piece of a streamed answer.
 NativeChunk = Any
 
 

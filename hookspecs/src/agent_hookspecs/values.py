@@ -54,8 +54,10 @@ else:
     def _check_fields(made):
         """Refuse what would go wrong when the first value is made, or unseen."""
         default = None
+        stored = {each.name for each in fields(made)}
         for each in made.__dataclass_fields__.values():
-            if each._field_type is dataclasses._FIELD_INITVAR:
+            # Of what is declared and not stored, the others are variables of the class.
+            if each.name not in stored and "InitVar" in str(each.type):
                 raise _refused(made, f"has {each.name!r}, which is an InitVar")
         for each in fields(made):
             if each.init and not each.kw_only:

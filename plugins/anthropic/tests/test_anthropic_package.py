@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import DESCRIPTOR_NAME, ModelInfo
-from agent_hookspecs.descriptor import split_entry
+from agent_hookspecs import ModelInfo
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, split_entry
 from agent_hookspecs.tool_interop import ToolInteropRegistry, ToolInteropTarget
 from agent_host import AgentCore
 from agent_host.plugins.descriptor import parse_descriptor

@@ -26,7 +26,7 @@ from agent_host_google.reasoning import GoogleThinking
 from agent_host_google.tools import GoogleTools
 
 PROVIDER, TOOLS, THINKING = GoogleProvider(), GoogleTools(), GoogleThinking()
-REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.extended(CONTRIBUTION)
+REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(CONTRIBUTION)
 CONTEXT: dict[str, Any] = {"tool_interop": {"registry": REGISTRY}}
 USAGE = {
     "promptTokenCount": 10,

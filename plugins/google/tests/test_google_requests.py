@@ -17,7 +17,7 @@ from agent_host_google.structured import GoogleStructuredOutput
 from agent_host_google.tools import GoogleTools
 
 PROVIDER = GoogleProvider()
-REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.extended(CONTRIBUTION)
+REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(CONTRIBUTION)
 ALL = (GoogleTools(), GoogleThinking(), GoogleStructuredOutput())
 PNG = "data:image/png;base64,aGk="
 

@@ -31,7 +31,7 @@ from agent_host_ollama.reasoning import OllamaThinking
 from agent_host_ollama.tools import OllamaTools
 
 PROVIDER, TOOLS, THINKING = OllamaProvider(), OllamaTools(), OllamaThinking()
-REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.extended(CONTRIBUTION)
+REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(CONTRIBUTION)
 CONTEXT: dict[str, Any] = {"tool_interop": {"registry": REGISTRY}}
 COUNTS = {
     "total_duration": 4000,

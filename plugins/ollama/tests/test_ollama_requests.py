@@ -17,7 +17,7 @@ from agent_host_ollama.structured import OllamaStructuredOutput
 from agent_host_ollama.tools import OllamaTools
 
 PROVIDER = OllamaProvider()
-REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.extended(CONTRIBUTION)
+REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(CONTRIBUTION)
 PNG = "data:image/png;base64,iVBORw=="
 TOOL: dict[str, Any] = {"name": "f", "description": "F.", "parameters": {"type": "object"}}
 

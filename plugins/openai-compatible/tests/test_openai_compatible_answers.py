@@ -17,7 +17,6 @@ from agent_hookspecs.errors import (
     RateLimitError,
     ServerError,
 )
-from agent_host_openai_compatible.answers import stream_has_ended
 from agent_host_openai_compatible.chat import ChatCompletionsProvider
 from agent_host_openai_compatible.usage import normalised_usage
 
@@ -121,7 +120,7 @@ def test_shape_46_a_stream_without_finish_reason_was_cut() -> None:
     assert provider.stream_complete(state) is False
     provider.process_chunk(END, [], state)
     assert provider.stream_complete(state) is True
-    assert stream_has_ended({}) is False
+    assert provider.stream_complete({}) is False
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 3])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-from agent_hookspecs import DESCRIPTOR_NAME
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME
 from agent_host.plugins.descriptor import parse_descriptor
 
 DESCRIPTOR = parse_descriptor(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_hookspecs.authoring.attachments import *
+    from agent_hookspecs.authoring.calls import *
     from agent_hookspecs.authoring.facts import *
     from agent_hookspecs.authoring.function_tools import *
     from agent_hookspecs.authoring.knobs import *
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 #: Where each public name is defined; read by `__getattr__` on first use.
 _MODULES = {
     "attachments": (
-        "MAX_ATTACHMENT_BYTES",
         "attachment",
         "expand_attachments",
         "refers_to_files",
+    ),
+    "calls": (
+        "tool_call_id",
+        "unique_call_id",
     ),
     "facts": (
         "facts_about",
@@ -33,43 +37,28 @@ _MODULES = {
         "selected_model",
     ),
     "function_tools": (
-        "FunctionTool",
         "tool",
         "tools",
     ),
     "knobs": (
         "EFFORTS",
-        "KNOBS",
         "knob_elements",
         "knob_schema",
         "nearest_effort",
         "requested_knobs",
+        "take_effort",
         "take_knob",
     ),
     "merging": (
-        "CallFragment",
-        "MAX_TOOL_INDEX",
-        "ReasoningDetails",
-        "ToolCalls",
-        "arguments_problem",
-        "choice_delta",
-        "content_fragment",
-        "finish_reasoning_details",
         "finish_tool_calls",
         "first_choice",
-        "merge_delta_content",
-        "merge_reasoning_details",
-        "merge_text",
-        "merge_tool_calls",
-        "reasoning_fragment",
-        "tool_call_deltas",
-        "tool_call_ids",
     ),
     "mixins": (
         "AccumulatorExtensionMixin",
         "AccumulatorStreamingMixin",
         "accumulate_reasoning",
         "accumulate_tool_calls",
+        "show_patch",
     ),
     "natives": (
         "Rendering",
@@ -77,7 +66,6 @@ _MODULES = {
         "render_history",
         "retained_count",
         "taken_call_ids",
-        "unique_call_id",
     ),
     "partial": (
         "Partial",

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from agent_hookspecs.messages import MultipartContent
 
-__all__ = ["MAX_ATTACHMENT_BYTES", "attachment", "expand_attachments", "refers_to_files"]
+__all__ = ["attachment", "expand_attachments", "refers_to_files"]
 
 #: A larger file is not sent unless the caller says so.
 MAX_ATTACHMENT_BYTES = 5_000_000
@@ -75,17 +75,17 @@ def expand_attachments(
     the words of the caller's wire format. What holds no reference is passed on as it is.
     """
     allowed = None if root is None else Path(root).resolve()
-    return [_expanded(item, allowed, max_bytes, note) for item in items]
+    return [_expand_item(item, allowed, max_bytes, note) for item in items]
 
 
 def refers_to_files(item: Mapping[str, Any]) -> bool:
     """Whether `expand_attachments` would do anything with a message or part; reads no file."""
-    return _expanded(item, None, 0, _neutral) is not item
+    return _expand_item(item, None, 0, _neutral) is not item
 
 
-def _expanded(item: Any, root: Path | None, limit: int, note: Note) -> Any:
+def _expand_item(item: Any, root: Path | None, limit: int, note: Note) -> Any:
     if isinstance(item, list):
-        new = [_expanded(each, root, limit, note) for each in item]
+        new = [_expand_item(each, root, limit, note) for each in item]
         return new if any(map(is_not, new, item)) else item
     if not isinstance(item, (dict, Mapping)):
         return item
@@ -98,7 +98,7 @@ def _expanded(item: Any, root: Path | None, limit: int, note: Note) -> Any:
     changed = {}
     for key, value in item.items():
         if key in _HOLDERS and type(value) is not str:
-            new = _expanded(value, root, limit, note)
+            new = _expand_item(value, root, limit, note)
             if new is not value:
                 changed[key] = new
     return {**item, **changed} if changed else item
@@ -130,13 +130,13 @@ def _media_type(part: Mapping[str, Any]) -> str | None:
 
 
 def _data_url(url: str, media_type: str | None, root: Path | None, limit: int) -> str:
-    file = _allowed(url, root)
+    file = _allowed_path(url, root)
     kind = media_type or mimetypes.guess_type(file.name)[0] or "application/octet-stream"
     data = base64.b64encode(_read(file, limit)).decode("ascii")
     return f"data:{kind};base64,{data}"
 
 
-def _allowed(url: str, root: Path | None) -> Path:
+def _allowed_path(url: str, root: Path | None) -> Path:
     try:
         address = urlsplit(url)
         # What a host in the address would mean differs between systems, so there must be none.

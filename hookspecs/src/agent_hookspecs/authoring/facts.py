@@ -45,17 +45,17 @@ def facts_about(model: object, rows: Iterable[Facts]) -> Facts:
     if not isinstance(model, str) or not model:
         return {}
     if not isinstance(rows, _Rows):
-        return _found(model, rows)
+        return _find_facts(model, rows)
     # Plugins ask several times a request, and there may be many rows.
     known = rows.found.get(model)
     if known is None:
         if len(rows.found) >= _MAX_FOUND:
             rows.found.clear()
-        known = rows.found[model] = _found(model, rows)
+        known = rows.found[model] = _find_facts(model, rows)
     return known
 
 
-def _found(model: str, rows: Iterable[Facts]) -> Facts:
+def _find_facts(model: str, rows: Iterable[Facts]) -> Facts:
     wanted = model.lower()
     for row in rows:
         patterns = row.get("match", ())

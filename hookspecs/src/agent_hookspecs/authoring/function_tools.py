@@ -1,7 +1,7 @@
 """Tools from plain typed functions: schema, validation and effect from signature and docstring.
 
 Owns the `tool` decorator and the plugin classes it makes. pydantic does the types and is imported
-when a schema is first asked for, never when a function is decorated. It must not know how calls
+when a schema is first asked for, never when a function is decorate. It must not know how calls
 arrive, who allows them, or what becomes of a result.
 """
 
@@ -35,7 +35,7 @@ from agent_hookspecs.values import dataclass
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
-__all__ = ["FunctionTool", "tool", "tools"]
+__all__ = ["tool", "tools"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,7 +71,7 @@ class FunctionTool(Generic[P, R]):
         name: str | None = None,
         description: str | None = None,
     ) -> None:
-        parameters = _checked(function, effect, name)
+        parameters = _check_function(function, effect, name)
         update_wrapper(self, function)
         self.function = function
         self.name = name or function.__name__
@@ -108,7 +108,7 @@ class FunctionTool(Generic[P, R]):
                 tool=self.name,
                 hint="send the arguments as a JSON object",
             )
-        arguments = signature.validated(self.name, given)
+        arguments = signature.validate_payload(self.name, given)
         values = {"context": context, "state": state}
         arguments |= {name: values[name] for name in signature.injected}
         call: Callable[..., Any] = self.function
@@ -154,10 +154,10 @@ def tool(
     one when the schema is asked for.
     """
 
-    def decorated(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+    def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
         return FunctionTool(function, effect=effect, name=name, description=description)
 
-    return decorated if function is None else decorated(function)
+    return decorate if function is None else decorate(function)
 
 
 def tools(
@@ -165,7 +165,7 @@ def tools(
 ) -> type[ToolPlugin]:
     """One tool plugin class of several functions, called ``name``.
 
-    Functions that are not decorated get the effect ``execute``.
+    Functions that are not decorate get the effect ``execute``.
     """
     if not _NAME.fullmatch(name):
         raise _unfit(name, "is no plugin id", "use letters, digits, and _ . : - after the first")
@@ -222,7 +222,9 @@ def _plugin_class(
 # What a function must be to be a tool.
 
 
-def _checked(function: Any, effect: object, name: str | None) -> tuple[inspect.Parameter, ...]:
+def _check_function(
+    function: Any, effect: object, name: str | None
+) -> tuple[inspect.Parameter, ...]:
     """The parameters of a function that can be a tool; a `ContractError` for any other."""
     if not inspect.isfunction(function) and not inspect.ismethod(function):
         raise _unfit(
@@ -275,7 +277,7 @@ class _Signature:
     fields: Mapping[str, tuple[str, bool]]
     injected: tuple[str, ...]
 
-    def validated(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    def validate_payload(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments to call with; what was not given is left to the function's defaults."""
         from pydantic import ValidationError
 
@@ -317,7 +319,7 @@ def _read_signature(
             plugin=name,
             hint="pip install 'pydantic>=2.7'",
         ) from error
-    types = _resolved(name, function, parameters)
+    types = _resolve_hints(name, function, parameters)
     shown = [parameter for parameter in parameters if parameter.name in types]
     fields = {f"p{number}": parameter for number, parameter in enumerate(shown)}
     try:
@@ -344,7 +346,7 @@ def _read_signature(
     )
 
 
-def _resolved(
+def _resolve_hints(
     name: str, function: Callable[..., Any], parameters: tuple[inspect.Parameter, ...]
 ) -> dict[str, Any]:
     """The types of the parameters that the model fills, by name."""
@@ -456,11 +458,11 @@ def _begins_section(lines: list[str], place: int) -> bool:
     return (
         _GOOGLE.fullmatch(lines[place].strip()) is not None
         or _SPHINX_FIELD.match(lines[place].strip()) is not None
-        or _underlined(lines, place)
+        or _is_underlined(lines, place)
     )
 
 
-def _underlined(lines: list[str], place: int) -> bool:
+def _is_underlined(lines: list[str], place: int) -> bool:
     return place + 1 < len(lines) and _UNDERLINE.fullmatch(lines[place + 1].strip()) is not None
 
 
@@ -470,7 +472,7 @@ def _notes(lines: list[str]) -> dict[str, str]:
         text = line.strip()
         if _GOOGLE.fullmatch(text):
             notes |= _entries(lines, place + 1, _indent(line) + 1, _GOOGLE_ENTRY)
-        elif _NUMPY.fullmatch(text) and _underlined(lines, place):
+        elif _NUMPY.fullmatch(text) and _is_underlined(lines, place):
             notes |= _entries(lines, place + 2, _indent(line), _NUMPY_ENTRY)
         elif match := _SPHINX_ENTRY.fullmatch(text):
             rest = _block(lines, place + 1, _indent(line) + 1)
@@ -487,7 +489,7 @@ def _entries(lines: list[str], start: int, least: int, entry: re.Pattern[str]) -
         line = lines[place]
         if not line.strip():
             continue
-        if _indent(line) < least or _underlined(lines, place):
+        if _indent(line) < least or _is_underlined(lines, place):
             break
         indent = _indent(line) if indent is None else indent
         match = entry.fullmatch(line.strip()) if _indent(line) <= indent else None

@@ -6,18 +6,18 @@ becomes on the wire is the business of the plugin that takes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_hookspecs.messages import Config, State
 
 __all__ = [
     "EFFORTS",
-    "KNOBS",
     "knob_elements",
     "knob_schema",
     "nearest_effort",
     "requested_knobs",
+    "take_effort",
     "take_knob",
 ]
 
@@ -109,6 +109,22 @@ def take_knob(state: State, name: str) -> Any:
     """The value of a knob that the caller now takes care of; None if it is not set."""
     knobs = state.get("knobs")
     return knobs.pop(name, None) if isinstance(knobs, dict) else None
+
+
+def take_effort(state: State, offered: Sequence[str], warn: Callable[[str], None]) -> str | None:
+    """The effort to ask for, taken from the knobs; None where none is set or none will do.
+
+    One that is not on offer becomes the nearest that is, which ``warn`` is told. One that nothing
+    comes near to stays among the knobs, so that the host says that it was asked for in vain.
+    """
+    wanted = (state.get("knobs") or {}).get("effort")
+    effort = nearest_effort(wanted, offered) if isinstance(wanted, str) else None
+    if effort is None:
+        return None
+    take_knob(state, "effort")
+    if effort != wanted:
+        warn(f"effort {wanted!r} is sent as {effort!r}: the model knows {', '.join(offered)}")
+    return effort
 
 
 def nearest_effort(effort: str, offered: Sequence[str]) -> str | None:

@@ -9,30 +9,13 @@ told apart here but repaired elsewhere.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any, Literal, NoReturn, SupportsIndex, TypedDict
 
+from agent_hookspecs.authoring.calls import unique_call_id
 from agent_hookspecs.authoring.partial import Partial, plain
 
-__all__ = [
-    "MAX_TOOL_INDEX",
-    "CallFragment",
-    "ReasoningDetails",
-    "ToolCalls",
-    "arguments_problem",
-    "choice_delta",
-    "content_fragment",
-    "finish_reasoning_details",
-    "finish_tool_calls",
-    "first_choice",
-    "merge_delta_content",
-    "merge_reasoning_details",
-    "merge_text",
-    "merge_tool_calls",
-    "reasoning_fragment",
-    "tool_call_deltas",
-    "tool_call_ids",
-]
+__all__ = ["finish_tool_calls", "first_choice"]
 
 #: An ``index`` beyond this is noise, not a position, and is ignored.
 MAX_TOOL_INDEX = 1024
@@ -57,7 +40,7 @@ def first_choice(chunk: object) -> dict[str, Any]:
     if choices and isinstance(choices, list):
         choice = choices[0]
         if type(choice) is dict and not choice.get("index"):
-            # Nearly every chunk, told without a loop.
+            # Nearly every chunk, read without a loop.
             return choice
         for choice in choices:
             if isinstance(choice, dict):
@@ -130,62 +113,6 @@ def tool_call_deltas(source: object) -> list[dict[str, Any]]:
     return deltas
 
 
-def tool_call_ids(messages: Iterable[object]) -> set[str]:
-    """The ids that calls and results in OpenAI-like native messages use already."""
-    used: set[str] = set()
-    for message in messages:
-        # A long history is walked at every turn, so what has neither must cost next to nothing.
-        if isinstance(message, dict):
-            if calls := message.get("tool_calls"):
-                for call in calls if isinstance(calls, list) else [calls]:
-                    identity = call.get("id") if isinstance(call, dict) else None
-                    if identity and isinstance(identity, str):
-                        used.add(identity)
-            answered = message.get("tool_call_id")
-            if answered and isinstance(answered, str):
-                used.add(answered)
-    return used
-
-
-# Text.
-
-
-def merge_text(partial: Partial, key: str, fragment: object) -> None:
-    """Append ``fragment`` to the text at ``key``; null and other non-strings are ignored."""
-    if isinstance(fragment, str) and fragment:
-        partial.append_text(key, fragment)
-
-
-def merge_delta_content(
-    current: Mapping[str, Any] | None,
-    delta: Mapping[str, Any] | None,
-    *,
-    override: Iterable[str] = (),
-    accumulate: Iterable[str] = (),
-) -> Partial:
-    """Merge the named keys of ``delta`` into ``current``, in place if that is a `Partial`.
-
-    ``override`` keys take the delta's value unless it is None or ""; ``accumulate`` keys append the
-    delta's text. A named key that neither side has becomes "". All other keys are kept.
-    """
-    merged = Partial.of(current)
-    news = delta or {}
-    for key in override:
-        _override(merged, key, news.get(key), absent="")
-    for key in accumulate:
-        fragment = news.get(key)
-        merged.append_text(key, fragment if isinstance(fragment, str) else "")
-    return merged
-
-
-def _override(target: dict[str, Any], key: str, value: object, *, absent: object = None) -> None:
-    """Set ``key`` unless ``value`` says nothing; then the key is only made to exist."""
-    if value is not None and value != "":
-        target[key] = value
-    elif key not in target:
-        target[key] = absent
-
-
 # Tool calls.
 
 
@@ -240,7 +167,7 @@ class ToolCalls(list[dict[str, Any]]):
             self[:] = _entries(self)
             self._learn()
         if type(deltas) is list and len(deltas) == 1:
-            fragment = self._continued(deltas[0])
+            fragment = self._continue_call(deltas[0])
             if fragment is not None:
                 return [fragment]
         merged: list[CallFragment] = []
@@ -259,7 +186,7 @@ class ToolCalls(list[dict[str, Any]]):
             )
         return merged
 
-    def _continued(self, delta: object) -> CallFragment | None:
+    def _continue_call(self, delta: object) -> CallFragment | None:
         """Merge a delta that is nothing but an index and a text for a known call, else None.
 
         It does what routing and merging would do, for the form that nearly every fragment has.
@@ -298,7 +225,7 @@ class ToolCalls(list[dict[str, Any]]):
         self._last = self._routed - 1
         self._tail = _payload_text(_payload(self[-1], "function")) if self else ""
 
-    def _open(self) -> int:
+    def _open_call(self) -> int:
         self.append({})
         self._routed = len(self)
         return len(self) - 1
@@ -309,15 +236,15 @@ class ToolCalls(list[dict[str, Any]]):
             return self._route_without_index(delta, touched)
         position = self._by_index.get(index)
         if position is None:
-            position = self._unindexed(delta)
+            position = self._find_unindexed(delta)
         elif self._is_another(delta, position):
             position = self._by_id.get(_id(delta))
         if position is None:
-            position = self._open()
+            position = self._open_call()
         self._by_index[index] = position
         return position
 
-    def _unindexed(self, delta: dict[str, Any]) -> int | None:
+    def _find_unindexed(self, delta: dict[str, Any]) -> int | None:
         """The call that a first-seen index continues: one that has had no index so far."""
         if call_id := _id(delta):
             position = self._by_id.get(call_id)
@@ -346,7 +273,7 @@ class ToolCalls(list[dict[str, Any]]):
         if call_id in self._by_id:
             return self._by_id[call_id]
         if last < 0:
-            return self._open()
+            return self._open_call()
         known_name = _name(self[last])
         if call_id and _id(self[last]):
             another = self._is_another(delta, last)
@@ -356,7 +283,7 @@ class ToolCalls(list[dict[str, Any]]):
             another = True
         else:
             another = self._starts_over(delta, last)
-        return self._open() if another else last
+        return self._open_call() if another else last
 
     def _starts_over(self, delta: dict[str, Any], position: int) -> bool:
         """Whether a repeated name comes with a new object after one that is complete."""
@@ -445,10 +372,8 @@ def finish_tool_calls(calls: object, *, taken: Collection[str] = ()) -> list[dic
             finished.append(plain(call))
             continue
         call_id = _id(call)
-        if not call_id.strip():
-            call_id = _first_free("tc_", 1, reserved, taken)
-        elif call_id in used or call_id in taken:
-            call_id = _first_free(f"{call_id}__", 2, reserved, taken)
+        if not call_id.strip() or call_id in used or call_id in taken:
+            call_id = unique_call_id(call_id, taken, reserved)
         used.add(call_id)
         reserved.add(call_id)
         finished.append(_finish_call(call, call_id))
@@ -458,12 +383,6 @@ def finish_tool_calls(calls: object, *, taken: Collection[str] = ()) -> list[dic
 def _is_foreign(call: dict[str, Any]) -> bool:
     shaped = any(isinstance(call.get(part), dict) for part in _PAYLOADS)
     return not shaped and bool(_text(call, "name").strip())
-
-
-def _first_free(prefix: str, number: int, reserved: Collection[str], taken: Collection[str]) -> str:
-    while (name := f"{prefix}{number}") in reserved or name in taken:
-        number += 1
-    return name
 
 
 def _finish_call(call: dict[str, Any], call_id: str) -> dict[str, Any]:
@@ -613,6 +532,14 @@ def finish_reasoning_details(details: object) -> list[dict[str, Any]]:
 
 
 # Fields of the wire.
+
+
+def _override(target: dict[str, Any], key: str, value: object, *, absent: object) -> None:
+    """Set ``key`` unless ``value`` says nothing; then the key is only made to exist."""
+    if value is not None and value != "":
+        target[key] = value
+    elif key not in target:
+        target[key] = absent
 
 
 def _entries(value: object) -> list[dict[str, Any]]:

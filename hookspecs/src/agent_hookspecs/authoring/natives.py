@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from agent_hookspecs.authoring.merging import tool_call_ids
+from agent_hookspecs.authoring.calls import tool_call_ids
 from agent_hookspecs.authoring.partial import plain
 from agent_hookspecs.messages import NativeMessage
 
@@ -19,7 +19,6 @@ __all__ = [
     "render_history",
     "retained_count",
     "taken_call_ids",
-    "unique_call_id",
 ]
 
 Self = TypeVar("Self", bound="Rendering")
@@ -120,20 +119,6 @@ def taken_call_ids(
     """
     known: Collection[str] | None = _value(state, "tool_call_ids")
     return ids_in(native_messages) if known is None else known
-
-
-def unique_call_id(given: object, taken: Collection[str], beside: Collection[str] = ()) -> str:
-    """The given id of a new call if no other call has it, and one that is free otherwise.
-
-    ``taken`` are the ids of the history, of which there may be many, ``beside`` those of the same
-    answer.
-    """
-    wanted = given if isinstance(given, str) and given.strip() else ""
-    identity, number = wanted, 2 if wanted else len(taken) + 1
-    while not identity or identity in taken or identity in beside:
-        identity = f"{wanted}__{number}" if wanted else f"tc_{number}"
-        number += 1
-    return identity
 
 
 def _value(place: object, key: str) -> Any:

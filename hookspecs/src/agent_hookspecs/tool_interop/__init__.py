@@ -9,25 +9,17 @@ of each request and hands it over in ``context["tool_interop"]``.
 from __future__ import annotations
 
 from agent_hookspecs.tool_interop.arguments import (
-    MAX_ARGUMENT_BYTES,
     compact_json,
     parse_tool_arguments,
-    sanitized_arguments,
 )
 from agent_hookspecs.tool_interop.contents import (
-    NATIVE_ENVELOPE,
-    build_contents,
     content_part,
-    native_contents,
-    native_part,
-    read_contents,
-    text_of_parts,
 )
 from agent_hookspecs.tool_interop.context import (
     get_registry_from_context,
     get_schema_target_formats_from_context,
 )
-from agent_hookspecs.tool_interop.dialect import OPENAI_DIALECT, SchemaDialect, adapt_schema
+from agent_hookspecs.tool_interop.dialect import SchemaDialect, adapt_schema
 from agent_hookspecs.tool_interop.formats import (
     ToolCallAccessor,
     ToolCallAdapter,
@@ -37,40 +29,29 @@ from agent_hookspecs.tool_interop.formats import (
     ToolSchemaAccessor,
     ToolSchemaAdapter,
 )
-from agent_hookspecs.tool_interop.freeform import INPUT_PROPERTY
 from agent_hookspecs.tool_interop.generic import (
     GENERIC_FUNCTION,
-    GenericFunctionFormat,
-    GenericToolCallAccessor,
 )
-from agent_hookspecs.tool_interop.names import MAX_WIRE_NAME, WireNames
+from agent_hookspecs.tool_interop.names import WireNames
 from agent_hookspecs.tool_interop.openai_chat import (
     OPENAI_CHAT,
     OPENAI_CHAT_CUSTOM,
     OPENAI_CHAT_FUNCTION,
-    OpenAIChatCustomFormat,
-    OpenAIChatCustomToolCallAccessor,
-    OpenAIChatFunctionFormat,
-    OpenAIChatToolCallAccessor,
 )
 from agent_hookspecs.tool_interop.openai_responses import (
     OPENAI_RESPONSES,
     OPENAI_RESPONSES_CUSTOM,
     OPENAI_RESPONSES_FUNCTION,
-    OpenAIResponsesCustomFormat,
-    OpenAIResponsesCustomToolCallAccessor,
     OpenAIResponsesFunctionFormat,
-    OpenAIResponsesFunctionToolCallAccessor,
 )
 from agent_hookspecs.tool_interop.registry import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     ToolInteropRegistry,
 )
+from agent_hookspecs.tool_interop.tool_format import ToolFormat
 from agent_hookspecs.tool_interop.views import (
-    CallProblem,
     CallView,
     JsonObject,
-    PayloadKind,
     ResultView,
     SchemaView,
     ToolDescriptor,
@@ -81,37 +62,22 @@ from agent_hookspecs.tool_interop.views import (
 __all__ = [
     "DEFAULT_TOOL_INTEROP_REGISTRY",
     "GENERIC_FUNCTION",
-    "INPUT_PROPERTY",
-    "MAX_ARGUMENT_BYTES",
-    "MAX_WIRE_NAME",
-    "NATIVE_ENVELOPE",
     "OPENAI_CHAT",
     "OPENAI_CHAT_CUSTOM",
     "OPENAI_CHAT_FUNCTION",
-    "OPENAI_DIALECT",
     "OPENAI_RESPONSES",
     "OPENAI_RESPONSES_CUSTOM",
     "OPENAI_RESPONSES_FUNCTION",
-    "CallProblem",
     "CallView",
-    "GenericFunctionFormat",
-    "GenericToolCallAccessor",
     "JsonObject",
-    "OpenAIChatCustomFormat",
-    "OpenAIChatCustomToolCallAccessor",
-    "OpenAIChatFunctionFormat",
-    "OpenAIChatToolCallAccessor",
-    "OpenAIResponsesCustomFormat",
-    "OpenAIResponsesCustomToolCallAccessor",
     "OpenAIResponsesFunctionFormat",
-    "OpenAIResponsesFunctionToolCallAccessor",
-    "PayloadKind",
     "ResultView",
     "SchemaDialect",
     "SchemaView",
     "ToolCallAccessor",
     "ToolCallAdapter",
     "ToolDescriptor",
+    "ToolFormat",
     "ToolInteropContribution",
     "ToolInteropRegistry",
     "ToolInteropTarget",
@@ -122,15 +88,9 @@ __all__ = [
     "Warn",
     "WireNames",
     "adapt_schema",
-    "build_contents",
     "compact_json",
     "content_part",
     "get_registry_from_context",
     "get_schema_target_formats_from_context",
-    "native_contents",
-    "native_part",
     "parse_tool_arguments",
-    "read_contents",
-    "sanitized_arguments",
-    "text_of_parts",
 ]

@@ -12,7 +12,12 @@ from typing import Any, Literal, NoReturn
 
 from agent_hookspecs.authoring.merging import arguments_problem
 
-__all__ = ["MAX_ARGUMENT_BYTES", "compact_json", "parse_tool_arguments", "sanitized_arguments"]
+__all__ = [
+    "MAX_ARGUMENT_BYTES",
+    "compact_json",
+    "parse_tool_arguments",
+    "sanitize_arguments",
+]
 
 #: Arguments beyond this many bytes of UTF-8 are not parsed.
 MAX_ARGUMENT_BYTES = 200_000
@@ -49,7 +54,7 @@ def parse_tool_arguments(
     return (value, None) if isinstance(value, dict) else (None, "not_object")
 
 
-def sanitized_arguments(arguments: object, *, keep_object: bool = False) -> Any:
+def sanitize_arguments(arguments: object, *, keep_object: bool = False) -> Any:
     """Arguments that any provider accepts in history: the same object if they already are.
 
     Text must be one JSON object and nothing else, of any size. What `parse_tool_arguments` can
@@ -85,13 +90,13 @@ def _load(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except ValueError:
-        inner = _unfenced(text)
+        inner = _text_in_fence(text)
         if inner is None:
             raise
         return json.loads(inner, parse_constant=_refuse_constant)
 
 
-def _unfenced(text: str) -> str | None:
+def _text_in_fence(text: str) -> str | None:
     text = text.strip()
     if len(text) < 2 * len(_FENCE) or not text.startswith(_FENCE) or not text.endswith(_FENCE):
         return None

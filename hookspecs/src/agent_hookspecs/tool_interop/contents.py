@@ -22,7 +22,6 @@ __all__ = [
     "native_part",
     "read_contents",
     "text_of_parts",
-    "without",
 ]
 
 #: The ``type`` of an envelope whose ``content`` is written as the API family in ``format`` does. It
@@ -125,8 +124,3 @@ def _kind(part: MultipartContent) -> str:
     original = part["content"].get("part") if part["type"] == "native" else part
     kind = original.get("type") if isinstance(original, dict) else None
     return kind if isinstance(kind, str) else "unknown"
-
-
-def without(source: JsonObject, *keys: str) -> JsonObject:
-    """The other keys of an object, for a view's metadata."""
-    return {key: value for key, value in source.items() if key not in keys}

@@ -101,7 +101,7 @@ def adapt_schema(
     ``warn`` it is logged. An empty ``required`` and references that are merely inlined are no loss.
     """
     rewriting = _Rewriting(dict(schema), dialect)
-    adapted = rewriting.adapted()
+    adapted = rewriting.adapt_root()
     for loss, places in rewriting.losses.items():
         shown = ", ".join(place or "the root" for place in list(places)[:5])
         more = f" and {len(places) - 5} more" if len(places) > 5 else ""
@@ -120,10 +120,10 @@ class _Rewriting:
         self.nodes = 0
         self.following: list[str] = []
 
-    def adapted(self) -> JsonObject:
+    def adapt_root(self) -> JsonObject:
         # A root that is nothing but a reference would hide from the API that it is an object.
-        root = self.root if self.dialect.refs else self.inlined(self.root, "", ())
-        root = self.rewritten(self.followed(root, ""), "")
+        root = self.root if self.dialect.refs else self.inline_refs(self.root, "", ())
+        root = self.rewrite(self.follow_ref(root, ""), "")
         if "type" not in root:
             # Arguments are always an object, and most APIs insist on reading so.
             root = {"type": "object", **root}
@@ -134,7 +134,7 @@ class _Rewriting:
 
     # References.
 
-    def inlined(self, schema: Any, path: str, opened: tuple[str, ...]) -> Any:
+    def inline_refs(self, schema: Any, path: str, opened: tuple[str, ...]) -> Any:
         """The schema with every reference replaced by what it means."""
         self.nodes += 1
         if not isinstance(schema, dict):
@@ -148,9 +148,11 @@ class _Rewriting:
                 found = {key: found[key] for key in ("type", "description") if key in found}
             opened = (*opened, reference)
             self.conjoin(node, {key: found[key] for key in found if key not in _DEFINITIONS}, path)
-        return _with_subschemas(node, path, lambda each, place: self.inlined(each, place, opened))
+        return _with_subschemas(
+            node, path, lambda each, place: self.inline_refs(each, place, opened)
+        )
 
-    def followed(self, node: JsonObject, path: str) -> JsonObject:
+    def follow_ref(self, node: JsonObject, path: str) -> JsonObject:
         """The schema with its own references replaced, for where its keywords must be seen."""
         node = dict(node)
         while reference := _pop_reference(node):
@@ -179,7 +181,7 @@ class _Rewriting:
 
     # Conjunctions and unions.
 
-    def rewritten(self, schema: Any, path: str) -> Any:
+    def rewrite(self, schema: Any, path: str) -> Any:
         """The schema in the dialect; its references are inlined or allowed."""
         if isinstance(schema, bool):
             if self.dialect.boolean_schemas:
@@ -189,12 +191,12 @@ class _Rewriting:
             return {}
         if not isinstance(schema, dict):
             return copy.deepcopy(schema)
-        node = self.flattened(dict(schema), path)
+        node = self.flatten(dict(schema), path)
         self.rewrite_values(node, path)
         kept = {key: value for key, value in node.items() if not self.drops(key, value, path)}
-        return _with_subschemas(kept, path, self.rewritten)
+        return _with_subschemas(kept, path, self.rewrite)
 
-    def flattened(self, node: JsonObject, path: str) -> JsonObject:
+    def flatten(self, node: JsonObject, path: str) -> JsonObject:
         """The schema without the conjunctions and unions that the dialect does not know."""
         dialect = self.dialect
         unions = dialect.root_unions or path != ""
@@ -221,7 +223,7 @@ class _Rewriting:
         for member in given if isinstance(given, list) else []:
             if isinstance(member, dict):
                 depth = len(self.following)
-                members.append(self.flattened(self.followed(member, path), path))
+                members.append(self.flatten(self.follow_ref(member, path), path))
                 del self.following[depth:]
         return members
 

@@ -134,7 +134,7 @@ class ToolInteropContribution:
 
     def __post_init__(self) -> None:
         for name, members in _MEMBERS.items():
-            object.__setattr__(self, name, _checked(name, members, getattr(self, name)))
+            object.__setattr__(self, name, _check_members(name, members, getattr(self, name)))
 
     @classmethod
     def of(cls, value: object, *, plugin: str | None = None) -> ToolInteropContribution:
@@ -170,18 +170,18 @@ class ToolInteropContribution:
         Each goes into every list whose members it has, so one class can hold a whole format.
         """
         lists: dict[str, Any] = {
-            name: tuple(each for each in formats if not _missing(each, members))
+            name: tuple(each for each in formats if not _missing_members(each, members))
             for name, members in _MEMBERS.items()
         }
         return cls(**lists)
 
 
-def _checked(name: str, members: tuple[str, ...], value: object) -> tuple[Any, ...]:
+def _check_members(name: str, members: tuple[str, ...], value: object) -> tuple[Any, ...]:
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
         raise ContractError(f"{name} of a tool interop contribution is not a list")
     entries = tuple(value)
     for entry in entries:
-        if missing := _missing(entry, members):
+        if missing := _missing_members(entry, members):
             made = entry.__name__ if isinstance(entry, type) else type(entry).__name__
             raise ContractError(
                 f"{made} in {name} of a tool interop contribution has no {', '.join(missing)}",
@@ -190,7 +190,7 @@ def _checked(name: str, members: tuple[str, ...], value: object) -> tuple[Any, .
     return entries
 
 
-def _missing(entry: object, members: tuple[str, ...]) -> list[str]:
+def _missing_members(entry: object, members: tuple[str, ...]) -> list[str]:
     if isinstance(entry, type):
         return ["instance"]
     return [member for member in members if not hasattr(entry, member)]

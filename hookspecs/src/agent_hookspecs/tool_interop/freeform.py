@@ -25,6 +25,7 @@ __all__ = [
     "call_for_schema",
     "no_parameters",
     "schema_as_kind",
+    "text_format",
 ]
 
 #: The property that carries the text of a freeform tool in a function call.
@@ -35,6 +36,11 @@ _ANY_TEXT = "The input as raw text."
 _GRAMMAR = "The input as raw text that matches this {syntax} grammar:\n"
 _OTHER_FORMAT = "The input as raw text in this format: "
 _OBJECT_NOTE = "The input is one JSON object that matches this JSON Schema: "
+
+
+def text_format(given: object) -> JsonObject | None:
+    """The constraint on a freeform payload; plain text is none."""
+    return given if isinstance(given, dict) and given != {"type": "text"} else None
 
 
 def no_parameters() -> JsonObject:

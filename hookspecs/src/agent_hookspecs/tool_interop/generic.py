@@ -10,82 +10,57 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
-from agent_hookspecs.tool_interop.arguments import sanitized_arguments
 from agent_hookspecs.tool_interop.contents import (
     NATIVE_ENVELOPE,
     content_part,
     native_part,
     read_contents,
     text_of_parts,
-    without,
 )
 from agent_hookspecs.tool_interop.freeform import no_parameters
-from agent_hookspecs.tool_interop.openai_chat import (
-    arguments_text,
-    object_call,
-    text_or_none,
-    warn_of_dropped,
-)
+from agent_hookspecs.tool_interop.tool_format import ToolFormat
 from agent_hookspecs.tool_interop.views import (
     CallView,
     JsonObject,
-    PayloadKind,
     ResultView,
     SchemaView,
     Warn,
 )
 
-__all__ = ["GENERIC_FUNCTION", "GenericFunctionFormat", "GenericToolCallAccessor"]
+__all__ = ["GENERIC_FUNCTION", "GenericFunctionFormat"]
 
+#: The format of tools without any API's wrapping.
 GENERIC_FUNCTION = "generic.function"
 
 #: The format of a result that is a bare string.
 PLAIN_TEXT = "text"
 
+#: Keys of a result that its view has fields for.
+_OF_RESULT = frozenset({"type", "format", "text", "content", "call_id"})
 
-class GenericToolCallAccessor:
-    """Explains ``{"id", "name", "arguments"}``, whose arguments are text or an object."""
+
+class GenericFunctionFormat(ToolFormat):
+    """Function tools without wrapping, and the results that core messages carry.
+
+    The arguments of a call are text or an object.
+    """
 
     format = GENERIC_FUNCTION
 
-    def matches_call(self, call: JsonObject) -> bool:
-        return "type" not in call and isinstance(call.get("name"), str) and "arguments" in call
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        call_id = call.get("id") or call.get("call_id")
-        return object_call(self.format, call, call["name"], call_id, call["arguments"], limit)
-
-    def sanitize_call(self, call: JsonObject) -> JsonObject:
-        arguments = call.get("arguments")
-        sanitized = sanitized_arguments(arguments, keep_object=True)
-        return call if sanitized is arguments else {**call, "arguments": sanitized}
-
-
-class GenericFunctionFormat(GenericToolCallAccessor):
-    """Function tools without wrapping, and the results that core messages carry."""
-
-    source_format: str | None = None
-    payload_kind: PayloadKind = "object"
-
     def matches_schema(self, schema: JsonObject) -> bool:
-        if "type" in schema or text_or_none(schema.get("name")) is None:
+        name = schema.get("name")
+        if "type" in schema or not isinstance(name, str) or not name:
             return False
         return "parameters" in schema or set(schema) <= {"name", "description"}
 
     def inspect_schema(self, schema: JsonObject) -> SchemaView:
         parameters = schema.get("parameters")
-        return SchemaView(
-            name=schema["name"],
-            description=text_or_none(schema.get("description")) or "",
-            parameters=parameters if isinstance(parameters, dict) else None,
-            metadata=without(schema, "name", "description", "parameters"),
-            format=self.format,
-            source=schema,
-        )
+        return self.view_schema(schema, schema, parameters=parameters, known=("parameters",))
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
-        warn_of_dropped(view, ("strict",), warn)
+        self.warn_of_dropped(view, warn, "strict")
         schema: JsonObject = {"name": view.name}
         if view.description:
             schema["description"] = view.description
@@ -94,9 +69,27 @@ class GenericFunctionFormat(GenericToolCallAccessor):
             schema["strict"] = strict
         return schema
 
+    def matches_call(self, call: JsonObject) -> bool:
+        return "type" not in call and isinstance(call.get("name"), str) and "arguments" in call
+
+    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
+        return self.view_call(
+            call,
+            limit,
+            name=call["name"],
+            call_id=tool_call_id(call),
+            payload=call["arguments"],
+            known=("arguments",),
+        )
+
+    def sanitize_call(self, call: JsonObject) -> JsonObject:
+        arguments = call.get("arguments")
+        sanitized = self.sanitize_arguments(arguments, keep_object=True)
+        return call if sanitized is arguments else {**call, "arguments": sanitized}
+
     def build_call(self, view: CallView) -> JsonObject:
         answered = {"id": view.call_id} if view.call_id else {}
-        return {**answered, "name": view.tool_name or "", "arguments": arguments_text(view)}
+        return {**answered, "name": view.tool_name or "", "arguments": self.arguments_text(view)}
 
     def matches_result(self, result: object) -> bool:
         if isinstance(result, str):
@@ -113,9 +106,9 @@ class GenericFunctionFormat(GenericToolCallAccessor):
             return ResultView(text=result, parts=parts, format=PLAIN_TEXT, source=result)
         native = result.get("type") == NATIVE_ENVELOPE
         family = result["format"] if native else ""
-        content = result.get("content")
+        content, given, answered = (result.get(key) for key in ("content", "text", "call_id"))
         parts = read_contents(content, family, _read_text if native else _read_neutral)
-        text = text_or_none(result.get("text")) or text_of_parts(parts)
+        text = given if isinstance(given, str) and given else text_of_parts(parts)
         if not parts:
             parts = (content_part("text", {"text": text}),)
         return ResultView(
@@ -123,8 +116,8 @@ class GenericFunctionFormat(GenericToolCallAccessor):
             parts=parts,
             content=content if native else None,
             content_format=family,
-            call_id=text_or_none(result.get("call_id")),
-            metadata=without(result, "type", "format", "text", "content", "call_id"),
+            call_id=answered if isinstance(answered, str) and answered else None,
+            metadata={key: value for key, value in result.items() if key not in _OF_RESULT},
             format=NATIVE_ENVELOPE if native else self.format,
             source=result,
         )

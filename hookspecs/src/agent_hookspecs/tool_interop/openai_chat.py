@@ -10,22 +10,10 @@ import copy
 from typing import Any
 
 from agent_hookspecs.messages import MultipartContent
-from agent_hookspecs.tool_interop.arguments import (
-    compact_json,
-    parse_tool_arguments,
-    sanitized_arguments,
-)
-from agent_hookspecs.tool_interop.contents import (
-    NATIVE_ENVELOPE,
-    build_contents,
-    content_part,
-    native_contents,
-    read_contents,
-    text_of_parts,
-    without,
-)
+from agent_hookspecs.tool_interop.contents import content_part
 from agent_hookspecs.tool_interop.dialect import OPENAI_DIALECT, adapt_schema
-from agent_hookspecs.tool_interop.freeform import no_parameters
+from agent_hookspecs.tool_interop.freeform import no_parameters, text_format
+from agent_hookspecs.tool_interop.tool_format import ToolFormat
 from agent_hookspecs.tool_interop.views import (
     CallView,
     JsonObject,
@@ -40,61 +28,15 @@ __all__ = [
     "OPENAI_CHAT_CUSTOM",
     "OPENAI_CHAT_FUNCTION",
     "OpenAIChatCustomFormat",
-    "OpenAIChatCustomToolCallAccessor",
     "OpenAIChatFunctionFormat",
-    "OpenAIChatToolCallAccessor",
 ]
 
+#: The family of the formats of the Chat Completions API.
 OPENAI_CHAT = "openai.chat_completions"
+#: Function tools of the Chat Completions API.
 OPENAI_CHAT_FUNCTION = "openai.chat_completions.function"
+#: Freeform tools of the Chat Completions API.
 OPENAI_CHAT_CUSTOM = "openai.chat_completions.custom"
-
-
-def text_or_none(value: object) -> str | None:
-    """A non-empty string, or None."""
-    return value if isinstance(value, str) and value else None
-
-
-def object_call(
-    format: str, call: JsonObject, name: object, call_id: object, arguments: object, limit: int
-) -> CallView:
-    """The view of a function call, of whichever format."""
-    payload, problem = parse_tool_arguments(arguments, limit)
-    return CallView(
-        tool_name=text_or_none(name),
-        call_id=text_or_none(call_id),
-        payload=payload,
-        problem=problem,
-        text=arguments if isinstance(arguments, str) and arguments.strip() else None,
-        metadata=without(call, "id", "call_id", "type", "name", "function", "arguments"),
-        format=format,
-        source=call,
-    )
-
-
-def text_call(
-    format: str, call: JsonObject, name: object, call_id: object, given: object, limit: int
-) -> CallView:
-    """The view of a freeform call, of whichever format."""
-    text = given if isinstance(given, str) else compact_json(given) if given is not None else ""
-    text = text or ""
-    large = len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit
-    return CallView(
-        tool_name=text_or_none(name),
-        call_id=text_or_none(call_id),
-        payload=None if large else text,
-        payload_kind="text",
-        problem="too_large" if large else None,
-        text=text,
-        metadata=without(call, "id", "call_id", "type", "name", "custom", "input"),
-        format=format,
-        source=call,
-    )
-
-
-def arguments_text(view: CallView) -> str:
-    """The arguments of a call as the wire wants them; text that came from a wire is unchanged."""
-    return view.text if view.text is not None else compact_json(view.payload or {}) or "{}"
 
 
 def function_schema(view: SchemaView, warn: Warn) -> JsonObject:
@@ -104,17 +46,74 @@ def function_schema(view: SchemaView, warn: Warn) -> JsonObject:
     return {"name": view.name, **described, "parameters": parameters}
 
 
-def warn_of_dropped(view: SchemaView, kept: tuple[str, ...], warn: Warn) -> None:
-    """Say which other keys of a declaration a new format has no place for."""
-    # What is None or False says no more than its absence.
-    if dropped := [key for key, value in view.metadata.items() if key not in kept and value]:
-        warn(f"{', '.join(sorted(dropped))} of its declaration is dropped")
+class _ChatFormat(ToolFormat):
+    """The results, which answer functions and freeform tools alike."""
+
+    family = OPENAI_CHAT
+
+    def read_part(self, part: JsonObject) -> MultipartContent | None:
+        kind = part.get("type")
+        if kind == "text" and isinstance(text := part.get("text"), str):
+            return content_part("text", {"text": text})
+        if kind == "image_url":
+            image = part.get("image_url")
+            image = {"url": image} if isinstance(image, str) else image
+            if isinstance(image, dict) and isinstance(url := image.get("url"), str):
+                return content_part("image", {"url": url}, {"detail": image.get("detail")})
+        if kind == "file" and isinstance(file := part.get("file"), dict):
+            return content_part(
+                "file",
+                {
+                    "data": file.get("file_data"),
+                    "file_id": file.get("file_id"),
+                    "name": file.get("filename"),
+                },
+            )
+        return None
+
+    def build_part(self, part: MultipartContent) -> JsonObject | None:
+        content, detail = part["content"], part["metadata"].get("detail")
+        if part["type"] == "text":
+            return {"type": "text", "text": content.get("text", "")}
+        if part["type"] == "image" and "url" in content:
+            shown = {"detail": detail} if detail else {}
+            return {"type": "image_url", "image_url": {"url": content["url"], **shown}}
+        if part["type"] == "file" and ("data" in content or "file_id" in content):
+            keys = {"data": "file_data", "file_id": "file_id", "name": "filename"}
+            return {
+                "type": "file",
+                "file": {wire: content[key] for key, wire in keys.items() if key in content},
+            }
+        return None
+
+    def build_result(self, view: ResultView, warn: Warn) -> JsonObject:
+        answered = {"tool_call_id": view.call_id} if view.call_id else {}
+        return {"role": "tool", **answered, "content": self.build_contents(view, warn)}
 
 
-class OpenAIChatToolCallAccessor:
-    """Explains ``{"id", "type": "function", "function": {"name", "arguments"}}``."""
+class OpenAIChatFunctionFormat(_ChatFormat):
+    """Function tools: declarations, calls and the ``tool`` messages that answer them."""
 
     format = OPENAI_CHAT_FUNCTION
+
+    def matches_schema(self, schema: JsonObject) -> bool:
+        return schema.get("type") == "function" and _is_named(schema.get("function"))
+
+    def inspect_schema(self, schema: JsonObject) -> SchemaView:
+        function = schema["function"]
+        return self.view_schema(
+            schema,
+            function,
+            parameters=function.get("parameters"),
+            known=("type", "function", "parameters"),
+        )
+
+    def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
+        self.warn_of_dropped(view, warn, "strict")
+        function = function_schema(view, warn)
+        if isinstance(strict := view.metadata.get("strict"), bool):
+            function["strict"] = strict
+        return {"type": "function", "function": function}
 
     def matches_call(self, call: JsonObject) -> bool:
         return isinstance(call.get("function"), dict) and (call.get("type") or "function") == (
@@ -123,62 +122,31 @@ class OpenAIChatToolCallAccessor:
 
     def inspect_call(self, call: JsonObject, limit: int) -> CallView:
         function = call["function"]
-        name, arguments = function.get("name"), function.get("arguments")
-        return object_call(self.format, call, name, call.get("id"), arguments, limit)
+        return self.view_call(
+            call,
+            limit,
+            name=function.get("name"),
+            call_id=call.get("id"),
+            payload=function.get("arguments"),
+            known=("function", "arguments"),
+        )
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
         function = call.get("function")
         if not isinstance(function, dict):
             return call
         arguments = function.get("arguments")
-        sanitized = sanitized_arguments(arguments)
+        sanitized = self.sanitize_arguments(arguments)
         if sanitized is arguments:
             return call
         return {**call, "function": {**function, "arguments": sanitized}}
 
-
-class OpenAIChatFunctionFormat(OpenAIChatToolCallAccessor):
-    """Function tools: declarations, calls and the ``tool`` messages that answer them."""
-
-    source_format: str | None = None
-    payload_kind: PayloadKind = "object"
-
-    def matches_schema(self, schema: JsonObject) -> bool:
-        function = schema.get("function")
-        return (
-            schema.get("type") == "function"
-            and isinstance(function, dict)
-            and text_or_none(function.get("name")) is not None
-        )
-
-    def inspect_schema(self, schema: JsonObject) -> SchemaView:
-        function = schema["function"]
-        parameters = function.get("parameters")
-        return SchemaView(
-            name=function["name"],
-            description=text_or_none(function.get("description")) or "",
-            parameters=parameters if isinstance(parameters, dict) else None,
-            metadata={
-                **without(schema, "type", "function"),
-                **without(function, "name", "description", "parameters"),
-            },
-            format=self.format,
-            source=schema,
-        )
-
-    def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
-        warn_of_dropped(view, ("strict",), warn)
-        function = function_schema(view, warn)
-        if isinstance(strict := view.metadata.get("strict"), bool):
-            function["strict"] = strict
-        return {"type": "function", "function": function}
-
     def build_call(self, view: CallView) -> JsonObject:
-        function = {"name": view.tool_name or "", "arguments": arguments_text(view)}
+        function = {"name": view.tool_name or "", "arguments": self.arguments_text(view)}
         return {**_id(view.call_id), "type": "function", "function": function}
 
     def matches_result(self, result: object) -> bool:
-        if native_contents(result, OPENAI_CHAT) is not None:
+        if self.is_envelope(result):
             return True
         return (
             isinstance(result, dict)
@@ -189,140 +157,73 @@ class OpenAIChatFunctionFormat(OpenAIChatToolCallAccessor):
         )
 
     def inspect_result(self, result: Any) -> ResultView:
-        content = result.get("content")
-        parts = read_contents(content, OPENAI_CHAT, _read_part)
-        return ResultView(
-            text=text_of_parts(parts),
-            parts=parts,
-            content=content,
-            content_format=OPENAI_CHAT,
-            call_id=text_or_none(result.get("tool_call_id")),
-            metadata=without(result, "type", "format", "role", "content", "tool_call_id"),
-            format=self.format if result.get("role") == "tool" else NATIVE_ENVELOPE,
-            source=result,
+        return self.view_result(
+            result,
+            result.get("content"),
+            call_id=result.get("tool_call_id"),
+            known=("role", "content", "tool_call_id"),
         )
 
-    def build_result(self, view: ResultView, warn: Warn) -> JsonObject:
-        return _tool_message(view, warn)
 
-
-class OpenAIChatCustomToolCallAccessor:
-    """Explains ``{"id", "type": "custom", "custom": {"name", "input"}}``."""
-
-    format = OPENAI_CHAT_CUSTOM
-
-    def matches_call(self, call: JsonObject) -> bool:
-        return call.get("type") == "custom" and isinstance(call.get("custom"), dict)
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        custom = call["custom"]
-        name, text = custom.get("name"), custom.get("input")
-        return text_call(self.format, call, name, call.get("id"), text, limit)
-
-    def sanitize_call(self, call: JsonObject) -> JsonObject:
-        return call
-
-
-class OpenAIChatCustomFormat(OpenAIChatCustomToolCallAccessor):
+class OpenAIChatCustomFormat(_ChatFormat):
     """Freeform tools. Few servers that copy the API know them, so they are made on request only."""
 
-    source_format: str | None = None
+    format = OPENAI_CHAT_CUSTOM
     payload_kind: PayloadKind = "text"
     by_name_only = True
 
     def matches_schema(self, schema: JsonObject) -> bool:
-        custom = schema.get("custom")
-        return (
-            schema.get("type") == "custom"
-            and isinstance(custom, dict)
-            and text_or_none(custom.get("name")) is not None
-        )
+        return schema.get("type") == "custom" and _is_named(schema.get("custom"))
 
     def inspect_schema(self, schema: JsonObject) -> SchemaView:
         custom = schema["custom"]
         given = custom.get("format")
         if isinstance(given, dict) and isinstance(given.get("grammar"), dict):
-            given = {**without(given, "grammar"), **given["grammar"]}
-        return SchemaView(
-            name=custom["name"],
-            description=text_or_none(custom.get("description")) or "",
-            payload_kind="text",
-            payload_format=text_format(given),
-            metadata={
-                **without(schema, "type", "custom"),
-                **without(custom, "name", "description", "format"),
-            },
-            format=self.format,
-            source=schema,
+            rest = {key: value for key, value in given.items() if key != "grammar"}
+            given = {**rest, **given["grammar"]}
+        return self.view_schema(
+            schema, custom, payload_format=text_format(given), known=("type", "custom", "format")
         )
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
-        warn_of_dropped(view, (), warn)
+        self.warn_of_dropped(view, warn)
         custom: JsonObject = {"name": view.name}
         if view.description:
             custom["description"] = view.description
         if view.payload_format:
             given = copy.deepcopy(view.payload_format)
             if given.get("type") == "grammar":
-                given = {"type": "grammar", "grammar": without(given, "type")}
+                grammar = {key: value for key, value in given.items() if key != "type"}
+                given = {"type": "grammar", "grammar": grammar}
             custom["format"] = given
         return {"type": "custom", "custom": custom}
+
+    def matches_call(self, call: JsonObject) -> bool:
+        return call.get("type") == "custom" and isinstance(call.get("custom"), dict)
+
+    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
+        custom = call["custom"]
+        return self.view_call(
+            call,
+            limit,
+            name=custom.get("name"),
+            call_id=call.get("id"),
+            payload=custom.get("input"),
+            known=("custom", "input"),
+        )
+
+    def sanitize_call(self, call: JsonObject) -> JsonObject:
+        return call
 
     def build_call(self, view: CallView) -> JsonObject:
         custom = {"name": view.tool_name or "", "input": view.text or ""}
         return {**_id(view.call_id), "type": "custom", "custom": custom}
 
-    def build_result(self, view: ResultView, warn: Warn) -> JsonObject:
-        return _tool_message(view, warn)
 
-
-def text_format(given: object) -> JsonObject | None:
-    """The constraint on a freeform payload; plain text is none."""
-    return given if isinstance(given, dict) and given != {"type": "text"} else None
-
-
-def _tool_message(view: ResultView, warn: Warn) -> JsonObject:
-    content = build_contents(view, OPENAI_CHAT, _build_part, warn)
-    answered = {"tool_call_id": view.call_id} if view.call_id else {}
-    return {"role": "tool", **answered, "content": content}
+def _is_named(declared: object) -> bool:
+    name = declared.get("name") if isinstance(declared, dict) else None
+    return isinstance(name, str) and bool(name)
 
 
 def _id(call_id: str | None) -> JsonObject:
     return {"id": call_id} if call_id else {}
-
-
-def _read_part(part: JsonObject) -> MultipartContent | None:
-    kind = part.get("type")
-    if kind == "text" and isinstance(text := part.get("text"), str):
-        return content_part("text", {"text": text})
-    if kind == "image_url":
-        image = part.get("image_url")
-        image = {"url": image} if isinstance(image, str) else image
-        if isinstance(image, dict) and isinstance(url := image.get("url"), str):
-            return content_part("image", {"url": url}, {"detail": image.get("detail")})
-    if kind == "file" and isinstance(file := part.get("file"), dict):
-        return content_part(
-            "file",
-            {
-                "data": file.get("file_data"),
-                "file_id": file.get("file_id"),
-                "name": file.get("filename"),
-            },
-        )
-    return None
-
-
-def _build_part(part: MultipartContent) -> JsonObject | None:
-    content, detail = part["content"], part["metadata"].get("detail")
-    if part["type"] == "text":
-        return {"type": "text", "text": content.get("text", "")}
-    if part["type"] == "image" and "url" in content:
-        shown = {"detail": detail} if detail else {}
-        return {"type": "image_url", "image_url": {"url": content["url"], **shown}}
-    if part["type"] == "file" and ("data" in content or "file_id" in content):
-        keys = {"data": "file_data", "file_id": "file_id", "name": "filename"}
-        return {
-            "type": "file",
-            "file": {wire: content[key] for key, wire in keys.items() if key in content},
-        }
-    return None

@@ -143,7 +143,7 @@ class ToolInteropRegistry:
             result_adapters=tuple(item for each in ranked for item in each.result_adapters),
         )
 
-    def extended(self, *contributions: object) -> ToolInteropRegistry:
+    def with_contributions(self, *contributions: object) -> ToolInteropRegistry:
         """A new registry in which ``contributions`` rank above what this one has."""
         return ToolInteropRegistry(*contributions, *self._contributions)
 
@@ -186,7 +186,7 @@ class ToolInteropRegistry:
         if accessor is None or not isinstance(call, dict):
             return None
         view = accessor.inspect_call(call, limit)
-        known = self._authored(schema)
+        known = self._authored_view(schema)
         return call_for_schema(view, known, limit) if known else view
 
     def inspect_result(self, result: object) -> ResultView | None:
@@ -249,7 +249,7 @@ class ToolInteropRegistry:
         """
         tell = warn or _log.warning
         route = _Route(self._formats.call_adapters, target, target_formats)
-        authored = [self._authored(each) for each in schemas]
+        authored = [self._authored_view(each) for each in schemas]
         known = {schema.name: schema for schema in authored if schema}
         converted: list[Any] = []
         for call in calls:
@@ -341,7 +341,7 @@ class ToolInteropRegistry:
         accessors = self._formats.result_accessors
         return next((each for each in accessors if each.matches_result(result)), None)
 
-    def _authored(
+    def _authored_view(
         self, schema: SchemaView | ToolDescriptor | JsonObject | None
     ) -> SchemaView | None:
         if isinstance(schema, SchemaView):

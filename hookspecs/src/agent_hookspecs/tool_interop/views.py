@@ -25,6 +25,7 @@ __all__ = [
     "Warn",
 ]
 
+#: A JSON object, such as a declaration or a call on the wire.
 JsonObject: TypeAlias = dict[str, Any]
 
 #: Told, in one sentence, what a conversion could not carry over.

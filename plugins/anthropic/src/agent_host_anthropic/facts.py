@@ -7,11 +7,11 @@ stranger. It must not know requests.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from agent_hookspecs import Config, ModelInfo
 from agent_hookspecs.authoring import EFFORTS, facts_about, load_facts, selected_model
-from agent_hookspecs.values import dataclass
 
 __all__ = ["ModelFacts", "efforts_of", "is_known", "model_facts", "tags_of"]
 

@@ -10,27 +10,21 @@ import copy
 import hashlib
 import re
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from agent_hookspecs import MultipartContent
 from agent_hookspecs.tool_interop import (
-    NATIVE_ENVELOPE,
     CallView,
     JsonObject,
-    PayloadKind,
     ResultView,
     SchemaDialect,
     SchemaView,
+    ToolFormat,
     ToolInteropContribution,
     ToolInteropRegistry,
     Warn,
     adapt_schema,
-    build_contents,
-    native_contents,
     parse_tool_arguments,
-    read_contents,
-    text_of_parts,
 )
 from agent_host_anthropic.media import block_of_part, part_of_block
 
@@ -55,12 +49,11 @@ def wire_id(call_id: str) -> str:
     return f"{safe}_{digest}"
 
 
-class AnthropicToolFormat:
+class AnthropicToolFormat(ToolFormat):
     """Client tools of the Messages API. Server tools have no ``input_schema`` and are not these."""
 
     format = TOOL_FORMAT
-    source_format: str | None = None
-    payload_kind: PayloadKind = "object"
+    family = FAMILY
 
     def matches_schema(self, schema: JsonObject) -> bool:
         return (
@@ -70,20 +63,11 @@ class AnthropicToolFormat:
         )
 
     def inspect_schema(self, schema: JsonObject) -> SchemaView:
-        description = schema.get("description")
-        return SchemaView(
-            name=schema["name"],
-            description=description if isinstance(description, str) else "",
-            parameters=schema["input_schema"],
-            metadata=_without(schema, "name", "description", "input_schema", "type"),
-            format=self.format,
-            source=schema,
-        )
+        known = ("type", "input_schema")
+        return self.view_schema(schema, schema, parameters=schema["input_schema"], known=known)
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
-        # What is None or False says no more than its absence.
-        if dropped := sorted(key for key, value in view.metadata.items() if value):
-            warn(f"{', '.join(dropped)} of its declaration is dropped")
+        self.warn_of_dropped(view, warn)
         parameters = view.parameters or {"type": "object", "properties": {}}
         described = {"description": view.description} if view.description else {}
         schema = adapt_schema(parameters, _DIALECT, warn)
@@ -93,17 +77,13 @@ class AnthropicToolFormat:
         return call.get("type") == "tool_use" and isinstance(call.get("name"), str)
 
     def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        given, call_id = call.get("input"), call.get("id")
-        payload, problem = parse_tool_arguments(given, limit)
-        return CallView(
-            tool_name=call["name"] or None,
-            call_id=call_id if isinstance(call_id, str) and call_id else None,
-            payload=payload,
-            problem=problem,
-            text=given if isinstance(given, str) and given.strip() else None,
-            metadata=_without(call, "type", "id", "name", "input"),
-            format=self.format,
-            source=call,
+        return self.view_call(
+            call,
+            limit,
+            name=call["name"],
+            call_id=call.get("id"),
+            payload=call.get("input"),
+            known=("input",),
         )
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
@@ -123,7 +103,7 @@ class AnthropicToolFormat:
         return {"type": "tool_use", **named, "name": view.tool_name or "", "input": arguments}
 
     def matches_result(self, result: object) -> bool:
-        if native_contents(result, FAMILY) is not None:
+        if self.is_envelope(result):
             return True
         return (
             isinstance(result, dict)
@@ -132,33 +112,24 @@ class AnthropicToolFormat:
         )
 
     def inspect_result(self, result: Any) -> ResultView:
-        content, call_id = result.get("content"), result.get("tool_use_id")
-        parts = read_contents(content, FAMILY, _read_part)
-        native = result.get("type") == NATIVE_ENVELOPE
-        return ResultView(
-            text=text_of_parts(parts),
-            parts=parts,
-            content=content,
-            content_format=FAMILY,
-            call_id=call_id if isinstance(call_id, str) and call_id else None,
-            metadata=_without(result, "type", "format", "content", "tool_use_id", "text"),
-            format=NATIVE_ENVELOPE if native else self.format,
-            source=result,
+        return self.view_result(
+            result,
+            result.get("content"),
+            call_id=result.get("tool_use_id"),
+            known=("content", "tool_use_id", "text"),
         )
 
     def build_result(self, view: ResultView, warn: Warn) -> JsonObject:
-        content = build_contents(view, FAMILY, block_of_part, warn)
+        content = self.build_contents(view, warn)
         answered = {"tool_use_id": wire_id(view.call_id)} if view.call_id else {}
         failed = {"is_error": True} if view.metadata.get("is_error") is True else {}
         return {"type": "tool_result", **answered, "content": content, **failed}
 
+    def read_part(self, part: JsonObject) -> MultipartContent | None:
+        return part_of_block(part)
 
-def _read_part(block: JsonObject) -> MultipartContent | None:
-    return part_of_block(block)
-
-
-def _without(source: Mapping[str, Any], *keys: str) -> JsonObject:
-    return {key: value for key, value in source.items() if key not in keys}
+    def build_part(self, part: MultipartContent) -> JsonObject | None:
+        return block_of_part(part)
 
 
 CONTRIBUTION = ToolInteropContribution.of_formats(AnthropicToolFormat())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count, takewhile
 from typing import Any
 
@@ -20,8 +21,10 @@ from agent_hookspecs import (
     ServerError,
     StreamCutError,
 )
-from agent_hookspecs.authoring import content_fragment, tool_call_deltas, tool_call_ids
-from agent_hookspecs.values import dataclass
+from agent_hookspecs.authoring import (
+    taken_call_ids,
+    tool_call_id,
+)
 from agent_host_echo.prompt import Call, Fail, Text, Think, parse
 
 __all__ = ["DEFAULT_MODEL", "HELP", "MODELS", "answer_at_once", "answer_in_chunks"]
@@ -111,7 +114,7 @@ def _answer(payload: dict[str, Any]) -> _Answer:
     else:
         prompt = _prompt(messages)
         kinds = _offered(payload)
-        used = tool_call_ids(messages)
+        used = taken_call_ids(messages)
         ids = (name for number in count(1) if (name := f"call_{number}") not in used)
         for line in parse(prompt) if prompt.strip() else [Text(HELP)]:
             if isinstance(line, Text):
@@ -131,7 +134,7 @@ def _answer(payload: dict[str, Any]) -> _Answer:
 def _prompt(messages: list[dict[str, Any]]) -> str:
     for message in reversed(messages):
         if message.get("role") == "user":
-            return content_fragment(message)
+            return _text(message)
     return ""
 
 
@@ -172,17 +175,26 @@ def _refusal(name: str, offered: list[str]) -> str:
     return f"Cannot call {name}: {there_are}."
 
 
+def _text(message: dict[str, Any]) -> str:
+    """The text of a message, whose content may come in parts."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    parts = (part for part in content if isinstance(part, dict) and part.get("type") == "text")
+    return "".join(str(part.get("text") or "") for part in parts)
+
+
 def _results(messages: list[dict[str, Any]]) -> list[str]:
     """One line for each of the tool results that the history ends with."""
     names = {
-        str(call.get("id") or call.get("call_id")): _name(call)
+        tool_call_id(call): _name(call)
         for message in messages
-        for call in tool_call_deltas(message)
+        for call in message.get("tool_calls") or ()
     }
     results = list(takewhile(lambda message: message.get("role") == "tool", reversed(messages)))
     return [
         f"{names.get(str(result.get('tool_call_id'))) or 'tool'} returned: "
-        + " ".join(content_fragment(result).splitlines())
+        + " ".join(_text(result).splitlines())
         for result in reversed(results)
     ]
 
@@ -191,7 +203,7 @@ def _usage(
     messages: list[dict[str, Any]], reasoning: str, text: str, calls: list[dict[str, Any]]
 ) -> dict[str, Any]:
     payloads = [call[call["type"]][_PAYLOAD_KEYS[call["type"]]] for call in calls]
-    asked = sum(len(content_fragment(message).split()) for message in messages)
+    asked = sum(len(_text(message).split()) for message in messages)
     answered = sum(len(part.split()) for part in (reasoning, text, *payloads))
     return {
         "prompt_tokens": asked,

@@ -19,9 +19,8 @@ Owns the reading alone: it must not know messages, tools, or what the model make
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TypeAlias
-
-from agent_hookspecs.values import dataclass
 
 __all__ = ["Call", "Fail", "Line", "Text", "Think", "parse"]
 

@@ -23,7 +23,6 @@ from agent_hookspecs import (
 from agent_hookspecs.authoring import (
     AccumulatorStreamingMixin,
     accumulate_reasoning,
-    accumulate_tool_calls,
     first_choice,
 )
 from agent_host_echo._version import __version__
@@ -38,6 +37,8 @@ class EchoProvider(AccumulatorStreamingMixin, ProviderPlugin):
     name = "echo"
     version = __version__
     label = "Echo"
+    # Reasoning is its extension's.
+    accumulates = ("tool_calls",)
 
     def get_config_schema(self) -> dict[str, Any]:
         return {
@@ -111,13 +112,6 @@ class EchoProvider(AccumulatorStreamingMixin, ProviderPlugin):
         _, answer["partial"] = accumulate_reasoning(first_choice(body), answer["partial"])
         finals, native_messages, _ = self.finalize(native_messages, answer, context)
         return [], finals, native_messages, state
-
-    def process_delta(
-        self, delta: dict[str, Any], accumulated: dict[str, Any] | None
-    ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        fragment, message = super().process_delta(delta, accumulated)
-        patch, message = accumulate_tool_calls(delta, message)
-        return ({**(fragment or {}), **patch} if patch else fragment), message
 
     def extract_usage(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
         raw = super().extract_usage(chunk)

@@ -7,10 +7,10 @@ replaced the workspace's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from agent_hookspecs import ToolArgumentsError, ToolError
-from agent_hookspecs.values import dataclass
 from agent_host_files.contents import Lines, decode, encode
 from agent_host_files.patching import AddFile, DeleteFile, Section, UpdateFile, apply
 from agent_host_files.paths import WorkspacePath, parse_file

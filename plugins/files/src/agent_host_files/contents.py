@@ -7,8 +7,7 @@ first bytes that it is UTF-16; anything else is binary, for a guess would be wri
 from __future__ import annotations
 
 import codecs
-
-from agent_hookspecs.values import dataclass
+from dataclasses import dataclass
 
 __all__ = ["Lines", "Text", "decode", "encode", "image_type"]
 

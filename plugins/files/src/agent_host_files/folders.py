@@ -11,9 +11,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from dataclasses import dataclass
 from typing import Literal, Protocol
-
-from agent_hookspecs.values import dataclass
 
 __all__ = ["Folder", "HandleFolder", "Item", "ItemKind", "ResolvedFolder", "kind_of", "open_root"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from agent_hookspecs import ToolArgumentsError, ToolError
-from agent_hookspecs.values import dataclass
 
 __all__ = ["GRAMMAR", "AddFile", "DeleteFile", "Hunk", "Section", "UpdateFile", "apply", "parse"]
 

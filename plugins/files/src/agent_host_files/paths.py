@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 
 from agent_hookspecs import ToolArgumentsError
-from agent_hookspecs.values import dataclass
 
 __all__ = ["MAX_PARTS", "WorkspacePath", "parse_file", "parse_folder", "printable"]
 

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -24,7 +25,6 @@ from agent_hookspecs import (
     ToolPlugin,
     UnknownToolError,
 )
-from agent_hookspecs.values import dataclass
 from agent_host_files._version import __version__
 from agent_host_files.changing import MAX_FILE_BYTES, Change, encoded, perform, plan
 from agent_host_files.contents import Lines, decode, image_type

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import translate
 
 from agent_hookspecs import ToolArgumentsError, ToolError
-from agent_hookspecs.values import dataclass
 from agent_host_files.folders import ItemKind
 from agent_host_files.paths import MAX_PARTS, WorkspacePath
 from agent_host_files.workspace import Workspace

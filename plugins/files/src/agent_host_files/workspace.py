@@ -14,9 +14,9 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from agent_hookspecs import ToolError
-from agent_hookspecs.values import dataclass
 from agent_host_files.folders import Folder, Item, ItemKind, kind_of, open_root
 from agent_host_files.paths import WorkspacePath
 

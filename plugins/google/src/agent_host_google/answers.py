@@ -24,7 +24,7 @@ from agent_host_google.errors import BLOCKED, blocked, raise_chunk_error, raise_
 from agent_host_google.media import core_part
 from agent_host_google.usage import usage_of
 
-__all__ = ["Answer", "core_message", "show"]
+__all__ = ["Answer", "core_message"]
 
 _SIGNATURES = ("thoughtSignature", "thought_signature")
 #: Of a candidate; whatever else it says is kept with the message.
@@ -194,13 +194,6 @@ class Answer:
         identity = unique_call_id(call.get("id"), self.taken, self._call_ids)
         self._call_ids.append(identity)
         self.new_calls.append(core_call(call, identity, self._names))
-
-
-def show(partial_messages: list[dict[str, Any]], patch: dict[str, Any]) -> None:
-    """Add to what is shown of a chunk, of which there may be nothing yet."""
-    if not partial_messages:
-        partial_messages.append({"role": "assistant", "content": ""})
-    partial_messages[-1] = {**partial_messages[-1], **patch}
 
 
 def core_message(native: NativeMessage, names: WireNames) -> CoreMessage:

@@ -8,6 +8,7 @@ other formats; conversions meet in views.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 from agent_hookspecs import MultipartContent
@@ -15,18 +16,14 @@ from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     CallView,
     JsonObject,
-    PayloadKind,
     ResultView,
     SchemaView,
+    ToolFormat,
     ToolInteropContribution,
     ToolInteropTarget,
     Warn,
-    build_contents,
     content_part,
-    native_contents,
     parse_tool_arguments,
-    read_contents,
-    text_of_parts,
 )
 from agent_host_google.media import core_part, is_reference, native_part
 from agent_host_google.schemas import as_json_schema, schema_field
@@ -56,12 +53,11 @@ def declaration_of(schema: JsonObject) -> JsonObject | None:
     return declaration if named and isinstance(declaration, dict) else None
 
 
-class GoogleFunctionFormat:
+class GoogleFunctionFormat(ToolFormat):
     """Functions of Gemini: explains them and makes them of others."""
 
     format = GOOGLE_FUNCTION
-    source_format: str | None = None
-    payload_kind: PayloadKind = "object"
+    family = GOOGLE
 
     def matches_schema(self, schema: JsonObject) -> bool:
         return declaration_of(schema) is not None
@@ -70,20 +66,11 @@ class GoogleFunctionFormat:
         declaration = declaration_of(schema) or {}
         general, own = declaration.get("parametersJsonSchema"), declaration.get("parameters")
         parameters = general if isinstance(general, dict) else as_json_schema(own)
-        known = ("name", "description", "parameters", "parametersJsonSchema")
-        return SchemaView(
-            name=declaration["name"],
-            description=str(declaration.get("description") or ""),
-            parameters=parameters if isinstance(parameters, dict) else None,
-            metadata={key: value for key, value in declaration.items() if key not in known},
-            format=self.format,
-            source=schema,
-        )
+        known = ("functionDeclarations", "parameters", "parametersJsonSchema")
+        return self.view_schema(schema, declaration, parameters=parameters, known=known)
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
-        dropped = [key for key, value in view.metadata.items() if value and key != "strict"]
-        if dropped:
-            warn(f"{', '.join(sorted(dropped))} of its declaration is dropped")
+        self.warn_of_dropped(view, warn, "strict")
         declaration: JsonObject = {"name": view.name, "description": view.description}
         if view.parameters:
             declaration |= schema_field(view.parameters, "parameters", "parametersJsonSchema")
@@ -94,16 +81,13 @@ class GoogleFunctionFormat:
 
     def inspect_call(self, call: JsonObject, limit: int) -> CallView:
         function = call["functionCall"]
-        payload, problem = parse_tool_arguments(function.get("args"), limit)
-        name, identity = function.get("name"), function.get("id")
-        return CallView(
-            tool_name=name if isinstance(name, str) and name else None,
-            call_id=identity if isinstance(identity, str) and identity else None,
-            payload=payload,
-            problem=problem,
-            metadata={key: value for key, value in call.items() if key != "functionCall"},
-            format=self.format,
-            source=call,
+        return self.view_call(
+            call,
+            limit,
+            name=function.get("name"),
+            call_id=function.get("id"),
+            payload=function.get("args"),
+            known=("functionCall",),
         )
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
@@ -120,34 +104,21 @@ class GoogleFunctionFormat:
         return {"functionCall": {**identity, "name": view.tool_name or "", "args": arguments}}
 
     def matches_result(self, result: object) -> bool:
-        if native_contents(result, GOOGLE) is not None:
+        if self.is_envelope(result):
             return True
         return isinstance(result, dict) and isinstance(result.get("functionResponse"), dict)
 
     def inspect_result(self, result: Any) -> ResultView:
-        held = native_contents(result, GOOGLE)
-        if held is not None:
-            parts = read_contents(held, GOOGLE, _read_part)
+        if self.is_envelope(result):
+            view = self.view_result(result, None, known=("content", "text"))
             text = result.get("text")
-            return ResultView(
-                text=text if isinstance(text, str) else text_of_parts(parts),
-                parts=parts,
-                content=held,
-                content_format=GOOGLE,
-                format="provider_native_tool_result",
-                source=result,
-            )
+            return replace(view, text=text) if isinstance(text, str) else view
         response = result["functionResponse"]
         given = response.get("response") or {}
         value = given.get("result", given.get("output", given.get("error", given)))
-        parts = read_contents(value, GOOGLE, _read_part)
-        identity = response.get("id")
-        return ResultView(
-            text=text_of_parts(parts),
-            parts=parts,
-            call_id=identity if isinstance(identity, str) and identity else None,
-            format=self.format,
-            source=result,
+        known = ("functionResponse",)
+        return self.view_result(
+            result, value, call_id=response.get("id"), known=known, keeps_content=False
         )
 
     def build_result(self, view: ResultView, warn: Warn) -> JsonObject:
@@ -156,10 +127,19 @@ class GoogleFunctionFormat:
         text, _ = result_parts(view, view.text, warn)
         return {"functionResponse": {**identity, "response": {"result": text}}}
 
+    def read_part(self, part: JsonObject) -> MultipartContent | None:
+        if isinstance(text := part.get("text"), str):
+            return content_part("text", {"text": text})
+        return core_part(part)
+
+    def build_part(self, part: MultipartContent) -> JsonObject | None:
+        made = native_part(part)
+        return dict(part) if made is not None and is_reference(made) else made
+
 
 def result_parts(view: ResultView, text: str, warn: Warn) -> tuple[str, list[JsonObject]]:
     """The text of a result, and its media as parts that stand beside the response."""
-    contents = build_contents(view, GOOGLE, _build_part, warn)
+    contents = _FORMAT.build_contents(view, warn)
     if isinstance(contents, str):
         return contents or text, []
     parts = [part for part in contents if isinstance(part, dict)]
@@ -167,18 +147,8 @@ def result_parts(view: ResultView, text: str, warn: Warn) -> tuple[str, list[Jso
     return "".join(said) or text, [part for part in parts if "text" not in part]
 
 
-def _read_part(part: JsonObject) -> MultipartContent | None:
-    if isinstance(text := part.get("text"), str):
-        return content_part("text", {"text": text})
-    return core_part(part)
-
-
-def _build_part(part: MultipartContent) -> JsonObject | None:
-    made = native_part(part)
-    return dict(part) if made is not None and is_reference(made) else made
-
-
-CONTRIBUTION = ToolInteropContribution.of_formats(GoogleFunctionFormat())
+_FORMAT = GoogleFunctionFormat()
+CONTRIBUTION = ToolInteropContribution.of_formats(_FORMAT)
 #: Where a conversion for this API arrives, and the formats that are known without a request.
 TARGET = ToolInteropTarget(GOOGLE)
-REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.extended(CONTRIBUTION)
+REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(CONTRIBUTION)

@@ -21,11 +21,10 @@ from agent_hookspecs.authoring import (
     Partial,
     knob_elements,
     knob_schema,
-    nearest_effort,
-    take_knob,
+    show_patch,
+    take_effort,
 )
 from agent_host_google._version import __version__
-from agent_host_google.answers import show
 from agent_host_google.models import WIRE_TAG, facts_of
 from agent_host_google.requests import generation_config
 
@@ -66,7 +65,8 @@ class GoogleThinking(ProviderExtensionPlugin):
         self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> tuple[list[NativeMessage], State]:
         thinking = _thinking(state["config"])
-        effort = _taken(state, _offered(thinking), context)
+        warn = get_warn_from_context(context, self.name)
+        effort = take_effort(state, _offered(thinking), warn)
         given = generation_config(state).get("thinkingConfig") or {}
         settings = _amount(effort, thinking) if effort else {}
         if "thinkingBudget" in given or "thinkingLevel" in given:
@@ -91,7 +91,7 @@ class GoogleThinking(ProviderExtensionPlugin):
         if answer is not None and (thought := answer.thought):
             partial: Partial = state["partial"]
             partial.append_text("reasoning", thought)
-            show(partial_messages, {"reasoning": thought})
+            show_patch(partial_messages, {"reasoning": thought})
         return partial_messages, final_messages, native_messages, state
 
 
@@ -104,19 +104,6 @@ def _offered(thinking: dict[str, Any]) -> tuple[str, ...]:
     if "budget" not in thinking:
         return tuple(thinking["levels"])
     return EFFORTS if thinking.get("off") else EFFORTS[1:]
-
-
-def _taken(state: State, offered: tuple[str, ...], context: Context) -> str | None:
-    """The effort to ask for; one that cannot be had is left for the host to tell of."""
-    wanted = (state.get("knobs") or {}).get("effort")
-    effort = nearest_effort(wanted, offered) if isinstance(wanted, str) else None
-    if effort is None:
-        return None
-    take_knob(state, "effort")
-    if effort != wanted:
-        warn = get_warn_from_context(context, "google_thinking")
-        warn(f"effort {wanted!r} is not on offer for this model; {effort!r} is used")
-    return effort
 
 
 def _amount(effort: str, thinking: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from agent_hookspecs import (
     State,
     get_warn_from_context,
 )
-from agent_hookspecs.authoring import knob_elements, knob_schema, take_knob
+from agent_hookspecs.authoring import knob_elements, knob_schema, show_patch, take_knob
 from agent_hookspecs.tool_interop import (
     JsonObject,
     WireNames,
@@ -24,7 +24,6 @@ from agent_hookspecs.tool_interop import (
     get_schema_target_formats_from_context,
 )
 from agent_host_google._version import __version__
-from agent_host_google.answers import show
 from agent_host_google.functions import REGISTRY, TARGET, declaration_of
 from agent_host_google.models import WIRE_TAG
 
@@ -69,7 +68,7 @@ class GoogleTools(ProviderExtensionPlugin):
         if answer is not None and (calls := answer.new_calls):
             first = len(state["partial"]["tool_calls"]) - len(calls)
             fragments = [_fragment(call, first + place) for place, call in enumerate(calls)]
-            show(partial_messages, {"tool_calls": fragments})
+            show_patch(partial_messages, {"tool_calls": fragments})
         return partial_messages, final_messages, native_messages, state
 
 

@@ -16,7 +16,7 @@ from agent_host_ollama.calls import CALL_IDS, callable_calls, core_call
 from agent_host_ollama.errors import raise_stream_error
 from agent_host_ollama.images import picture_of
 
-__all__ = ["Answer", "core_message", "show"]
+__all__ = ["Answer", "core_message"]
 
 #: Counts and durations of the last line.
 _COUNTS = (
@@ -124,13 +124,6 @@ class Answer:
         self._about = {key: value for key, value in told.items() if value}
         if "eval_count" in counts or "prompt_eval_count" in counts:
             self._about["usage"] = counts
-
-
-def show(partial_messages: list[dict[str, Any]], patch: dict[str, Any]) -> None:
-    """Add to what is shown of a chunk, of which there may be nothing yet."""
-    if not partial_messages:
-        partial_messages.append({"role": "assistant", "content": ""})
-    partial_messages[-1] = {**partial_messages[-1], **patch}
 
 
 def core_message(native: NativeMessage, names: WireNames) -> CoreMessage:

@@ -7,6 +7,7 @@ conversions meet in views.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 from agent_hookspecs import MultipartContent
@@ -14,20 +15,16 @@ from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     CallView,
     JsonObject,
-    PayloadKind,
     ResultView,
     SchemaDialect,
     SchemaView,
+    ToolFormat,
     ToolInteropContribution,
     ToolInteropTarget,
     Warn,
     adapt_schema,
-    build_contents,
     content_part,
-    native_contents,
     parse_tool_arguments,
-    read_contents,
-    text_of_parts,
 )
 from agent_host_ollama.images import image_data, picture_of
 
@@ -56,12 +53,11 @@ _DIALECT = SchemaDialect(
 _NOT_READ = frozenset({"$ref", "$defs", "definitions", "oneOf", "allOf", "const"})
 
 
-class OllamaFunctionFormat:
+class OllamaFunctionFormat(ToolFormat):
     """Functions of Ollama's chat API: explains them and makes them of others."""
 
     format = OLLAMA_FUNCTION
-    source_format: str | None = None
-    payload_kind: PayloadKind = "object"
+    family = OLLAMA
 
     def matches_schema(self, schema: JsonObject) -> bool:
         """Only what the server reads in full; the rest is of the format it copies."""
@@ -74,19 +70,11 @@ class OllamaFunctionFormat:
 
     def inspect_schema(self, schema: JsonObject) -> SchemaView:
         function = schema["function"]
-        return SchemaView(
-            name=function["name"],
-            description=str(function.get("description") or ""),
-            parameters=function["parameters"],
-            metadata=_without(function, "name", "description", "parameters"),
-            format=self.format,
-            source=schema,
-        )
+        known = ("type", "function", "parameters")
+        return self.view_schema(schema, function, parameters=function["parameters"], known=known)
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
-        dropped = [key for key, value in view.metadata.items() if value and key != "strict"]
-        if dropped:
-            warn(f"{', '.join(sorted(dropped))} of its declaration is dropped")
+        self.warn_of_dropped(view, warn, "strict")
         parameters = adapt_schema(view.parameters or {}, _DIALECT, warn)
         properties = parameters.get("properties") or {}
         # A property must be an object to the server, and true says as little as an empty one.
@@ -105,16 +93,13 @@ class OllamaFunctionFormat:
 
     def inspect_call(self, call: JsonObject, limit: int) -> CallView:
         function = call["function"]
-        payload, problem = parse_tool_arguments(function.get("arguments"), limit)
-        name, identity = function.get("name"), call.get("id")
-        return CallView(
-            tool_name=name if isinstance(name, str) and name else None,
-            call_id=identity if isinstance(identity, str) and identity else None,
-            payload=payload,
-            problem=problem,
-            metadata=_without(call, "id", "type", "function"),
-            format=self.format,
-            source=call,
+        return self.view_call(
+            call,
+            limit,
+            name=function.get("name"),
+            call_id=call.get("id"),
+            payload=function.get("arguments"),
+            known=("function",),
         )
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
@@ -130,7 +115,7 @@ class OllamaFunctionFormat:
         return {**identity, "function": {"name": view.tool_name or "", "arguments": arguments}}
 
     def matches_result(self, result: object) -> bool:
-        if native_contents(result, OLLAMA) is not None:
+        if self.is_envelope(result):
             return True
         return (
             isinstance(result, dict)
@@ -140,22 +125,15 @@ class OllamaFunctionFormat:
         )
 
     def inspect_result(self, result: Any) -> ResultView:
-        held = native_contents(result, OLLAMA)
-        content = result.get("content") if held is None else held
-        parts = read_contents(content, OLLAMA, _read_part)
-        images = result.get("images") if held is None else None
-        pictures = tuple(picture_of(image) for image in images or ())
-        identity = result.get("tool_call_id")
-        return ResultView(
-            text=text_of_parts(parts),
-            parts=(*parts, *pictures),
-            content=held,
-            content_format=OLLAMA if held is not None else "",
-            call_id=identity if isinstance(identity, str) and identity else None,
-            metadata=_without(result, "role", "content", "images", "tool_call_id"),
-            format=self.format if held is None else "provider_native_tool_result",
-            source=result,
+        view = self.view_result(
+            result,
+            result.get("content"),
+            call_id=result.get("tool_call_id"),
+            known=("role", "content", "images", "tool_call_id"),
+            keeps_content=False,
         )
+        images = () if self.is_envelope(result) else result.get("images") or ()
+        return replace(view, parts=(*view.parts, *map(picture_of, images)))
 
     def build_result(self, view: ResultView, warn: Warn) -> JsonObject:
         """The message without the function's name, which the caller knows from the call."""
@@ -164,28 +142,26 @@ class OllamaFunctionFormat:
         shown = {"images": images} if images else {}
         return {"role": "tool", "content": text, **shown, **identity}
 
+    def read_part(self, part: JsonObject) -> MultipartContent | None:
+        if isinstance(text := part.get("text"), str):
+            return content_part("text", {"text": text})
+        return picture_of(part["image"]) if isinstance(part.get("image"), str) else None
+
+    def build_part(self, part: MultipartContent) -> JsonObject | None:
+        if part["type"] == "text":
+            return {"text": part["content"].get("text") or ""}
+        data = image_data(part)
+        return {"image": data} if data else None
+
 
 def result_contents(view: ResultView, text: str, warn: Warn) -> tuple[str, list[str]]:
     """The text of a result, and its pictures; what is neither becomes a text that says so."""
-    contents = build_contents(view, OLLAMA, _build_part, warn)
+    contents = _FORMAT.build_contents(view, warn)
     if isinstance(contents, str):
         return contents or text, []
     parts = [part for part in contents if isinstance(part, dict)]
     said = [part["text"] for part in parts if isinstance(part.get("text"), str)]
     return "".join(said) or text, [part["image"] for part in parts if part.get("image")]
-
-
-def _read_part(part: JsonObject) -> MultipartContent | None:
-    if isinstance(text := part.get("text"), str):
-        return content_part("text", {"text": text})
-    return picture_of(part["image"]) if isinstance(part.get("image"), str) else None
-
-
-def _build_part(part: MultipartContent) -> JsonObject | None:
-    if part["type"] == "text":
-        return {"text": part["content"].get("text") or ""}
-    data = image_data(part)
-    return {"image": data} if data else None
 
 
 def _holds(schema: object, keys: frozenset[str]) -> bool:
@@ -194,11 +170,8 @@ def _holds(schema: object, keys: frozenset[str]) -> bool:
     return isinstance(schema, list) and any(_holds(each, keys) for each in schema)
 
 
-def _without(source: JsonObject, *keys: str) -> JsonObject:
-    return {key: value for key, value in source.items() if key not in keys}
-
-
-CONTRIBUTION = ToolInteropContribution.of_formats(OllamaFunctionFormat())
+_FORMAT = OllamaFunctionFormat()
+CONTRIBUTION = ToolInteropContribution.of_formats(_FORMAT)
 #: Where a conversion for this API arrives, and the formats that are known without a request.
 TARGET = ToolInteropTarget(OLLAMA)
-REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.extended(CONTRIBUTION)
+REGISTRY = DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(CONTRIBUTION)

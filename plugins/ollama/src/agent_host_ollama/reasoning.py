@@ -16,9 +16,15 @@ from agent_hookspecs import (
     State,
     get_warn_from_context,
 )
-from agent_hookspecs.authoring import EFFORTS, knob_elements, knob_schema, nearest_effort, take_knob
+from agent_hookspecs.authoring import (
+    EFFORTS,
+    knob_elements,
+    knob_schema,
+    show_patch,
+    take_effort,
+    take_knob,
+)
 from agent_host_ollama._version import __version__
-from agent_host_ollama.answers import show
 from agent_host_ollama.models import WIRE_TAG, levels_of
 
 __all__ = ["OllamaThinking"]
@@ -59,7 +65,7 @@ class OllamaThinking(ProviderExtensionPlugin):
         answer = state.get("answer")
         if answer is not None and (thought := answer.thinking):
             state["partial"].append_text("reasoning", thought)
-            show(partial_messages, {"reasoning": thought})
+            show_patch(partial_messages, {"reasoning": thought})
         return partial_messages, final_messages, native_messages, state
 
 
@@ -71,11 +77,4 @@ def _think(state: State, context: Context) -> bool | str | None:
     levels = levels_of(state["config"])
     if not levels:
         return bool(take_knob(state, "effort") != "none")
-    level = nearest_effort(wanted, levels)
-    if level is None:
-        return None
-    take_knob(state, "effort")
-    if level != wanted:
-        warn = get_warn_from_context(context, "ollama_thinking")
-        warn(f"effort {wanted!r} is not on offer for this model; {level!r} is used")
-    return level
+    return take_effort(state, levels, get_warn_from_context(context, "ollama_thinking"))

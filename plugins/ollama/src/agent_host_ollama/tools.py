@@ -16,7 +16,7 @@ from agent_hookspecs import (
     State,
     get_warn_from_context,
 )
-from agent_hookspecs.authoring import knob_elements, knob_schema, take_knob
+from agent_hookspecs.authoring import knob_elements, knob_schema, show_patch, take_knob
 from agent_hookspecs.tool_interop import (
     JsonObject,
     WireNames,
@@ -24,7 +24,6 @@ from agent_hookspecs.tool_interop import (
     get_schema_target_formats_from_context,
 )
 from agent_host_ollama._version import __version__
-from agent_host_ollama.answers import show
 from agent_host_ollama.functions import REGISTRY, TARGET
 from agent_host_ollama.models import WIRE_TAG
 
@@ -67,7 +66,7 @@ class OllamaTools(ProviderExtensionPlugin):
         if answer is not None and (new := answer.new_calls):
             known = len(state["partial"]["tool_calls"]) - len(new)
             fragments = [_fragment(call, known + n) for n, call in enumerate(new)]
-            show(partial_messages, {"tool_calls": fragments})
+            show_patch(partial_messages, {"tool_calls": fragments})
         return partial_messages, final_messages, native_messages, state
 
 

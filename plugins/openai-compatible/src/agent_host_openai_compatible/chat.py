@@ -29,7 +29,7 @@ from agent_hookspecs.tool_interop import (
     get_registry_from_context,
 )
 from agent_host_openai_compatible._version import __version__
-from agent_host_openai_compatible.answers import final_message, read_chunk, stream_has_ended
+from agent_host_openai_compatible.answers import ChatStreaming, final_message
 from agent_host_openai_compatible.errors import refusal_error
 from agent_host_openai_compatible.messages import from_native, to_native
 from agent_host_openai_compatible.models import listed_models, model_facts, model_tags
@@ -44,10 +44,8 @@ from agent_host_openai_compatible.tools import offer_tools
 
 __all__ = ["ChatCompletionsProvider"]
 
-_Answer = tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]
 
-
-class ChatCompletionsProvider(ProviderPlugin):
+class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
     """Any server of the OpenAI chat format.
 
     A subclass sets ``server`` and, where it keeps facts about models of its own, ``facts_package``,
@@ -189,18 +187,9 @@ class ChatCompletionsProvider(ProviderPlugin):
 
     # The answer.
 
-    def process_chunk(
-        self,
-        native_chunk: object,
-        native_messages: list[NativeMessage],
-        state: State,
-        event: str | None = None,
-    ) -> _Answer:
-        shown = read_chunk(native_chunk, state, provider=self.name, event=event)
-        return shown, [], native_messages, state
-
     def stream_complete(self, state: State) -> bool | None:
-        return stream_has_ended(state)
+        # The finish reason ends every answer of the format.
+        return bool(super().stream_complete(state))
 
     def finalize(
         self, native_messages: list[NativeMessage], state: State, context: Context | None = None
@@ -209,7 +198,7 @@ class ChatCompletionsProvider(ProviderPlugin):
         has_calls = isinstance(partial, Mapping) and "tool_calls" in partial
         # The ids of a long history matter only to calls that have to be told apart from it.
         final = final_message(
-            state,
+            partial,
             provider=self.name,
             replayed=self.server.replayed,
             taken=taken_call_ids(native_messages, state) if has_calls else (),

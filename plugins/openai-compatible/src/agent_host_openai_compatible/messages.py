@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from agent_hookspecs import CoreMessage, NativeMessage, State
+from agent_hookspecs.authoring import tool_call_id
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
@@ -136,7 +137,7 @@ def _call(call: dict[str, Any], state: State, formats: Sequence[str]) -> dict[st
     named = made.get(part)
     if not isinstance(named, dict):
         return cast(dict[str, Any], made)
-    call_id = made.get("id") or call.get("id") or call.get("call_id") or ""
+    call_id = tool_call_id(made) or tool_call_id(call)
     wire = wire_names(state).encode(str(named.get("name") or ""))
     rest = {key: value for key, value in made.items() if key not in ("id", "type", part)}
     return {"id": call_id, "type": part, part: {**named, "name": wire}, **rest}
@@ -149,7 +150,7 @@ def _explained(call: dict[str, Any]) -> dict[str, Any]:
     payload = next((source[key] for key in ("input", "args", "arguments") if key in source), None)
     arguments = payload if isinstance(payload, str) else compact_json(payload or {}) or "{}"
     return {
-        "id": source.get("id") or source.get("call_id") or "",
+        "id": tool_call_id(source),
         "type": "function",
         "function": {"name": str(source.get("name") or ""), "arguments": arguments},
     }

@@ -11,39 +11,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from agent_hookspecs import Context, CoreMessage, NativeMessage, ProviderExtensionPlugin, State
-from agent_hookspecs.authoring import reasoning_fragment
-from agent_hookspecs.authoring.knobs import (
+from agent_hookspecs.authoring import (
     EFFORTS,
+    accumulate_reasoning,
     knob_elements,
     knob_schema,
-    nearest_effort,
-    take_knob,
+    show_patch,
+    take_effort,
 )
 from agent_hookspecs.logs import get_warn_from_context
 from agent_host_openai_compatible._version import __version__
 from agent_host_openai_compatible.answers import told_in
-from agent_host_openai_compatible.tools import show
 
-__all__ = ["ChatReasoning", "ChatThoughts", "effort_body", "rounded_effort"]
+__all__ = ["ChatReasoning", "ChatThoughts", "effort_body"]
 
 _Fold = tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]
-
-
-def rounded_effort(state: State, context: Context, plugin: str, offered: Sequence[str]) -> Any:
-    """The effort to ask for, taken from the knobs; None where none is set or none will do."""
-    wanted = (state.get("knobs") or {}).get("effort")
-    if wanted is None:
-        return None
-    effort = nearest_effort(wanted, offered)
-    if effort is None:
-        return None
-    take_knob(state, "effort")
-    if effort != wanted:
-        model = state["config"].get("model")
-        get_warn_from_context(context, plugin)(
-            f"effort {wanted!r} is sent as {effort!r}: {model!r} knows {', '.join(offered)}"
-        )
-    return effort
 
 
 def effort_body(effort: str, forms: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +59,8 @@ class ChatReasoning(ProviderExtensionPlugin):
         self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> tuple[list[NativeMessage], State]:
         facts = state.get("facts") or {}
-        effort = rounded_effort(state, context, self.name, facts.get("efforts") or ())
+        warn = get_warn_from_context(context, self.name)
+        effort = take_effort(state, facts.get("efforts") or (), warn)
         if effort is not None:
             payload = state["request"].setdefault("payload", {})
             payload.update(effort_body(effort, facts.get("effort_body") or {}))
@@ -101,7 +84,7 @@ class ChatThoughts(ProviderExtensionPlugin):
         state: State,
     ) -> _Fold:
         if "new_reasoning" in state:
-            show(partial_messages, "reasoning", state.pop("new_reasoning"))
+            show_patch(partial_messages, {"reasoning": state.pop("new_reasoning")})
         return partial_messages, final_messages, native_messages, state
 
     def from_native_messages(
@@ -115,7 +98,9 @@ class ChatThoughts(ProviderExtensionPlugin):
 def _with_thoughts(native: NativeMessage, message: CoreMessage) -> CoreMessage:
     unsent = (native.get("_metadata") or {}).get("unsent") or {}
     found: dict[str, Any] = {}
-    if text := reasoning_fragment({**unsent, **native}):
+    patch, _ = accumulate_reasoning({**unsent, **native}, None)
+    text = (patch or {}).get("reasoning")
+    if text:
         found["reasoning"] = text
     if details := native.get("reasoning_details") or unsent.get("reasoning_details"):
         found["reasoning_details"] = details

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from agent_hookspecs import Config, ConfigError, ContractError
-from agent_hookspecs.values import dataclass
 
 __all__ = ["DEFAULT_EFFORT_BODY", "QUIRKS", "Server", "endpoint", "quirks_in_force"]
 

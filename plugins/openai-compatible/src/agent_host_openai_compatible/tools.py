@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_hookspecs import Config, Context, NativeMessage, ProviderExtensionPlugin, State
-from agent_hookspecs.authoring.knobs import knob_elements, knob_schema, take_knob
+from agent_hookspecs.authoring import knob_elements, knob_schema, show_patch, take_knob
 from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.tool_interop import (
     OPENAI_CHAT,
@@ -21,7 +21,7 @@ from agent_hookspecs.tool_interop import (
 )
 from agent_host_openai_compatible._version import __version__
 
-__all__ = ["ChatTools", "ChatWithoutTools", "offer_tools", "show", "tool_choice", "wire_names"]
+__all__ = ["ChatTools", "ChatWithoutTools", "offer_tools", "tool_choice", "wire_names"]
 
 _TARGET = ToolInteropTarget(OPENAI_CHAT)
 _MODES = ("auto", "none", "required")
@@ -115,16 +115,9 @@ class ChatTools(ProviderExtensionPlugin):
         state: State,
     ) -> _Fold:
         if "new_calls" in state:
-            show(partial_messages, "tool_calls", _decoded(state.pop("new_calls"), state))
+            calls = _decoded(state.pop("new_calls"), state)
+            show_patch(partial_messages, {"tool_calls": calls})
         return partial_messages, final_messages, native_messages, state
-
-
-def show(partial_messages: list[dict[str, Any]], key: str, value: Any) -> None:
-    """Put what is new on the chunk's last partial message, or make one for it."""
-    if partial_messages:
-        partial_messages[-1][key] = value
-    else:
-        partial_messages.append({"role": "assistant", "content": "", key: value})
 
 
 def _decoded(fragments: list[dict[str, Any]], state: State) -> list[dict[str, Any]]:

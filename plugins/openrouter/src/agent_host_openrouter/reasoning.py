@@ -16,10 +16,15 @@ from agent_hookspecs import (
     NativeMessage,
     ProviderExtensionPlugin,
     State,
+    get_warn_from_context,
 )
-from agent_hookspecs.authoring.facts import selected_model
-from agent_hookspecs.authoring.knobs import EFFORTS, knob_elements, knob_schema
-from agent_host_openai_compatible.reasoning import rounded_effort
+from agent_hookspecs.authoring import (
+    EFFORTS,
+    knob_elements,
+    knob_schema,
+    selected_model,
+    take_effort,
+)
 from agent_host_openrouter._version import __version__
 
 __all__ = ["OpenRouterReasoning"]
@@ -67,7 +72,7 @@ class OpenRouterReasoning(ProviderExtensionPlugin):
         config = state["config"]
         wanted: dict[str, Any] = {}
         # OpenRouter itself rounds an effort to what the model knows.
-        effort = rounded_effort(state, context, self.name, EFFORTS)
+        effort = take_effort(state, EFFORTS, get_warn_from_context(context, self.name))
         if config.get("reasoning_max_tokens") is not None:
             wanted["max_tokens"] = config["reasoning_max_tokens"]
         elif effort is not None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, NoReturn
 
 from agent_hookspecs import Context, FeaturePlugin, NativeMessage, State
-from agent_hookspecs.authoring import finish_tool_calls, tool_call_ids
+from agent_hookspecs.authoring import finish_tool_calls, taken_call_ids
 from agent_hookspecs.tool_interop import (
     ToolInteropRegistry,
     ToolInteropTarget,
@@ -59,7 +59,7 @@ class ToolCallTags(FeaturePlugin):
             if not found:
                 continue
             before = dict(final)
-            calls = finish_tool_calls(found, taken=tool_call_ids(native_messages))
+            calls = finish_tool_calls(found, taken=taken_call_ids(native_messages))
             # In place, because the same message stands in the native history.
             final["content"] = text
             final["tool_calls"] = _native(calls, registry, context)

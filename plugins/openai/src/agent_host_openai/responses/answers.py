@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_hookspecs import CoreMessage, NativeMessage, State
-from agent_hookspecs.authoring import taken_call_ids, unique_call_id
+from agent_hookspecs.authoring import taken_call_ids, tool_call_id, unique_call_id
 from agent_hookspecs.errors import ProtocolError, StreamCutError
 from agent_hookspecs.messages import Role
 from agent_hookspecs.tool_interop import ToolInteropRegistry, WireNames
@@ -59,7 +59,7 @@ def _repaired(
     beside: set[str] = set()
     for item in output:
         if item.get("type") in _CALLS:
-            call_id = unique_call_id(item.get("call_id") or item.get("id"), taken, beside)
+            call_id = unique_call_id(tool_call_id(item), taken, beside)
             beside.add(call_id)
             if call_id != item.get("call_id"):
                 item = {**item, "call_id": call_id}
@@ -138,10 +138,9 @@ def call_of(item: Mapping[str, Any]) -> dict[str, Any] | None:
     payload = _CALLS.get(kind) if isinstance(kind, str) else None
     if payload is None:
         return None
-    call_id = item.get("call_id") or item.get("id") or ""
     return {
         "type": kind,
-        "call_id": call_id,
+        "call_id": tool_call_id(item),
         "name": item.get("name") or "",
         payload: item.get(payload) or "",
     }

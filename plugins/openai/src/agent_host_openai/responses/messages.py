@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_hookspecs import CoreMessage, NativeMessage
+from agent_hookspecs.authoring import tool_call_id
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     OPENAI_RESPONSES,
@@ -117,8 +118,8 @@ def _explained(call: dict[str, Any]) -> dict[str, Any] | None:
             payload: Any = next(
                 (place[k] for k in ("arguments", "input", "args") if k in place), {}
             )
-            call_id = place.get("id") or place.get("call_id") or call.get("id")
-            return {"id": call_id, "name": place["name"], "arguments": payload}
+            identity = tool_call_id(place) or tool_call_id(call)
+            return {"id": identity, "name": place["name"], "arguments": payload}
     return None
 
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import Context, NativeMessage, ProviderExtensionPlugin, State
-from agent_hookspecs.authoring.knobs import EFFORTS, knob_elements, knob_schema
+from agent_hookspecs import (
+    Context,
+    NativeMessage,
+    ProviderExtensionPlugin,
+    State,
+    get_warn_from_context,
+)
+from agent_hookspecs.authoring import EFFORTS, knob_elements, knob_schema, take_effort
 from agent_host_openai._version import __version__
 from agent_host_openai.models import efforts_of
 from agent_host_openai.responses import WIRE
-from agent_host_openai_compatible.reasoning import rounded_effort
 
 __all__ = ["OpenAIResponsesReasoning"]
 
@@ -55,7 +60,8 @@ class OpenAIResponsesReasoning(ProviderExtensionPlugin):
         config = state["config"]
         payload = state["request"].setdefault("payload", {})
         known = efforts_of(config.get("model"))
-        effort = rounded_effort(state, context, self.name, _USUAL if known is None else known)
+        warn = get_warn_from_context(context, self.name)
+        effort = take_effort(state, _USUAL if known is None else known, warn)
         asked = {"effort": effort, "summary": config.get("reasoning_summary")}
         if wanted := {key: value for key, value in asked.items() if value}:
             payload["reasoning"] = {**wanted, **payload.get("reasoning", {})}

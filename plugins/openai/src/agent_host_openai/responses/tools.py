@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from agent_hookspecs import Context, NativeMessage, ProviderExtensionPlugin, State
-from agent_hookspecs.authoring.knobs import knob_elements, knob_schema, take_knob
+from agent_hookspecs.authoring import (
+    knob_elements,
+    knob_schema,
+    show_patch,
+    take_knob,
+    tool_call_id,
+)
 from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.tool_interop import (
     OPENAI_RESPONSES_FUNCTION,
@@ -20,7 +26,7 @@ from agent_host_openai._version import __version__
 from agent_host_openai.models import can, takes_parallel_setting
 from agent_host_openai.responses import WIRE
 from agent_host_openai.responses.messages import TARGET, with_wire_name
-from agent_host_openai_compatible.tools import show, wire_names
+from agent_host_openai_compatible.tools import wire_names
 
 __all__ = ["OpenAIResponsesTools", "offer_tools"]
 
@@ -136,11 +142,11 @@ class OpenAIResponsesTools(ProviderExtensionPlugin):
             if isinstance(delta, str) and delta:
                 call = _shown(_place(native_chunk), state)
                 call["heard"] = True
-                show(partial_messages, "tool_calls", [_fragment(call, delta)])
+                show_patch(partial_messages, {"tool_calls": [_fragment(call, delta)]})
         elif kind in _EDGES:
             fragment = _edge(native_chunk, state)
             if fragment is not None:
-                show(partial_messages, "tool_calls", [fragment])
+                show_patch(partial_messages, {"tool_calls": [fragment]})
         return partial_messages, final_messages, native_messages, state
 
 
@@ -169,7 +175,7 @@ def _edge(event: dict[str, Any], state: State) -> dict[str, Any] | None:
         return None
     fresh = _place(event) not in state["shown_calls"]
     call = _shown(_place(event), state)
-    call["id"] = item.get("call_id") or item.get("id") or ""
+    call["id"] = tool_call_id(item)
     call["name"] = wire_names(state).decode(str(item.get("name") or ""))
     text = item.get(payload)
     if not isinstance(text, str) or call["heard"] or event["type"].endswith("added"):

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import InvalidRequestError, OverloadedError, ProviderError, RateLimitError, ServerError
-from agent_hookspecs.authoring import Partial, accumulate_reasoning, accumulate_tool_calls
+from agent_hookspecs import (
+    InvalidRequestError,
+    OverloadedError,
+    ProviderError,
+    RateLimitError,
+    ServerError,
+)
 
-__all__ = ["delta_of", "merged", "usage_of"]
+__all__ = ["delta_of", "raise_error", "usage_of"]
 
 _ERRORS: dict[str, type[ProviderError]] = {
     "invalid_request": InvalidRequestError,
@@ -23,9 +28,7 @@ _COUNTS = {"input": "input", "output": "output", "cached": "cached_input", "thou
 
 
 def delta_of(chunk: dict[str, Any]) -> dict[str, Any]:
-    """The chunk in the words of the contract's accumulators; ``{}`` if it says nothing."""
-    if chunk.get("error"):
-        raise _error(chunk["error"])
+    """The chunk as OpenAI's format would have it; ``{}`` if it says nothing."""
     if isinstance(chunk.get("message"), dict):
         delta = _whole(chunk["message"])
     elif chunk.get("call"):
@@ -33,26 +36,17 @@ def delta_of(chunk: dict[str, Any]) -> dict[str, Any]:
     else:
         delta = {"content": chunk.get("text"), "reasoning": chunk.get("thought")}
         delta = {key: value for key, value in delta.items() if value}
-    seal, end = chunk.get("seal"), chunk.get("end")
-    more = {"seal": seal, "finish_reason": end.get("reason") if isinstance(end, dict) else None}
-    more = {key: value for key, value in more.items() if value}
-    return {"delta": delta, **more} if delta or more else {}
+    end = chunk.get("end")
+    reason = end.get("reason") if isinstance(end, dict) else None
+    more = {"seal": chunk.get("seal"), "finish_reason": reason}
+    delta |= {key: value for key, value in more.items() if value}
+    return {"delta": delta} if delta else {}
 
 
-def merged(
-    delta: dict[str, Any], fragment: dict[str, Any] | None, message: dict[str, Any]
-) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Add what is more than text; the fragment is what people see of this chunk."""
-    accumulated = Partial.of(message)
-    accumulated.setdefault("role", "assistant")
-    seen = {**(fragment or {})}
-    for accumulate in (accumulate_reasoning, accumulate_tool_calls):
-        patch, accumulated = accumulate(delta, accumulated)
-        seen |= patch or {}
-    for key in ("seal", "finish_reason"):
-        if value := delta.get(key) or delta["delta"].get(key):
-            accumulated[key] = value
-    return seen or None, accumulated
+def raise_error(chunk: dict[str, Any]) -> None:
+    """Raise what the API reports instead of going on, if the chunk has that."""
+    if chunk.get("error"):
+        raise _error(chunk["error"])
 
 
 def usage_of(chunk: dict[str, Any]) -> dict[str, Any] | None:

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs import Context, NativeMessage, ProviderExtensionPlugin, State, get_warn_from_context
+from agent_hookspecs import (
+    Context,
+    NativeMessage,
+    ProviderExtensionPlugin,
+    State,
+    get_warn_from_context,
+)
 from agent_hookspecs.authoring import knob_schema, take_knob
 from agent_hookspecs.tool_interop import (
     GENERIC_FUNCTION,

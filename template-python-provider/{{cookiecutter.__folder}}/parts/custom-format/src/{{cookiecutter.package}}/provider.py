@@ -9,8 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_hookspecs import Config, Context, CoreMessage, ModelInfo, NativeMessage, ProtocolError, ProviderPlugin, RequestSpec, State
-from agent_hookspecs.authoring import AccumulatorStreamingMixin, bare_messages, knob_schema, requested_knobs, selected_model, take_knob
+from agent_hookspecs import (
+    Config,
+    Context,
+    CoreMessage,
+    ModelInfo,
+    NativeMessage,
+    ProtocolError,
+    ProviderPlugin,
+    RequestSpec,
+    State,
+)
+from agent_hookspecs.authoring import (
+    AccumulatorStreamingMixin,
+    Partial,
+    bare_messages,
+    knob_schema,
+    requested_knobs,
+    selected_model,
+    take_knob,
+)
 from agent_hookspecs.messages import Framing
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
@@ -20,7 +38,7 @@ from agent_hookspecs.tool_interop import (
 )
 
 from {{ cookiecutter.package }}._version import __version__
-from {{ cookiecutter.package }}.answers import delta_of, merged, usage_of
+from {{ cookiecutter.package }}.answers import delta_of, raise_error, usage_of
 from {{ cookiecutter.package }}.messages import from_native, native_answer, to_native
 
 __all__ = ["{{ cookiecutter.__class }}Provider"]
@@ -38,6 +56,7 @@ class {{ cookiecutter.__class }}Provider(AccumulatorStreamingMixin, ProviderPlug
     version = __version__
     optional_api_key = True
     framing: Framing = "ndjson"
+    accumulates = ("tool_calls", "reasoning")
 
     # What it is.
 
@@ -111,17 +130,25 @@ class {{ cookiecutter.__class }}Provider(AccumulatorStreamingMixin, ProviderPlug
     def extract_delta(self, chunk: dict[str, Any]) -> dict[str, Any]:
         return delta_of(chunk)
 
-    def process_delta(
-        self, delta: dict[str, Any], accumulated: dict[str, Any] | None
-    ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        fragment, message = super().process_delta(delta, accumulated)
-        return merged(delta, fragment, message)
+    def check_chunk(self, chunk: dict[str, Any], choice: dict[str, Any], event: str | None) -> None:
+        raise_error(chunk)
+
+    def merge_more(
+        self, delta: dict[str, Any], accumulated: Partial, fragment: dict[str, Any]
+    ) -> None:
+        for key in ("seal", "finish_reason"):
+            if delta.get(key):
+                accumulated[key] = delta[key]
 
     def extract_usage(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
         return usage_of(chunk)
 
     def process_chunk(
-        self, native_chunk: object, native_messages: list[NativeMessage], state: State
+        self,
+        native_chunk: object,
+        native_messages: list[NativeMessage],
+        state: State,
+        event: str | None = None,
     ) -> tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]:
         shown, finals, natives, state = super().process_chunk(native_chunk, native_messages, state)
         for message in shown:

@@ -10,7 +10,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from agent_hookspecs import Action, ActionResult, Config, ConfigError, FeaturePlugin, NativeMessage, Session, State
+from agent_hookspecs import (
+    Action,
+    ActionResult,
+    Config,
+    ConfigError,
+    FeaturePlugin,
+    NativeMessage,
+    Session,
+    State,
+)
 
 from {{ cookiecutter.package }}._version import __version__
 

@@ -1,4 +1,4 @@
-"""Undoes the compression of an answer, piece by piece."""
+"""Undoes the compression of an answer, piece by piece. It has no socket."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 
 from agent_hookspecs.errors import ProtocolError, StreamCutError
 
-__all__ = ["Inflate", "inflating"]
+__all__ = ["Decompressor", "decompressor_for"]
 
-_INFLATED_PIECE: Final = 1024 * 1024
+_PIECE_BYTES: Final = 1024 * 1024
 
 
-class Inflate:
+class Decompressor:
     """gzip and deflate, in pieces of bounded size."""
 
     def __init__(self, coding: str, host: str) -> None:
@@ -29,7 +29,7 @@ class Inflate:
                     return
                 self._machine = zlib.decompressobj(zlib.MAX_WBITS | 32)
             try:
-                piece = self._machine.decompress(data, _INFLATED_PIECE)
+                piece = self._machine.decompress(data, _PIECE_BYTES)
             except zlib.error as exc:
                 if self._gzip or not self._untouched:
                     raise ProtocolError(f"the compressed answer of {self._host} is broken") from exc
@@ -47,12 +47,13 @@ class Inflate:
             raise StreamCutError(f"the compressed answer of {self._host} stopped before its end")
 
 
-def inflating(headers: Mapping[str, str], host: str) -> Inflate | None:
+def decompressor_for(headers: Mapping[str, str], host: str) -> Decompressor | None:
+    """What undoes the coding that the headers name; None if there is none."""
     coding = headers.get("content-encoding", "").strip().lower()
     if coding in ("", "identity"):
         return None
     if coding in ("gzip", "x-gzip", "deflate"):
-        return Inflate(coding, host)
+        return Decompressor(coding, host)
     raise ProtocolError(
         f"{host} sent an answer with the content coding {coding!r}, which was not asked for",
         hint="leave accept-encoding out of the request's headers",

@@ -1,0 +1,179 @@
+"""What all framings share: the counts, the limits and the words for an answer of another kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Final, TypeAlias, TypeVar
+
+from agent_hookspecs.errors import ProtocolError, ProviderError, StreamCutError
+from agent_host.wire.failures import describe_body
+from agent_host.wire.framing.decoding import parse_json, quickest_decoder
+
+__all__ = ["MAX_EVENT_BYTES", "Event", "Framing", "LineFraming"]
+
+Bytes = TypeVar("Bytes", bytes, bytearray)
+
+#: A decoded JSON value and, for server-sent events, the name of its event.
+Event: TypeAlias = "tuple[Any, str | None]"
+
+MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
+
+_BOM: Final = b"\xef\xbb\xbf"
+_HEAD_BYTES: Final = 2048
+
+
+class Framing(ABC):
+    """What all machines share: the counts, the limit and the words for an answer of another kind.
+
+    ``done`` is True once the protocol's own end marker was seen; bytes after it are ignored.
+    ``decoded`` counts events, ``skipped`` what stood in an event's place and was not JSON, of which
+    ``first_skipped`` keeps the beginning.
+    """
+
+    name: str
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self.max_event_bytes = max_event_bytes
+        self.done = False
+        self.decoded = 0
+        self.skipped = 0
+        self.first_skipped = b""
+        self._head = b""
+        #: What may be the beginning of a byte order mark.
+        self._mark = b""
+        self._started = False
+        self._quick = quickest_decoder()
+        self._failure: ProviderError | None = None
+
+    def decode(self, data: bytes) -> list[Event]:
+        """The events that ``data`` completes.
+
+        An error that comes after some of them is raised by the next call, or by `check`.
+        """
+        self.check()
+        if self.done or not data:
+            return []
+        if len(self._head) < _HEAD_BYTES:
+            self._head += data[: _HEAD_BYTES - len(self._head)]
+        if not self._started:
+            # A byte order mark may itself arrive in pieces.
+            data = self._mark + data
+            if len(data) < len(_BOM) and _BOM.startswith(data):
+                self._mark = data
+                return []
+            self._started = True
+            data = data.removeprefix(_BOM)
+        events: list[Event] = []
+        try:
+            self._feed(data, events)
+        except ProviderError as error:
+            self._fail(error, events)
+        return events
+
+    def flush(self) -> list[Event]:
+        """The events that the end of the input completes.
+
+        Raises StreamCutError when the input certainly stops in the middle of something; after
+        events, `check` does.
+        """
+        self.check()
+        events: list[Event] = []
+        if self.done:
+            return events
+        try:
+            if not self._started:
+                self._started = True
+                self._feed(self._mark, events)
+            self._end(events)
+        except ProviderError as error:
+            self._fail(error, events)
+        return events
+
+    def check(self) -> None:
+        """Raise the error that came after the last events."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _fail(self, error: ProviderError, events: list[Event]) -> None:
+        self._failure = error
+        if not events:
+            raise error
+
+    def array_in(self, data: bytes) -> bytes | None:
+        """The input from its first ``[`` on, if it is a JSON array; ``data`` comes next of it."""
+        head = self._head.removeprefix(_BOM)
+        if head.strip() and not _BOM.startswith(head):
+            return None
+        begun = (head + data[:_HEAD_BYTES]).removeprefix(_BOM).lstrip()
+        return begun + data[_HEAD_BYTES:] if begun[:1] == b"[" else None
+
+    def nothing_decoded(self, content_type: str = "") -> ProtocolError | None:
+        """The error of an answer that had bytes but not one event; None when all is well."""
+        if self.decoded or self.done or not self._head:
+            return None
+        seen = describe_body(self._head, content_type)
+        return ProtocolError(
+            f"the answer holds no {self.name} event, but {seen.summary}",
+            excerpt=seen.excerpt,
+            hint="check the base URL: something other than the model's API answers there",
+        )
+
+    @abstractmethod
+    def _feed(self, data: bytes, events: list[Event]) -> None:
+        """Add the events that ``data``, empty only if there is no other, completes."""
+
+    @abstractmethod
+    def _end(self, events: list[Event]) -> None:
+        """Add the events that the end of the input completes."""
+
+    def _value(self, data: bytes) -> Any:
+        """The JSON value that ``data`` is; JSONDecodeError when it is not one."""
+        try:
+            value = self._quick(data, cache_strings="keys")
+        except ValueError:
+            # json decides what is an error, and of which kind.
+            value = parse_json(data)
+        self.decoded += 1
+        return value
+
+    def _skip(self, data: bytes | bytearray) -> None:
+        if not self.skipped:
+            self.first_skipped = bytes(data[:200])
+        self.skipped += 1
+
+    def _limit_size(self, data: Bytes) -> Bytes:
+        """``data`` of one event, or of its beginning; padding before it does not count."""
+        if len(data) > self.max_event_bytes:
+            data = data.lstrip()
+            self._check_size(len(data))
+        return data
+
+    def _check_size(self, size: int) -> None:
+        if size > self.max_event_bytes:
+            raise ProtocolError(
+                f"one {self.name} event is larger than {self.max_event_bytes} bytes",
+                hint="raise the limit of the event size if answers of this size are expected",
+            )
+
+    def _cut_error(self) -> StreamCutError:
+        return StreamCutError(f"the answer stopped in the middle of a {self.name} event")
+
+
+class LineFraming(Framing):
+    """A machine that works on whole lines; the last, incomplete one waits in ``_tail``."""
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        super().__init__(max_event_bytes)
+        self._tail = bytearray()
+
+    def _split(self, data: bytes) -> list[bytes]:
+        """The lines that ``data`` completes, without their ends."""
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines and self._tail:
+            self._tail += lines[0]
+            lines[0] = bytes(self._tail)
+            self._tail = bytearray(rest)
+        else:
+            self._tail += rest
+        return lines
