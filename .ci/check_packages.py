@@ -1,7 +1,8 @@
 """Builds every distribution as it would be released and checks what a user would get.
 
 The wheel has exactly the files of its package, the sdist gives the same wheel, the metadata is
-valid, and in a clean environment the host finds every plugin and its descriptor.
+valid, and in a clean environment the host finds every plugin and its descriptor, which says what
+the classes say.
 """
 
 from __future__ import annotations
@@ -218,6 +219,7 @@ def check_installed(wheels: dict[str, Wheel]) -> str:
                 described = json.loads(files[f"{package.replace('.', '/')}/{DESCRIPTOR}"])
                 wanted = sorted(entry["name"] for entry in described["entries"])
                 expect(found == wanted, f"{wheel.project}: the host lists {found}, not {wanted}")
+                run_host(python, folder, "plugins", "describe", "--check", wheel.project)
         run_host(python, folder, "plugins", "doctor", "--strict")
         return ", ".join(sorted(record["name"] for record in listed))
 

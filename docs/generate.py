@@ -1,8 +1,9 @@
 """Writes the reference pages that are made from the code, and the tables in those that are not.
 
-Run it after changing a specification or a descriptor: ``python docs/generate.py``. A test compares
-the pages with what it would write. It imports the contract alone; of the bundled packages it reads
-the descriptors, and the tags that their code names.
+Run it after changing a specification or a descriptor: ``python docs/generate.py``. It also writes
+the JSON Schema of descriptors that the contract's package has for editors. A test compares
+the pages with what it would write. Of the bundled packages it reads the descriptors, and the tags
+that their code names.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from typing import Any, get_args, get_type_hints
 import agent_hookspecs
 from agent_hookspecs import authoring, errors, events, tool_interop
 from agent_hookspecs.authoring.knobs import KNOBS
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, DESCRIPTOR_SCHEMA
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME
 from agent_hookspecs.markers import RESULT_PARTS, Combining, PartKind
 from agent_hookspecs.specs import SPECS, hooks_of
+from agent_host.plugins.descriptor import descriptor_schema
 
 __all__ = ["PAGES", "render_descriptor", "render_events", "render_hooks", "render_names"]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+SCHEMA_FILE = ROOT / "hookspecs" / "src" / "agent_hookspecs" / "agent_plugin.schema.json"
 NOTE = "<!-- Written by docs/generate.py from the code; change it there. -->"
 #: What the parts of a result are, in words.
 KIND_WORDS: dict[PartKind, str] = {
@@ -107,16 +110,18 @@ def _flat(text: str) -> str:
 
 def render_descriptor() -> str:
     """The keys of a descriptor, from its JSON Schema."""
-    entry = DESCRIPTOR_SCHEMA["properties"]["entries"]["items"]["anyOf"][1]
+    schema = descriptor_schema()
+    entry = schema["properties"]["entries"]["items"]["oneOf"][1]
     lines = ["# The descriptor", "", NOTE, ""]
     lines += [
         f"`{DESCRIPTOR_NAME}` lies inside the package as package data. The host reads it without",
         "importing anything, and believes it: what it says statically is not asked of the class.",
-        "[Writing a plugin](plugins.md) shows it at work.",
+        "[Writing a plugin](plugins.md) shows it at work, and",
+        "[`plugins describe`](cli.md#plugins-describe) writes what it can take from the classes.",
         "",
         "## The file",
         "",
-        *_table(DESCRIPTOR_SCHEMA),
+        *_table(schema),
         "",
         "## An entry",
         "",
@@ -142,7 +147,7 @@ def _table(schema: dict[str, Any]) -> list[str]:
 def _kind(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(f"`{choice}`" for choice in schema["enum"])
-    if schema["type"] == "array" and "anyOf" not in schema["items"]:
+    if schema["type"] == "array" and "oneOf" not in schema["items"]:
         return f"list of {_kind(schema['items'])}"
     if isinstance(schema.get("additionalProperties"), dict):
         return f"object: name to {_kind(schema['additionalProperties'])}"
@@ -445,3 +450,4 @@ PAGES: dict[str, Callable[[], str]] = {
 if __name__ == "__main__":
     for name, render in PAGES.items():
         (HERE / name).write_text(render(), encoding="utf-8")
+    SCHEMA_FILE.write_text(json.dumps(descriptor_schema(), indent=2) + "\n", encoding="utf-8")

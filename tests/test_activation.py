@@ -22,7 +22,7 @@ from agent_hookspecs.errors import ContractError, LoadError, PluginError
 from agent_host.plugins.activate import Activator, entry_from_class
 from agent_host.plugins.catalog import PluginRecord, build_catalog
 from agent_host.plugins.sources import bundles_of_sources
-from making import EXTENSION, FEATURE, PROVIDER, full, write_package
+from making import EXTENSION, FEATURE, PROVIDER, full, run_python, write_package
 
 
 @pytest.fixture(autouse=True)
@@ -362,6 +362,31 @@ def test_a_class_that_fails_when_it_is_asked_is_refused() -> None:
     with pytest.raises(ContractError, match="raised ZeroDivisionError") as caught:
         entry_from_class("m:Broken", broken)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_what_a_plain_class_says_is_known_without_pydantic() -> None:
+    code = """
+from agent_hookspecs import FeaturePlugin
+from agent_host.config import parse_config
+from agent_host.plugins.activate import entry_from_class
+
+class Plain(FeaturePlugin):
+    name, label = "plain", "Plain"
+
+    def get_tags(self, config):
+        return []
+
+class Particular(Plain):
+    name, priority = "particular", 3
+
+parse_config({})
+for plugin in (Plain, Particular):
+    entry = entry_from_class("pkg:C", plugin())
+    print(entry.name, entry.label, entry.dynamic, entry.priority, "pydantic" in sys.modules)
+"""
+    run = run_python(code)
+    expected = ["plain Plain ('get_tags',) 0 False", "particular Plain ('get_tags',) 3 True"]
+    assert run.out.splitlines() == expected, run.err
 
 
 def test_a_record_without_an_entry_cannot_be_loaded(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_hookspecs.descriptor import Descriptor, Entry, parse_descriptor
+from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_hookspecs.errors import LoadError, UnknownPluginError
 from agent_hookspecs.roles import PluginRole
 from agent_host.plugins.bundle import Bundle
@@ -19,6 +19,7 @@ from agent_host.plugins.catalog import (
     build_catalog,
     complete_catalog,
 )
+from agent_host.plugins.descriptor import parse_descriptor
 
 
 def bundle(name: str, *entries: Any, api: str | None = None, **more: Any) -> Bundle:

@@ -118,7 +118,7 @@ def test_info_of_an_unknown_name_suggests_a_known_one(tree: Path) -> None:
     run = run_host("plugins", "info", "tool", trees=[tree])
     assert run.code == 1
     assert "there is no plugin, bundle or distribution 'tool'" in run.err
-    assert "did you mean tools" in run.err
+    assert "did you mean 'tools'?" in run.err
 
 
 #: Whatever else the environment has must not take part in what is expected.

@@ -16,15 +16,15 @@ from hypothesis import given, settings, strategies as st
 from agent_hookspecs import ConfigError
 from agent_host import AgentApplication
 from agent_host.config import (
-    CONFIG_SCHEMA,
     AppConfig,
     find_config,
     load_config,
-    masked,
     parse_config,
     placeholders,
     substitute,
 )
+from agent_host.config.model import config_schema
+from agent_host.redaction import mask_config
 from making import full, write_package
 
 SEEDS = Path(__file__).resolve().parents[2] / "shared" / "seeds"
@@ -336,7 +336,7 @@ def test_no_error_repeats_what_could_be_a_secret(values: dict[str, Any]) -> None
 
 
 def test_what_is_shown_is_masked() -> None:
-    shown = masked(
+    shown = mask_config(
         {
             "env": {"HARMLESS": SECRET},
             "providers": {
@@ -368,7 +368,7 @@ def test_what_is_shown_is_masked() -> None:
 
 
 def test_the_schema_is_json_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(CONFIG_SCHEMA)
+    jsonschema.Draft202012Validator.check_schema(config_schema())
 
 
 def values_for(schema: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:
@@ -396,10 +396,10 @@ def values_for(schema: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]
     return wrong
 
 
-@given(values_for(CONFIG_SCHEMA))
+@given(values_for(config_schema()))
 @settings(max_examples=200, deadline=None)
 def test_the_schema_accepts_what_the_host_accepts(values: Any) -> None:
-    assert accepted(values) is jsonschema.Draft202012Validator(CONFIG_SCHEMA).is_valid(values)
+    assert accepted(values) is jsonschema.Draft202012Validator(config_schema()).is_valid(values)
 
 
 def accepted(values: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent_host.plugins.bundle import Bundle, bundle_from_list, bundle_to_list
-from agent_host.plugins.discover import discover, metadata_folders, top_level_spec
+from agent_host.plugins.discover import discover, top_level_spec
 from making import POISON, entry_points, full, install, run_python, write_metadata, write_package
 
 DISCOVER = """
@@ -260,7 +261,97 @@ def test_whatever_stands_on_the_path_does_no_harm(tmp_path: Path) -> None:
     os.symlink(tmp_path / "loop", tmp_path / "loop")
     names = ("absent", "text.zip", "cut.zip", "loop", "\0", "x" * 5000)
     assert discover([*(str(tmp_path / name) for name in names)]) == []
-    assert list(metadata_folders([str(tmp_path / name) for name in names])) == []
+
+
+VAULT = """
+import importlib_metadata
+import sys
+import types
+from importlib.machinery import ModuleSpec, PathFinder
+
+
+class Vaulted(importlib_metadata.Distribution):
+    def __init__(self, name, points):
+        self._name, self._points = name, points
+
+    def read_text(self, filename):
+        if filename == "METADATA":
+            return f"Metadata-Version: 2.1\\nName: {self._name}\\nVersion: 7.0\\n\\n"
+        return self._points if filename == "entry_points.txt" else None
+
+    def locate_file(self, path):
+        raise NotImplementedError("it has no files")
+
+
+class Vault(importlib_metadata.DistributionFinder):
+    def find_spec(self, name, path=None, target=None):
+        return PathFinder.find_spec(name, [PACKAGES]) if name == "pkg_one" else None
+
+    def find_distributions(self, context=None):
+        # It heeds neither name nor path, as finders may.
+        yield Vaulted("dist-other", "[console_scripts]\\nx = y:z\\n")
+        yield Vaulted("dist-one", "[agent_host.plugins]\\none = pkg_one\\n")
+
+
+PACKAGES = {packages!r}
+sys.meta_path.append(Vault())
+"""
+
+
+def test_a_distribution_that_only_a_finder_knows_is_found_and_loads(tmp_path: Path) -> None:
+    install(tmp_path / "packages", "one", "feature")
+    shutil.rmtree(tmp_path / "packages" / "dist_one-1.0.dist-info")
+    code = (
+        VAULT.replace("{packages!r}", repr(str(tmp_path / "packages")))
+        + """
+import json
+from agent_host.plugins.activate import Activator
+from agent_host.plugins.index import cache_folder
+from agent_host.plugins.load import load_catalog
+seen = []
+for round in range(3):
+    # Through the index, which must not outlive what the finder says.
+    if round == 2:
+        sys.meta_path.pop()
+    found = load_catalog().find("dist-one")
+    seen.append([(r.name, r.bundle.version, r.state) for r in found])
+    if round == 0:
+        seen.append(Activator().load(found[0]).key)
+print(json.dumps(seen))
+"""
+    )
+    run = run_python(code, cache=tmp_path / "cache")
+    assert run.code == 0, run.err
+    listed = [["one", "7.0", "discovered"]]
+    assert run.json == [listed, "feature:one", listed, []]
+
+
+def test_a_finder_that_fails_is_a_failed_record(tmp_path: Path) -> None:
+    install(tmp_path, "one")
+
+    class Failing:
+        @staticmethod
+        def find_spec(*args: object) -> None:
+            return None
+
+        @staticmethod
+        def find_distributions(context: object) -> None:
+            raise RuntimeError("no vault")
+
+    sys.meta_path.insert(0, Failing)
+    try:
+        one, failed = discover([str(tmp_path)])
+    finally:
+        sys.meta_path.remove(Failing)
+    assert (one.name, one.problem) == ("one", "")
+    assert "raised RuntimeError: no vault" in failed.problem
+
+
+def test_of_what_is_left_of_an_upgrade_the_whole_distribution_counts(tmp_path: Path) -> None:
+    install(tmp_path, "one", version="1.0")
+    (tmp_path / "dist_one-1.0.dist-info").rename(tmp_path / "~ist_one-1.0.dist-info")
+    install(tmp_path, "one", version="2.0")
+    assert only([tmp_path]).version == "2.0"
 
 
 def test_the_order_of_files_does_not_matter(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ import pytest
 
 import test_hook_order as hook_order
 from agent_hookspecs import AgentError, errors
-from agent_hookspecs.descriptor import parse_descriptor
 from agent_hookspecs.specs import SPECS, hooks_of
 from agent_host.config import parse_config
+from agent_host.plugins.descriptor import parse_descriptor
 from documented import (
     LANGUAGES,
     PAGES,

@@ -113,7 +113,7 @@ def test_a_descriptor_may_name_a_decorated_function(tmp_path: Path) -> None:
     )
     source = """
 import json, sys
-from agent_hookspecs.descriptor import parse_descriptor
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host.core import AgentCore
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.catalog import build_catalog

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.discover import discover
-from agent_host.plugins.index import cache_folder, indexed
+from agent_host.plugins.index import cache_folder, find_bundles
 from making import POISON, entry_points, install, run_host, settle, write_metadata, write_package
 
 assert importlib_metadata.__name__, "imported now, since tests replace sys.path"
@@ -46,7 +46,7 @@ class Home:
 
     def ask(self, *more: Path) -> list[Bundle]:
         with search_path(self.tree, *more):
-            answer = indexed(self._discover, self.cache)
+            answer = find_bundles(self._discover, self.cache)
             assert answer == discover()
         return answer
 
@@ -322,7 +322,7 @@ def test_any_torn_write_gives_the_same_answer(warm_home: Home, cut: int, junk: b
 
 def test_without_a_cache_folder_discovery_runs_each_time(home: Home) -> None:
     with search_path(home.tree):
-        assert indexed(discover, None) == discover()
+        assert find_bundles(discover, None) == discover()
 
 
 def test_a_file_where_the_folder_should_be_is_no_error(home: Home) -> None:
@@ -340,7 +340,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(home: Home) -> None:
         os.seteuid(65534)
     try:
         with search_path(home.tree):
-            assert indexed(lambda: [Bundle("b", "installed", "s")], home.cache)[0].name == "b"
+            assert find_bundles(lambda: [Bundle("b", "installed", "s")], home.cache)[0].name == "b"
     finally:
         if as_root:
             os.seteuid(0)
@@ -352,7 +352,7 @@ WORK = """
 import os, random
 from pathlib import Path
 from agent_host.plugins.discover import discover
-from agent_host.plugins.index import indexed
+from agent_host.plugins.index import find_bundles
 import importlib_metadata
 
 tree, cache, number = sys.argv[1:]
@@ -360,7 +360,7 @@ sys.path = [tree]
 random.seed(int(number))
 expected = discover()
 for _ in range(40):
-    assert indexed(discover, Path(cache)) == expected
+    assert find_bundles(discover, Path(cache)) == expected
     for file in Path(cache, "index").glob("*"):
         dice = random.random()
         try:

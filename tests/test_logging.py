@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from agent_hookspecs import FeaturePlugin, ProviderPlugin, ToolPlugin, get_logger, redact
 from agent_hookspecs.errors import AgentError, HookError, ProviderError
-from agent_hookspecs.logs import redact_error, remember_secrets
+from agent_hookspecs.logs import names_secret, redact_error, remember_secrets
 from agent_host import AgentCore
 from loopback import Peer, Request, serve
 from talking import WAYS, Way, ask, core_with, events_of, said, talker
@@ -86,9 +86,70 @@ def test_a_remembered_value_is_masked_in_every_form(secret: str, around: str) ->
         assert json.dumps(secret)[1:-1] not in shown
 
 
-def test_a_password_in_a_url_is_masked() -> None:
-    shown = redact("POST https://me:p%40ss@host:8000/v1 at 10:20, not http://host:80/a:b@c")
-    assert shown == "POST https://me:[redacted]@host:8000/v1 at 10:20, not http://host:80/a:b@c"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:p%40ss@host:8000/v1 at 10:20", "https://[redacted]@host:8000/v1 at 10:20"),
+        ("git+https://token@host/repo@abc", "git+https://[redacted]@host/repo@abc"),
+        ("https://a@b:c@host", "https://[redacted]@host"),
+        ("ssh://git:pass@host/repo", "ssh://git:[redacted]@host/repo"),
+        ("ssh://git@host/repo", "ssh://git@host/repo"),
+        ("http://host:80/a:b@c", "http://host:80/a:b@c"),
+        ("http://host?to=a@b", "http://host?to=a@b"),
+        ('{"url": "http://host","to":"a@b"}', '{"url": "http://host","to":"a@b"}'),
+    ],
+)
+def test_credentials_in_a_url_are_masked(text: str, shown: str) -> None:
+    assert redact(text) == shown
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "key",
+        "api_key",
+        "apiKey",
+        "X-Api-Key",
+        "private_key",
+        "access_token",
+        "access_tokens",
+        "token",
+        "client_secret",
+        "password",
+        "passwd",
+        "credentials",
+        "Authorization",
+        "x-auth",
+        "cookie",
+        "signature",
+    ],
+)
+def test_a_credentials_name_is_known(name: str) -> None:
+    assert names_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model",
+        # Numbers of tokens.
+        "max_tokens",
+        "max_output_tokens",
+        "reasoning_max_tokens",
+        "input_tokens",
+        "token_count",
+        # What a key is called, and where it is sent.
+        "key_variable",
+        "key_header",
+        # No secret opens anything with them.
+        "prompt_cache_key",
+        "keywords",
+        "author",
+        "tokenizer",
+    ],
+)
+def test_a_name_that_only_looks_like_a_credentials_is_none(name: str) -> None:
+    assert not names_secret(name)
 
 
 def test_a_secret_at_the_edge_of_a_cut_does_not_survive_in_part(

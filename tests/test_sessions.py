@@ -166,18 +166,24 @@ def test_a_message_that_json_cannot_sort_still_has_a_digest() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ([], "object"),
-        ({}, "schema_version is None"),
+        ([], "the document is [] (it must be an object)"),
+        ({}, "schema_version is missing (add it)"),
         ({"schema_version": True}, "schema_version is True"),
         ({"schema_version": 0}, "schema_version is 0"),
         ({"schema_version": "1"}, "schema_version is '1'"),
         ({"schema_version": SCHEMA_VERSION + 1}, "upgrade agent-host-core"),
-        ({"schema_version": 1}, "id is None"),
+        ({"schema_version": 1}, "id is missing"),
         ({"schema_version": 1, "id": ""}, "id is ''"),
-        ({"schema_version": 1, "id": "x"}, "messages is not a list"),
-        ({"schema_version": 1, "id": "x", "messages": "no"}, "messages is not a list"),
-        ({"schema_version": 1, "id": "x", "messages": [], "metadata": []}, "metadata is not"),
-        ({"schema_version": 1, "id": "x", "messages": [3]}, "message 0 is int"),
+        ({"schema_version": 1, "id": "x"}, "messages is missing"),
+        ({"schema_version": 1, "id": "x", "messages": "no"}, "is 'no' (it must be a list)"),
+        (
+            {"schema_version": 1, "id": "x", "messages": [], "metadata": []},
+            "metadata is [] (it must be an object)",
+        ),
+        (
+            {"schema_version": 1, "id": "x", "messages": [3]},
+            "messages[0] is 3 (it must be an object)",
+        ),
         ({"schema_version": 1, "id": "x", "messages": [{"role": "bot"}]}, "role 'bot'"),
         (
             {"schema_version": 1, "id": "x", "messages": [{"role": "user", "content": []}]},

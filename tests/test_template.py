@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_hookspecs.descriptor import parse_descriptor
 from agent_hookspecs.errors import AgentError
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host.plugins.template import Template
 from making import run_host
 

@@ -12,7 +12,8 @@ import pytest
 
 from agent_hookspecs import ConfigError
 from agent_host import AgentApplication
-from agent_host.config import CONFIG_SCHEMA, load_config
+from agent_host.config import load_config
+from agent_host.config.model import config_schema
 from agent_host.trust import is_trusted, trust, untrust
 from making import POISON, full, write_package
 
@@ -55,7 +56,7 @@ HARMLESS: dict[str, Any] = {
 
 
 def test_every_key_is_either_harmless_or_needs_trust() -> None:
-    assert {*NEEDS_TRUST, *HARMLESS} == set(CONFIG_SCHEMA["properties"])
+    assert {*NEEDS_TRUST, *HARMLESS} == set(config_schema()["properties"])
 
 
 @pytest.mark.parametrize("key", NEEDS_TRUST)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Effect
@@ -32,10 +32,7 @@ Answer = Literal["once", "always", "deny"]
 BUNDLED = frozenset({"agent-host-echo", "agent-host-files"})
 
 _DEFAULTS: Mapping[str, Verdict] = {
-    "read": "allow",
-    "write": "ask",
-    "execute": "ask",
-    "network": "ask",
+    effect: "allow" if effect == "read" else "ask" for effect in get_args(Effect)
 }
 
 

@@ -25,9 +25,9 @@ def config() -> None:
 @click.option("--json", "as_json", is_flag=True, help="The schema is JSON anyway.")
 def schema(as_json: bool) -> None:
     """Print the JSON Schema of the config file."""
-    from agent_host.config import CONFIG_SCHEMA
+    from agent_host.config.model import config_schema
 
-    print_json(CONFIG_SCHEMA)
+    print_json(config_schema())
 
 
 @config.command(
@@ -62,10 +62,11 @@ def validate(file: Path | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 def show(config_file: Path | None, as_json: bool) -> None:
     """Show the configuration in force, with secrets masked."""
-    from agent_host.config import load_config, masked
+    from agent_host.config import load_config
+    from agent_host.redaction import mask_config
 
     loaded = load_config(config_file)
-    values = masked(loaded.values)
+    values = mask_config(loaded.values)
     if as_json:
         print_json({"file": str(loaded.file) if loaded.file else None, "values": values})
         return

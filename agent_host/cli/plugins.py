@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent_hookspecs.errors import UnknownPluginError
+from agent_hookspecs.roles import PLUGIN_ROLES
+from agent_host.checking import suggest
 from agent_host.cli.lazy import LazyGroup
 from agent_host.cli.options import pairs, settings as request_settings
 from agent_host.cli.render import (
@@ -80,6 +82,7 @@ def _loader_options(command: F) -> F:
 @click.group(
     cls=LazyGroup,
     lazy={
+        "describe": ("agent_host.cli.describe", "Write a descriptor from its classes."),
         "new": ("agent_host.cli.new", "Make a plugin package with tests that pass."),
         "validate": ("agent_host.cli.validate", "Check a package before it is published."),
     },
@@ -97,7 +100,7 @@ def plugins() -> None:
     "  agent-host plugins list --role provider --json\n"
     "  agent-host plugins list --plugin path:../my-plugin --strict",
 )
-@click.option("--role", type=click.Choice(["provider", "extension", "feature", "tool"]),
+@click.option("--role", type=click.Choice(PLUGIN_ROLES),
               help="Only plugins of one role.")  # fmt: skip
 @_loader_options
 def list_(settings: LoaderSettings, role: str | None, as_json: bool, strict: bool) -> int:
@@ -198,14 +201,11 @@ def info(settings: LoaderSettings, name: str, as_json: bool, strict: bool) -> in
     catalog = load_catalog(settings)
     found = catalog.find(name)
     if not found:
-        import difflib
-
         names = sorted({record.name for record in catalog} | {r.bundle.name for r in catalog})
-        near = difflib.get_close_matches(name, names, 3)
         raise UnknownPluginError(
             f"there is no plugin, bundle or distribution {name!r}",
             plugins=(name,),
-            hint=f"did you mean {' or '.join(near)}?" if near else "see agent-host plugins list",
+            hint=suggest(name, names) or "see agent-host plugins list",
         )
     if as_json:
         print_json({"plugins": [{**_record(record), **_details(record)} for record in found]})

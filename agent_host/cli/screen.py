@@ -20,6 +20,7 @@ from agent_host.cli.render import printable, styled
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import Event
+    from agent_hookspecs.messages import Effect
     from agent_host.agent.policy import Approval
 
 __all__ = ["Screen", "ask", "quiet_logs"]
@@ -27,7 +28,7 @@ __all__ = ["Screen", "ask", "quiet_logs"]
 #: Lines of a call's arguments that are shown before a person has asked for all of them.
 _LINES = 20
 
-_WANTS = {
+_WANTS: dict[Effect, str] = {
     "read": "read something",
     "write": "write something",
     "execute": "run something",

@@ -9,7 +9,7 @@ import click
 
 from agent_host.cli.findings import as_dict, counted, print_findings
 from agent_host.cli.render import print_json, styled
-from agent_host.plugins.inspect.validate import AREAS, validate as checked
+from agent_host.plugins.inspect.validate import AREAS, validate as check_package
 
 __all__ = ["validate"]
 
@@ -30,7 +30,7 @@ def validate(target: str, as_json: bool, strict: bool) -> int:
     """
     with redirect_stdout(sys.stderr):
         # Plugins may print while they are imported; our output must stay readable by scripts.
-        found = list(checked(target))
+        found = list(check_package(target))
     findings = [finding for _, finding in found]
     problems = sum(finding.level == "problem" for finding in findings)
     bad = problems or (strict and findings)

@@ -6,6 +6,7 @@ short of ending the process, becomes an error that names it and says what to do.
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from inspect import isroutine
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from agent_hookspecs.descriptor import Entry, parse_descriptor, split_entry
+from agent_hookspecs.descriptor import PLUGIN_NAME, Entry, split_entry
 from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, PluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import SpecRole
@@ -309,6 +310,12 @@ def entry_from_class(
         raise
     except Exception as error:
         raise _unreadable(path, error) from error
+    plain = _plain_entry(path, values)
+    if plain is not None:
+        return plain
+    # Not above: it brings pydantic, which most processes can do without.
+    from agent_host.plugins.descriptor import parse_descriptor
+
     try:
         (entry,) = parse_descriptor({"entries": [values]}).entries
     except DescriptorError as error:
@@ -318,6 +325,22 @@ def entry_from_class(
             hint=error.hint,
         ) from None
     return replace(entry, entry=path)
+
+
+def _plain_entry(path: str, values: dict[str, Any]) -> Entry | None:
+    """The entry of a class that states its name, its label and hooks, with nothing else to check.
+
+    None for any other: what it states is for the model to look at.
+    """
+    role, name, label = values["role"], values["name"], values["label"]
+    if not (isinstance(label, str) and re.fullmatch(PLUGIN_NAME, name)):
+        return None
+    plain = Entry(path, role, name, label, dynamic=tuple(values["dynamic"]))
+    for key in values.keys() - {"entry", "role", "name", "label", "dynamic"}:
+        value = values[key]
+        if (tuple(value) if isinstance(value, list) else value) != getattr(plain, key):
+            return None
+    return plain
 
 
 def _describe_instance(

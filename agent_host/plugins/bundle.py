@@ -10,6 +10,9 @@ from agent_hookspecs.values import dataclass
 
 __all__ = ["Bundle", "Origin", "bundle_from_list", "bundle_to_list"]
 
+#: The class, the role and the name have no defaults.
+_ALWAYS_STATED = 3
+
 Origin = Literal["installed", "path", "pkg", "git", "registered"]
 
 
@@ -58,18 +61,17 @@ def bundle_to_list(bundle: Bundle) -> list[Any]:
 
 
 def _entry_to_list(entry: Entry) -> list[Any]:
-    defaults = _entry_defaults()
-    values = [getattr(entry, name) for name in defaults]
-    for default in reversed(defaults.values()):
-        if values[-1] != default:
-            break
+    usual = _usual_values()
+    values = [getattr(entry, name) for name in Entry.__match_args__]
+    while len(values) > _ALWAYS_STATED and values[-1] == usual[len(values) - 1]:
         values.pop()
     return values
 
 
 @cache
-def _entry_defaults() -> dict[str, Any]:
-    return {name: getattr(Entry(""), name) for name in Entry.__match_args__}
+def _usual_values() -> list[Any]:
+    usual = Entry.of_class("")
+    return [getattr(usual, name) for name in Entry.__match_args__]
 
 
 def bundle_from_list(stored: list[Any]) -> Bundle:

@@ -1,22 +1,78 @@
-"""Reads descriptors from files, folders and archives without importing anything.
+"""Reads and checks descriptors from files, folders and archives without importing anything.
 
-Whatever is wrong with a file becomes a `DescriptorError` that says what to do. What a descriptor
-may say is the contract's business.
+Whatever is wrong with a file becomes a `DescriptorError` that says what to do. The keys of an entry
+are the contract's; here is the file around them, and what keys must not say together.
 """
 
 from __future__ import annotations
 
 import json
-from typing import IO, Protocol
+from collections.abc import Mapping
+from functools import cache
+from typing import IO, Annotated, Any, Protocol
 
-from agent_hookspecs.descriptor import Descriptor, parse_descriptor
+from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter, ValidationError
+
+from agent_hookspecs.descriptor import (
+    DESCRIPTOR_NAME,
+    ClassPath,
+    Descriptor,
+    Entry,
+    FilledText,
+    Text,
+)
 from agent_hookspecs.errors import DescriptorError
-from agent_host.plugins.contents import content_of
+from agent_hookspecs.versions import contains
+from agent_host.checking import CHOICE, find_problem, json_schema, pydantic_alone
 
-__all__ = ["MAX_BYTES", "decode_descriptor", "read_descriptor"]
+__all__ = [
+    "MAX_BYTES",
+    "decode_descriptor",
+    "descriptor_schema",
+    "parse_descriptor",
+    "read_descriptor",
+]
 
 #: No honest descriptor comes near; a larger file is a mistake or an attack on memory.
 MAX_BYTES = 1 << 20
+#: Python makes room for all that is asked for before it reads, which takes longer than reading.
+_USUAL_BYTES = 1 << 15
+
+_SHORT, _FULL = f"{CHOICE}short", f"{CHOICE}full"
+_AnyEntry = Annotated[
+    Annotated[ClassPath, Field(description="Short form: the class alone."), Tag(_SHORT)]
+    | Annotated[Entry, Tag(_FULL)],
+    Discriminator(lambda value: _FULL if isinstance(value, dict) else _SHORT),
+]
+
+
+with pydantic_alone():
+
+    class _File(BaseModel):
+        """What stands in an ``agent_plugin.json``; further keys are for newer hosts."""
+
+        schema_: Text = Field(default="", alias="$schema")
+        api: FilledText = Field(
+            default="", description="The contract versions it works with, such as >=1,<2."
+        )
+        subdirectory: FilledText = Field(
+            default=".", description="Where the packages are, relative to the descriptor's folder."
+        )
+        entries: list[_AnyEntry] = Field(
+            min_length=1, description="The plugin classes of the package."
+        )
+
+    _FILE = TypeAdapter(_File)
+
+
+@cache
+def descriptor_schema() -> dict[str, Any]:
+    """The JSON Schema of the file, which the contract's package has for editors."""
+    return json_schema(
+        _FILE,
+        DESCRIPTOR_NAME,
+        "What a package offers to Agent Host, readable without importing it.",
+    )
 
 
 class _Readable(Protocol):
@@ -26,14 +82,13 @@ class _Readable(Protocol):
         """As `pathlib.Path.open`."""
 
 
-def read_descriptor(path: str | _Readable) -> Descriptor:
+def read_descriptor(path: _Readable) -> Descriptor:
     """Read and check one file."""
     try:
-        if isinstance(path, str):
-            raw = content_of(path, MAX_BYTES + 1)
-        else:
-            with path.open("rb") as file:
-                raw = file.read(MAX_BYTES + 1)
+        with path.open("rb") as file:
+            raw = file.read(_USUAL_BYTES)
+            if len(raw) == _USUAL_BYTES:
+                raw += file.read(MAX_BYTES + 1 - _USUAL_BYTES)
     except OSError as error:
         raise DescriptorError(
             f"{path} cannot be read: {error.strerror or error}",
@@ -76,3 +131,66 @@ def _refuse_constant(name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def parse_descriptor(data: object) -> Descriptor:
+    """Check decoded JSON against the model; a `DescriptorError` names the key and what is right.
+
+    Keys the model does not know become ``unknown_keys`` rather than an error, so that a package
+    written for a newer contract can still be read.
+    """
+    try:
+        file = _FILE.validate_python(data)
+    except ValidationError as error:
+        problem = find_problem(error, descriptor_schema())
+        raise DescriptorError(
+            problem.what, key=problem.where or None, hint=problem.remedy
+        ) from None
+    if file.api:
+        _check_range(file.api)
+    entries = [Entry.of_class(each) if isinstance(each, str) else each for each in file.entries]
+    for number, entry in enumerate(entries):
+        _check_entry(entry, f"entries[{number}]")
+    assert isinstance(data, dict)
+    return Descriptor(
+        tuple(entries), file.api or None, file.subdirectory, tuple(_unknown_keys(data))
+    )
+
+
+def _unknown_keys(document: Mapping[str, Any]) -> list[str]:
+    known = {field.alias or name for name, field in _File.model_fields.items()}
+    unknown = [str(key) for key in document if key not in known]
+    for number, entry in enumerate(document["entries"]):
+        if isinstance(entry, dict):
+            unknown += [f"entries[{number}].{k}" for k in entry if k not in Entry.__match_args__]
+    return unknown
+
+
+def _check_range(api: str) -> None:
+    try:
+        contains(api, "0")
+    except ValueError:
+        raise DescriptorError(
+            f"api is {api!r:.60}", key="api", hint="it must be a version range such as '>=1,<2'"
+        ) from None
+
+
+def _check_entry(entry: Entry, where: str) -> None:
+    """Refuse keys that contradict each other."""
+    for side, others in (("before", entry.before), ("after", entry.after)):
+        if entry.name in others:
+            raise DescriptorError(
+                f"{where}.{side} names the plugin itself, {entry.name!r}",
+                key=f"{where}.{side}",
+                hint="remove it",
+            )
+    for key, value, role in (
+        ("tools", entry.tools, "tool"),
+        ("fallback", entry.fallback, "provider"),
+    ):
+        if value and entry.role != role:
+            raise DescriptorError(
+                f"{where}.{key} is for role {role!r}, but the entry has role {entry.role!r}",
+                key=f"{where}.{key}",
+                hint="remove it, or correct the role",
+            )

@@ -1,153 +1,183 @@
 """Finds installed plugin packages by their metadata alone.
 
-Reads entry points of group ``agent_host.plugins`` and the descriptors they point at. Nothing of a
-plugin is imported: a package is located in its distribution, then by its import spec, then by the
-project folder an editable install points at.
+Asks importlib-metadata for the distributions that have entry points of group ``agent_host.plugins``
+and reads the descriptors they point at. Nothing of a plugin is imported: a package is located in
+its distribution, then by its import spec, then by the project folder an editable install points at.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
-import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
+
+from importlib_metadata import DistributionFinder, distributions
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
 from agent_hookspecs.errors import DescriptorError
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.bundle import Bundle
-from agent_host.plugins.contents import content_of
 from agent_host.plugins.descriptor import MAX_BYTES, decode_descriptor, read_descriptor
+from agent_host.redaction import describe_error
 
-if TYPE_CHECKING:
-    from importlib_metadata import Distribution
-
-__all__ = ["GROUP", "MetadataFolder", "discover", "metadata_folders", "top_level_spec"]
+__all__ = ["GROUP", "discover", "top_level_spec"]
 
 GROUP = "agent_host.plugins"
 
-#: What pip leaves behind when an uninstall was cut short begins with "~" and is no distribution.
-_METADATA_FOLDER = re.compile(r"(?P<name>[^~].*?)(-.*)?\.(dist-info|egg-info)")
 _CLASS_PATH = re.compile(r"[\w.]+:\w+")
 _PACKAGE = re.compile(r"\w+(\.\w+)*")
-#: No honest metadata comes near.
-_MAX_METADATA = 1 << 26
+#: How a distribution of which the header is missing is called by the folder with its metadata.
+_METADATA_FOLDER = re.compile(r".*?(?P<name>[^-/\\]+)(-[^/\\]*)?\.(dist|egg)-info")
+
+
+class _Point(Protocol):
+    """An entry point."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+
+
+class _Distribution(Protocol):
+    """What is asked of a distribution, whichever finder it comes from."""
+
+    @property
+    def metadata(self) -> Any: ...
+    @property
+    def entry_points(self) -> Iterable[_Point]: ...
+    def read_text(self, filename: str, /) -> str | None: ...
+    def locate_file(self, path: str, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataFolder:
-    """The folder with the metadata of one installed distribution."""
+class _Announcing:
+    """A distribution that says something in our group, and how it is called."""
 
+    distribution: _Distribution
     name: str
-    path: str
-
-
-def metadata_folders(search_path: Sequence[str]) -> Iterator[MetadataFolder]:
-    """The metadata folders on a search path; of a distribution's several the first one counts."""
-    seen: set[str] = set()
-    for root in search_path:
-        for folder in _folders_in(root):
-            if folder.name not in seen:
-                seen.add(folder.name)
-                yield folder
-
-
-def _folders_in(root: str) -> Iterator[MetadataFolder]:
-    try:
-        with os.scandir(root or ".") as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir())
-    except (OSError, ValueError):
-        return
-    for name in names:
-        match = _METADATA_FOLDER.fullmatch(name)
-        if match is not None:
-            yield MetadataFolder(_normalised(match["name"]), os.path.join(root, name))
-
-
-def _normalised(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    version: str
+    root: str
 
 
 def discover(search_path: Sequence[str] | None = None) -> list[Bundle]:
-    """Every announced package on the search path, broken ones included."""
+    """Every announced package on the search path, broken ones included.
+
+    Of a distribution's several versions the first one counts, even if it announces nothing.
+    """
     path = sys.path if search_path is None else search_path
-    bundles: list[Bundle] = []
-    seen: set[str] = set()
-    for root in path:
-        for name, distribution, announced in _distributions_in(root):
-            if name not in seen:
-                seen.add(name)
-                if GROUP.encode() in announced:
-                    bundles += _bundles_of(distribution, name, announced)
-    return bundles
+    # No folder is called so, and the finder of folders would give up all others for it.
+    path = [each for each in path if "\0" not in each]
+    # Finders believe what they saw last as long as a folder looks the same to them.
+    importlib.invalidate_caches()
+    problems: list[Bundle] = []
+    announcing: dict[str, list[_Announcing]] = {}
+    places: dict[str, int] = {}
+    for distribution in _distributions(path, problems):
+        if _announces(distribution):
+            found = _identify(distribution)
+            places.setdefault(found.root, len(places))
+            announcing.setdefault(_canonical(found.name), []).append(found)
+    counting = [_first(name, found, path) for name, found in announcing.items()]
+    # Within a folder the order of files is not the same everywhere.
+    first = sorted(
+        (each for each in counting if each is not None),
+        key=lambda each: (places.get(each.root, len(places)), _canonical(each.name)),
+    )
+    return [*(bundle for each in first for bundle in _bundles_of(each)), *problems]
 
 
-class _Metadata(Protocol):
-    """What is asked of a distribution, as importlib_metadata answers it."""
-
-    def read_text(self, filename: str, /) -> str | None:
-        """A file of the metadata; None if there is none."""
-
-    def locate_file(self, path: str, /) -> Any:
-        """Where a file of the distribution would be."""
-
-
-class _Installed:
-    """A distribution in a folder: of all that are looked at, nearly every one."""
-
-    __slots__ = ("_folder",)
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-
-    def read(self, filename: str) -> bytes | None:
-        try:
-            return content_of(f"{self._folder}{os.sep}{filename}", _MAX_METADATA)
-        except OSError:
-            return None
-
-    def read_text(self, filename: str, /) -> str | None:
-        content = self.read(filename)
-        return None if content is None else content.decode()
-
-    def locate_file(self, path: str, /) -> str:
-        return os.path.join(os.path.dirname(self._folder), path)
-
-
-def _distributions_in(root: str) -> Iterator[tuple[str, _Metadata, bytes]]:
-    """The distributions in a folder or archive, and the file with their entry points."""
-    if os.path.isfile(root):
-        yield from _archived(root)
-    for folder in _folders_in(root):
-        distribution = _Installed(folder.path)
-        yield folder.name, distribution, distribution.read("entry_points.txt") or b""
-
-
-def _archived(archive: str) -> Iterator[tuple[str, _Metadata, bytes]]:
-    from importlib_metadata import distributions
-
+def _distributions(path: list[str], problems: list[Bundle], **named: str) -> list[_Distribution]:
+    """All that the finders know; of one that fails, its failure joins the problems."""
     try:
-        for found in distributions(path=[archive]):
-            distribution = cast("Distribution", found)
-            announced = (distribution.read_text("entry_points.txt") or "").encode()
-            yield _normalised(_identity(distribution, archive)[0]), distribution, announced
+        return cast(list[_Distribution], [*distributions(path=path, **named)])
     except Exception:
-        # Any file may stand on sys.path; one that is no archive, or a broken one, holds nothing.
-        return
+        # Finders are foreign code. One that fails takes the others along, so each is asked alone.
+        make_context: Any = DistributionFinder.Context
+    context = make_context(path=path, **named)
+    found: list[_Distribution] = []
+    for finder in sys.meta_path:
+        find: Any = getattr(finder, "find_distributions", None)
+        try:
+            found += find(context) if find is not None else ()
+        except Exception as error:
+            name = f"{type(finder).__name__} in sys.meta_path"
+            problem = f"the finder raised {describe_error(error)} (report it to its author)"
+            problems.append(Bundle(name, "installed", name, problem=problem))
+    return found
 
 
-def _bundles_of(distribution: _Metadata, name: str, announced: bytes) -> list[Bundle]:
+def _announces(distribution: _Distribution) -> bool:
+    """Whether our group comes up; without parsing what most distributions say of other groups."""
     try:
-        name, version = _identity(distribution, name)
-        return [
-            _bundle(distribution, name, version, *point) for point in _points(announced.decode())
-        ]
+        text = distribution.read_text("entry_points.txt")
+        return GROUP in text if text else any(p.group == GROUP for p in distribution.entry_points)
+    except UnicodeDecodeError as error:
+        return GROUP.encode() in error.object
+    except Exception:
+        # What cannot say anything does not announce anything.
+        return False
+
+
+def _identify(distribution: _Distribution) -> _Announcing:
+    known: dict[str, str] = {}
+    try:
+        metadata = distribution.metadata
+        known = {key: metadata[key] for key in ("Name", "Version") if key in metadata}
+    except Exception:
+        # Metadata is foreign input; that it lacks a header costs it its name and no more.
+        known = {}
+    folder = None if "Name" in known else _METADATA_FOLDER.fullmatch(str(distribution))
+    fallback = _canonical(folder["name"]) if folder else ""
+    name, version = known.get("Name") or fallback, known.get("Version") or ""
+    return _Announcing(distribution, name, version, _root(distribution))
+
+
+def _first(name: str, found: Sequence[_Announcing], path: list[str]) -> _Announcing | None:
+    """The distribution that counts of those called so, unless it is one that announces nothing.
+
+    None also for what an uninstall that was cut short left behind, which has no such name.
+    """
+    if not name:
+        return found[0]
+    # What fails here has failed before, when all were asked for.
+    for distribution in _distributions(path, [], name=name):
+        announces = _announces(distribution)
+        if announces and len(found) == 1 and _root(distribution) == found[0].root:
+            # It is the one that was found, whose metadata need not be read again.
+            return found[0]
+        # Not every finder heeds the name.
+        if _canonical((other := _identify(distribution)).name) == name:
+            return other if announces else None
+    return None
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _root(distribution: _Distribution) -> str:
+    try:
+        return str(distribution.locate_file(""))
+    except Exception:
+        # Not every distribution has files.
+        return ""
+
+
+def _bundles_of(found: _Announcing) -> list[Bundle]:
+    name = found.name
+    try:
+        points = [point for point in found.distribution.entry_points if point.group == GROUP]
+        return [_bundle(found, point.name, point.value) for point in points]
     except Exception as error:
         # Metadata is foreign input; whatever is wrong with it concerns this distribution alone.
         said = ": ".join(map(str, error.args))
@@ -155,60 +185,34 @@ def _bundles_of(distribution: _Metadata, name: str, announced: bytes) -> list[Bu
         return [Bundle(name, "installed", name, distribution=name, problem=problem)]
 
 
-def _points(announced: str) -> Iterator[tuple[str, str]]:
-    """The entry points of our group: names and values."""
-    group = ""
-    for line in map(str.strip, announced.splitlines()):
-        if line.startswith("[") and line.endswith("]"):
-            group = line.strip("[]")
-        elif group == GROUP and line and not line.startswith("#"):
-            name, equals, value = map(str.strip, line.partition("="))
-            if not equals:
-                raise ValueError(f"there is no = in {line!r}")
-            yield name, value
-
-
-def _identity(distribution: _Metadata, fallback: str) -> tuple[str, str]:
-    """Name and version from the header, which is a hundred times cheaper than parsing it whole."""
-    header = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
-    known: dict[str, str] = {}
-    for line in header.splitlines():
-        key, _, value = line.partition(":")
-        if not line or len(known) == 2:
-            break
-        if key in ("Name", "Version"):
-            known[key] = value.strip()
-    return known.get("Name", fallback), known.get("Version", "")
-
-
-def _bundle(distribution: _Metadata, name: str, version: str, bundle: str, value: str) -> Bundle:
+def _bundle(found: _Announcing, bundle: str, value: str) -> Bundle:
     known: dict[str, Any] = {
         "name": bundle,
         "origin": "installed",
         "source": value,
-        "distribution": name,
-        "version": version,
+        "distribution": found.name,
+        "version": found.version,
     }
     if _CLASS_PATH.fullmatch(value):
-        return Bundle(**known, descriptor=Descriptor((Entry(value),)))
+        return Bundle(**known, descriptor=Descriptor((Entry.of_class(value),)))
     try:
-        file, descriptor = _locate(distribution, value)
+        file, descriptor = _locate(found.distribution, value)
     except DescriptorError as error:
         return Bundle(**known, file=error.file or "", problem=error.explain())
     return Bundle(**known, file=file, descriptor=descriptor)
 
 
-def _locate(distribution: _Metadata, package: str) -> tuple[str, Descriptor]:
+def _locate(distribution: _Distribution, package: str) -> tuple[str, Descriptor]:
     if not _PACKAGE.fullmatch(package):
         raise DescriptorError(
             f"the entry point's value {package!r} is no package",
             hint="let it name the package with the descriptor, or a class as package.module:Class",
         )
     parts = package.split(".")
-    in_place: Any = distribution.locate_file("/".join([*parts, DESCRIPTOR_NAME]))
-    if _is_file(in_place):
+    in_place = _file_of(distribution, "/".join([*parts, DESCRIPTOR_NAME]))
+    if in_place is not None and _is_file(in_place):
         return str(in_place), read_descriptor(in_place)
-    expected = str(in_place)
+    expected = "" if in_place is None else str(in_place)
     spec = top_level_spec(parts[0])
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         file = Path(folder, *parts[1:], DESCRIPTOR_NAME)
@@ -229,11 +233,20 @@ def _locate(distribution: _Metadata, package: str) -> tuple[str, Descriptor]:
     )
 
 
-def _is_file(path: Any) -> bool:
-    """Whether it is a file, on disk or, as importlib_metadata finds it, in an archive."""
+def _file_of(distribution: _Distribution, path: str) -> Any:
+    """A file of the distribution, on disk or in an archive; None if it cannot say where it is."""
     try:
-        return os.path.isfile(path) if isinstance(path, str) else bool(path.is_file())
-    except OSError:
+        file = distribution.locate_file(path)
+    except Exception:
+        # A finder may know distributions without knowing their files.
+        return None
+    return Path(file) if isinstance(file, str) else file
+
+
+def _is_file(path: Any) -> bool:
+    try:
+        return bool(path.is_file())
+    except (OSError, AttributeError):
         return False
 
 
@@ -258,7 +271,7 @@ def _read_archived(spec: ModuleSpec | None, file: str) -> bytes | None:
     return data[: MAX_BYTES + 1]
 
 
-def _project_folders(distribution: _Metadata) -> Iterable[Path]:
+def _project_folders(distribution: _Distribution) -> Iterable[Path]:
     try:
         url = urlsplit(json.loads(distribution.read_text("direct_url.json") or "{}")["url"])
     except (ValueError, KeyError, TypeError):

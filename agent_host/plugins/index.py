@@ -2,7 +2,8 @@
 
 The index is never trusted beyond what can be checked: it lies in a private folder, carries a
 checksum, and names every file and folder its answer depends on with the stamp that was seen before
-it was read. Anything unexpected means that discovery runs again.
+it was read. Anything unexpected means that discovery runs again; so does a finder of distributions
+that is not one of folders and archives, because what it knows has no stamp.
 """
 
 from __future__ import annotations
@@ -14,21 +15,24 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from importlib.machinery import PathFinder
 from typing import Any
 
 from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_host._version import __version__
 from agent_host.plugins.bundle import Bundle, bundle_from_list, bundle_to_list
 
-__all__ = ["cache_folder", "indexed"]
+__all__ = ["cache_folder", "find_bundles"]
 
 #: As many environments as anyone works with; indexes of those long gone make room.
 _MAX_FILES = 64
 #: Two writes within a file system's clock tick look alike; so a stamp this young proves nothing.
-_SETTLED_NS = 2_000_000_000
+_OLD_NS = 2_000_000_000
 _MAX_BYTES = 64 << 20
 #: Through no link, and without waiting for what is no file.
 _PLAINLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+_METADATA = (".dist-info", "egg-info")
 
 Stamp = list[int] | None
 
@@ -47,13 +51,13 @@ def cache_folder() -> str | None:
     return os.path.join(base, "agent-host")
 
 
-def indexed(
+def find_bundles(
     discover: Callable[[], list[Bundle]], folder: str | os.PathLike[str] | None
 ) -> list[Bundle]:
     """What ``discover`` finds, from the index if it is still true."""
     key = _key()
     file = None
-    if folder is not None:
+    if folder is not None and not _foreign_finders():
         file = os.path.join(folder, "index", f"{zlib.crc32(key.encode()):08x}.json")
         known = _read(file, key)
         if known is not None:
@@ -64,9 +68,21 @@ def indexed(
     if file is not None:
         # Taken after reading, which is safe: a stamp that is not clearly older is refused.
         described = [_stamp(bundle.file) if bundle.file else None for bundle in bundles]
-        if _settled([*before.values(), *described], seen_at):
+        if _are_old([*before.values(), *described], seen_at):
             _write(file, key, before, described, bundles)
     return bundles
+
+
+def _foreign_finders() -> bool:
+    """Whether anything but the search path decides which distributions there are."""
+    library = sys.modules.get("importlib_metadata")
+    own = (PathFinder, getattr(library, "MetadataPathFinder", PathFinder))
+    return any(
+        getattr(finder, "find_distributions", None) is not None
+        and finder not in own
+        and type(finder) not in own
+        for finder in sys.meta_path
+    )
 
 
 def _key() -> str:
@@ -89,31 +105,38 @@ def _stamp(path: str) -> Stamp:
 
 def _watch(search_path: Sequence[str]) -> dict[str, Stamp]:
     """Stamps of what decides which distributions there are and what they announce."""
-    from agent_host.plugins.discover import metadata_folders
-
     roots = [os.path.abspath(entry) for entry in search_path]
     watched: dict[str, Stamp] = {root: _stamp(root) for root in roots}
-    for folder in metadata_folders(roots):
-        announced = os.path.join(folder.path, "entry_points.txt")
+    for folder in (each for root in roots for each in _metadata_folders(root)):
+        announced = os.path.join(folder, "entry_points.txt")
         stamp = _stamp(announced)
         if stamp is None:
-            watched[folder.path] = _stamp(folder.path)
+            watched[folder] = _stamp(folder)
         else:
             watched[announced] = stamp
     return watched
 
 
-def _settled(stamps: Sequence[Stamp], seen_at: int) -> bool:
-    return all(stamp is None or stamp[0] < seen_at - _SETTLED_NS for stamp in stamps)
+def _metadata_folders(root: str) -> list[str]:
+    """The folders in which importlib-metadata looks for what a distribution announces."""
+    try:
+        with os.scandir(root) as entries:
+            return [entry.path for entry in entries if entry.name.lower().endswith(_METADATA)]
+    except (OSError, ValueError):
+        return []
+
+
+def _are_old(stamps: Sequence[Stamp], seen_at: int) -> bool:
+    return all(stamp is None or stamp[0] < seen_at - _OLD_NS for stamp in stamps)
 
 
 def _read(file: str, key: str) -> list[Bundle] | None:
     try:
-        if not _private(os.lstat(os.path.dirname(file))):
+        if not _is_private(os.lstat(os.path.dirname(file))):
             return None
         with open(os.open(file, _PLAINLY), "rb") as handle:
             found = os.fstat(handle.fileno())
-            if not _private(found) or found.st_size > _MAX_BYTES:
+            if not _is_private(found) or found.st_size > _MAX_BYTES:
                 return None
             raw = handle.read()
         checksum, _, body = raw.partition(b"\n")
@@ -134,7 +157,7 @@ def _read(file: str, key: str) -> list[Bundle] | None:
         return None
 
 
-def _private(found: os.stat_result) -> bool:
+def _is_private(found: os.stat_result) -> bool:
     """Ours alone: nobody else can have written it."""
     if not hasattr(os, "getuid"):
         return True
@@ -160,7 +183,7 @@ def _write(
     temporary = f"{file}.{os.getpid()}.{time.time_ns():x}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        if not _private(os.lstat(folder)):
+        if not _is_private(os.lstat(folder)):
             return
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as handle:

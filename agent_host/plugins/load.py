@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.catalog import Catalog, LoaderSettings, build_catalog
-from agent_host.plugins.index import cache_folder, indexed
+from agent_host.plugins.index import cache_folder, find_bundles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def load_catalog(
     """
     settings = settings or LoaderSettings()
     cache = cache_folder()
-    bundles = indexed(_discover, cache)
+    bundles = find_bundles(_discover, cache)
     if settings.sources:
         from pathlib import Path
 

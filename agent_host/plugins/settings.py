@@ -15,14 +15,15 @@ from agent_hookspecs.errors import ConfigError, ContractError
 from agent_hookspecs.logs import names_secret, remember_secrets
 from agent_hookspecs.tool_interop import ToolInteropContribution
 from agent_hookspecs.values import dataclass
+from agent_host.redaction import (
+    holds_secrets,
+    is_secret,
+    marked_secrets,
+    named_secrets,
+    without_secrets,
+)
 
-__all__ = ["ConfigSchema", "Setting", "likely_secrets", "merge_schemas"]
-
-#: Where a schema has others in it: of the same value, of an object's members, of an array's items.
-_OF_VALUE = ("anyOf", "oneOf", "allOf")
-_OF_MEMBERS = ("patternProperties", "additionalProperties")
-_OF_ITEMS = ("prefixItems", "items")
-_MAPS = ("properties", "patternProperties", "$defs", "definitions")
+__all__ = ["ConfigSchema", "Setting", "merge_schemas"]
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -58,9 +59,9 @@ class ConfigSchema:
 
     def secrets(self, config: Mapping[str, Any]) -> Iterator[str]:
         """The values in ``config`` that are marked as secrets, or stand under such a name."""
-        yield from likely_secrets(config)
+        yield from named_secrets(config)
         for setting in self.marked:
-            yield from _marked_secrets(setting.schema, config.get(setting.key))
+            yield from marked_secrets(setting.schema, config.get(setting.key))
 
     def remember_new_secrets(
         self, known: Mapping[str, Any], state: object, *, with_tools: bool = False
@@ -87,7 +88,7 @@ class ConfigSchema:
         own = {key for key, s in self.settings.items() if s.plugin == tool}
         hidden = {setting.key for setting in self.marked if setting.plugin != tool} - own
         return {
-            key: value if key in own else _without_credentials(value)
+            key: value if key in own else without_secrets(value)
             for key, value in config.items()
             if key not in hidden and (key in own or not names_secret(key))
         }
@@ -131,17 +132,17 @@ def merge_schemas(schemas: Iterable[tuple[str, object]]) -> ConfigSchema:
     settings: dict[str, Setting] = {}
     marked: list[Setting] = []
     for plugin, schema in schemas:
-        for key, described, required in _described(schema):
+        for key, described, required in _keys_of(schema):
             setting = Setting(key, plugin, described, required)
             first = settings.setdefault(key, setting)
-            if _holds_secrets(described):
+            if holds_secrets(described):
                 marked.append(setting)
-            if _is_secret(described) and not _is_secret(first.schema):
+            if is_secret(described) and not is_secret(first.schema):
                 settings[key] = replace(first, schema={**first.schema, "secret": True})
     return ConfigSchema(settings, tuple(marked))
 
 
-def _described(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
+def _keys_of(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
     if not isinstance(schema, Mapping):
         return
     properties = schema.get("properties")
@@ -204,91 +205,3 @@ def _is(value: object, kinds: tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return bool in kinds
     return isinstance(value, kinds)
-
-
-def likely_secrets(config: Mapping[str, Any]) -> Iterator[str]:
-    """The values that stand under a credential's name, at whatever depth."""
-    return _named_secrets(config)
-
-
-def _named_secrets(value: object, under: object = None) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if _is_credential(key, item, under):
-                yield from _leaves(item)
-            else:
-                yield from _named_secrets(item, key)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _named_secrets(item)
-
-
-def _without_credentials(value: object, under: object = None) -> object:
-    if isinstance(value, Mapping):
-        return {
-            key: _without_credentials(item, key)
-            for key, item in value.items()
-            if not _is_credential(key, item, under)
-        }
-    if isinstance(value, (list, tuple)):
-        return [_without_credentials(item) for item in value]
-    return value
-
-
-def _is_credential(key: object, value: object, under: object) -> bool:
-    # A tool's parameter may be called token; what stands there is its schema.
-    return names_secret(key) and not (under in _MAPS and isinstance(value, Mapping))
-
-
-def _marked_secrets(schema: Mapping[str, Any], value: object) -> Iterator[str]:
-    if _is_secret(schema):
-        yield from _leaves(value)
-        return
-    for described in _inner(schema, *_OF_VALUE):
-        yield from _marked_secrets(described, value)
-    if isinstance(value, Mapping):
-        named = schema.get("properties")
-        others = [*_inner(schema, *_OF_MEMBERS)]
-        for key, item in value.items():
-            known = named.get(key) if isinstance(named, Mapping) else None
-            for described in [known] if isinstance(known, Mapping) else others:
-                yield from _marked_secrets(described, item)
-    elif isinstance(value, (list, tuple)):
-        # Whichever of them is whose: better too much is masked than too little.
-        for described in _inner(schema, *_OF_ITEMS):
-            for item in value:
-                yield from _marked_secrets(described, item)
-
-
-def _holds_secrets(schema: Mapping[str, Any]) -> bool:
-    inner = _inner(schema, "properties", *_OF_VALUE, *_OF_MEMBERS, *_OF_ITEMS)
-    return _is_secret(schema) or any(map(_holds_secrets, inner))
-
-
-def _is_secret(schema: Mapping[str, Any]) -> bool:
-    return bool(schema.get("secret")) or schema.get("format") == "password"
-
-
-def _inner(schema: Mapping[str, Any], *words: str) -> Iterator[Mapping[str, Any]]:
-    """The schemas that a schema has under these words, be it one, a list or a map of them."""
-    for word in words:
-        found = schema.get(word)
-        if isinstance(found, Mapping):
-            found = found.values() if word in _MAPS else (found,)
-        for each in found if isinstance(found, Iterable) else ():
-            if isinstance(each, Mapping):
-                yield each
-
-
-def _leaves(value: object) -> Iterator[str]:
-    """Every text and number in a value, as text."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield str(value)

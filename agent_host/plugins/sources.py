@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, split_entry
 from agent_hookspecs.errors import DescriptorError, PluginError, SourceError
+from agent_hookspecs.logs import redact
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.bundle import Bundle, Origin
 from agent_host.plugins.descriptor import read_descriptor
@@ -47,7 +48,7 @@ def bundles_of_sources(sources: Sequence[str], *, base: Path, cache: Path | None
     """The bundles the sources lead to; relative paths start at ``base``."""
     bundles: list[Bundle] = []
     for source in sources:
-        shown = _without_credentials(source)
+        shown = redact(source)
         try:
             bundles += _bundles(source, base, cache)
         except PluginError as error:
@@ -63,12 +64,6 @@ def _origin(source: str) -> Origin:
     return "git" if source.startswith("git+") else "pkg" if source.startswith("pkg:") else "path"
 
 
-def _without_credentials(source: str) -> str:
-    """An ssh address keeps its user, who is public; what else stands before a host may not be."""
-    source = re.sub(r"//[^/@]*:[^/@]*@", "//***@", source)
-    return re.sub(r"^git\+https?://[^/@]*@", "git+https://***@", source)
-
-
 def _bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
     kind, _, value = source.partition(":")
     if kind == "path" and value:
@@ -77,9 +72,9 @@ def _bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
         return [_in_package(source, value)]
     if source.startswith("git+"):
         git = parse_git(source)
-        checkout = _checked_out(git, cache)
+        checkout = _check_out(git, cache)
         root = _inside(checkout, checkout / git.subdirectory, "subdirectory")
-        shown = _without_credentials(source)
+        shown = redact(source)
         return [replace(b, origin="git", source=shown) for b in _in_folder(source, root)]
     raise SourceError(
         f"{source!r} is not a plugin source",
@@ -202,7 +197,7 @@ class GitSource:
 def parse_git(source: str) -> GitSource:
     """Parse ``git+https://HOST/REPO@COMMIT#subdirectory=FOLDER``; anything unsafe is refused."""
     match = _GIT.fullmatch(source)
-    shown = _without_credentials(source)
+    shown = redact(source)
     if match is None or match["scheme"] not in ("https", "ssh"):
         raise SourceError(
             f"{shown!r} is not a git source that can be used",
@@ -225,7 +220,7 @@ def parse_git(source: str) -> GitSource:
     return GitSource(match["url"], commit, match["subdirectory"] or ".")
 
 
-def _checked_out(source: GitSource, cache: Path | None) -> Path:
+def _check_out(source: GitSource, cache: Path | None) -> Path:
     """The folder with the commit's files, fetched if it is not in the cache yet."""
     if cache is None:
         raise SourceError(

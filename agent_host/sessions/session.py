@@ -170,27 +170,14 @@ class Session:
     @classmethod
     def from_dict(cls, document: object) -> Session:
         """The inverse of `to_dict`; a `SessionError` says what is wrong with anything else."""
-        if not isinstance(document, Mapping):
-            raise SessionError(f"a session is an object, not {type(document).__name__}")
-        version = document.get("schema_version")
-        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise SessionError(
-                f"schema_version is {version!r}", hint="only what to_dict wrote can be read"
-            )
-        if version > SCHEMA_VERSION:
-            raise SessionError(
-                f"the session has schema version {version}, this host reads up to {SCHEMA_VERSION}",
-                hint="upgrade agent-host-core",
-            )
-        identity, messages = document.get("id"), document.get("messages")
-        metadata = document.get("metadata", {})
-        if not isinstance(identity, str) or not identity:
-            raise SessionError(f"id is {identity!r}", hint="it must be a string")
-        if not isinstance(messages, (list, tuple)):
-            raise SessionError("messages is not a list")
-        if not isinstance(metadata, Mapping):
-            raise SessionError("metadata is not an object")
-        return cls(messages, metadata, id=identity)
+        # Not above: it brings pydantic, and most processes import no session.
+        from agent_host.sessions.document import read_document
+
+        try:
+            found = read_document(document, SCHEMA_VERSION)
+        except RecursionError as error:
+            raise too_deep_error() from error
+        return cls(found.messages, found.metadata, id=found.id)
 
 
 def _check_messages(

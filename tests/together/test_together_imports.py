@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, parse_descriptor, split_entry
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, split_entry
+from agent_host.plugins.descriptor import parse_descriptor
 
 ROOT = Path(__file__).resolve().parents[2]
 DESCRIPTORS = sorted(ROOT.glob(f"plugins/*/src/*/{DESCRIPTOR_NAME}"))

@@ -1,21 +1,26 @@
 """Compares a loaded plugin with its descriptor and with the contract's fine print.
 
 Gating and ordering believe the descriptor, so where the code says otherwise somebody is misled.
-Used by ``plugins doctor``; a request does not pay for it.
+Used by ``plugins doctor``, ``plugins validate``, ``plugins describe`` and the conformance kit; a
+request does not pay for it.
 """
 
 from __future__ import annotations
 
-import difflib
+import json
 from collections.abc import Iterator
+from typing import Any
 
-from agent_hookspecs.descriptor import DESCRIPTOR_SCHEMA, Entry
-from agent_hookspecs.errors import AgentError
+from agent_hookspecs.descriptor import Entry
+from agent_hookspecs.errors import AgentError, ContractError
 from agent_hookspecs.roles import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, ToolPlugin
+from agent_hookspecs.values import dataclass
+from agent_host.checking import suggest
 from agent_host.plugins.activate import LoadedPlugin, entry_from_class
 from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.descriptor import descriptor_schema
 
-__all__ = ["disagreements", "habits", "unknown_keys"]
+__all__ = ["Difference", "differences", "disagreements", "habits", "settings_of", "unknown_keys"]
 
 _BASES = {
     "provider": ProviderPlugin,
@@ -25,61 +30,77 @@ _BASES = {
 }
 #: Models are always asked for, since no descriptor can list them.
 _MUST_BE_ASKED = ("get_tags", "is_enabled")
+_ATTRIBUTES = ("label", "default_enabled", "priority", "before", "after")
 _KEY_FLAGS = ("requires_api_key", "optional_api_key", "requires_base_url")
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key on which class and descriptor differ: what the class says, as JSON, and in words."""
+
+    key: str
+    value: Any
+    messages: tuple[str, ...]
+
+
 def disagreements(plugin: LoadedPlugin) -> Iterator[str]:
-    """What the class says otherwise than its descriptor."""
+    """What the class says otherwise than its descriptor, in words."""
+    try:
+        for difference in differences(plugin):
+            yield from difference.messages
+    except AgentError as error:
+        yield error.message
+
+
+def differences(plugin: LoadedPlugin) -> Iterator[Difference]:
+    """The keys on which the class says otherwise than its descriptor.
+
+    Raises `ContractError` for a class that says what no descriptor may.
+    """
     if not plugin.record.described:
         return
     stated = plugin.entry
-    try:
-        actual = entry_from_class(stated.entry, plugin.instance, plugin.role)
-    except AgentError as error:
-        yield error.message
-        return
+    actual = entry_from_class(stated.entry, plugin.instance, plugin.role)
     yield from _differing_tags(plugin, stated, actual)
-    for hook in _MUST_BE_ASKED:
-        if hook in actual.dynamic and hook not in stated.dynamic and _matters(hook, stated, plugin):
-            yield f"the class has {hook}, but 'dynamic' does not name it, so it is never asked"
-    for hook in stated.dynamic:
-        if hook in plugin.implementations:
-            continue
-        if hook == "get_models" and "models_request" in plugin.implementations:
-            continue
-        yield f"'dynamic' names {hook}, but the class does not have it"
-    base = _BASES[plugin.role]
-    flags = _KEY_FLAGS if plugin.role == "provider" else ()
-    for attribute in ("default_enabled", "priority", "before", "after", *flags):
-        value, default = getattr(plugin.instance, attribute, None), getattr(base, attribute)
-        value = tuple(value) if isinstance(value, (list, tuple)) else value
-        if value not in (None, default, getattr(stated, attribute)):
-            yield (
-                f"{attribute} is {value!r} in the class but {getattr(stated, attribute)!r} in the "
-                "descriptor"
-            )
+    yield from _differing_hooks(plugin, stated, actual)
+    yield from _differing_attributes(plugin, stated)
     yield from _differing_settings(plugin, stated)
     if plugin.role == "tool" and dict(actual.tools) != dict(stated.tools):
-        yield f"effects is {dict(actual.tools)} in the class but {dict(stated.tools)} in 'tools'"
+        said = f"effects is {dict(actual.tools)} in the class but {dict(stated.tools)} in 'tools'"
+        yield Difference("tools", dict(actual.tools), (said,))
 
 
-def _differing_settings(plugin: LoadedPlugin, stated: Entry) -> Iterator[str]:
-    if "get_config_schema" in stated.dynamic:
-        return
-    for _ in plugin.implementations.get("get_config_schema", ()):
-        said, does = stated.config_schema, plugin.ask("get_config_schema")
-        if said != does and isinstance(does, dict):
-            keys = sorted(key for key in {*said, *does} if said.get(key) != does.get(key))
-            yield f"config_schema and get_config_schema differ in {', '.join(keys)}"
-
-
-def _differing_tags(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iterator[str]:
-    for attribute in ("required_tags", "forbidden_tags"):
-        if attribute not in plugin.implementations:
+def _differing_tags(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iterator[Difference]:
+    for key in ("required_tags", "forbidden_tags"):
+        if key not in plugin.implementations:
             continue
-        said, does = set(getattr(stated, attribute)), set(getattr(actual, attribute))
+        said, does = set(getattr(stated, key)), set(getattr(actual, key))
         if said != does:
-            yield f"{attribute} is {sorted(does)} in the class but {sorted(said)} in the descriptor"
+            words = f"{key} is {sorted(does)} in the class but {sorted(said)} in the descriptor"
+            yield Difference(key, list(getattr(actual, key)), (words,))
+
+
+def _differing_hooks(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iterator[Difference]:
+    missing = [
+        hook
+        for hook in _MUST_BE_ASKED
+        if hook in actual.dynamic and hook not in stated.dynamic and _matters(hook, stated, plugin)
+    ]
+    absent = [hook for hook in stated.dynamic if not _has_hook(plugin, hook)]
+    if missing or absent:
+        asked = [*(hook for hook in stated.dynamic if hook not in absent), *missing]
+        words = [
+            f"the class has {hook}, but 'dynamic' does not name it, so it is never asked"
+            for hook in missing
+        ]
+        words += [f"'dynamic' names {hook}, but the class does not have it" for hook in absent]
+        yield Difference("dynamic", asked, tuple(words))
+
+
+def _has_hook(plugin: LoadedPlugin, hook: str) -> bool:
+    if hook == "get_models" and "models_request" in plugin.implementations:
+        return True
+    return hook in plugin.implementations
 
 
 def _matters(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:
@@ -90,6 +111,45 @@ def _matters(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:
         return set(plugin.ask("get_tags", config={}, models=[])) != set(stated.provides_tags)
     except Exception:
         return True
+
+
+def _differing_attributes(plugin: LoadedPlugin, stated: Entry) -> Iterator[Difference]:
+    """A class that leaves an attribute as its base has it says nothing of it."""
+    base = _BASES[plugin.role]
+    flags = _KEY_FLAGS if plugin.role == "provider" else ()
+    for key in (*_ATTRIBUTES, *flags):
+        value, default = getattr(plugin.instance, key, None), getattr(base, key)
+        value = tuple(value) if isinstance(value, (list, tuple)) else value
+        said = getattr(stated, key)
+        if value not in (None, default, said):
+            words = f"{key} is {value!r} in the class but {said!r} in the descriptor"
+            yield Difference(key, list(value) if isinstance(value, tuple) else value, (words,))
+
+
+def _differing_settings(plugin: LoadedPlugin, stated: Entry) -> Iterator[Difference]:
+    if "get_config_schema" in stated.dynamic:
+        return
+    said, does = stated.config_schema, settings_of(plugin)
+    if does is not None and said != does:
+        keys = sorted(key for key in {*said, *does} if said.get(key) != does.get(key))
+        words = f"config_schema and get_config_schema differ in {', '.join(keys)}"
+        yield Difference("config_schema", does, (words,))
+
+
+def settings_of(plugin: LoadedPlugin) -> dict[str, Any] | None:
+    """What ``get_config_schema`` returns, as a descriptor can say it; None if it is not there."""
+    schema = plugin.ask("get_config_schema")
+    if not isinstance(schema, dict):
+        return None
+    try:
+        document: dict[str, Any] = json.loads(json.dumps(schema))
+    except (TypeError, ValueError) as error:
+        raise ContractError(
+            f"get_config_schema returns what cannot be written as JSON: {error}",
+            plugin=plugin.name,
+            hint="use texts, numbers, lists and objects alone",
+        ) from error
+    return document
 
 
 def habits(plugin: LoadedPlugin) -> Iterator[str]:
@@ -113,10 +173,8 @@ def habits(plugin: LoadedPlugin) -> Iterator[str]:
 
 def unknown_keys(bundle: Bundle) -> Iterator[str]:
     """Keys of the descriptor that mean nothing, with the one that was probably meant."""
-    entry_keys = DESCRIPTOR_SCHEMA["properties"]["entries"]["items"]["anyOf"][1]["properties"]
     for path in bundle.descriptor.unknown_keys if bundle.descriptor else ():
         parent, _, key = path.rpartition(".")
-        near = difflib.get_close_matches(
-            key, entry_keys if parent else DESCRIPTOR_SCHEMA["properties"], 1
-        )
-        yield f"unknown key {path!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        known = Entry.__match_args__ if parent else descriptor_schema()["properties"]
+        meant = suggest(key, known)
+        yield f"unknown key {path!r}" + (f"; {meant}" if meant else "")

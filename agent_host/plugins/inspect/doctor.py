@@ -33,7 +33,7 @@ def examine(catalog: Catalog) -> Iterator[Finding]:
     catalog = complete_catalog(catalog, activator.identify)
     for record in catalog:
         if record.usable:
-            yield from _loaded(record, activator)
+            yield from _examine_record(record, activator)
         elif record.state != "disabled":
             yield _finding("problem", record, record.reason)
     seen: set[str] = set()
@@ -45,7 +45,7 @@ def examine(catalog: Catalog) -> Iterator[Finding]:
     yield from _cycles(catalog)
 
 
-def _loaded(record: PluginRecord, activator: Activator) -> Iterator[Finding]:
+def _examine_record(record: PluginRecord, activator: Activator) -> Iterator[Finding]:
     try:
         plugin = activator.load(record)
     except PluginError as error:

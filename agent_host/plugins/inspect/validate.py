@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import sys
-import tempfile
-import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from agent_hookspecs.descriptor import split_entry
-from agent_hookspecs.errors import UnknownPluginError
 from agent_host.plugins.bundle import Bundle
-from agent_host.plugins.catalog import Catalog, build_catalog
+from agent_host.plugins.catalog import Catalog
 from agent_host.plugins.inspect.doctor import Finding, examine
 from agent_host.plugins.inspect.imports import import_effects
 from agent_host.plugins.inspect.packaging import installed_problems, tree_problems
-from agent_host.plugins.load import load_catalog
-from agent_host.plugins.sources import bundles_of_sources
+from agent_host.plugins.inspect.target import open_target
 
 __all__ = ["AREAS", "Area", "validate"]
 
@@ -33,53 +25,11 @@ def validate(target: str) -> Iterator[tuple[Area, Finding]]:
 
     A wheel is looked at as if it was installed. Raises `UnknownPluginError` if there is neither.
     """
-    path = Path(target)
-    if path.suffix == ".whl" and path.is_file():
-        with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as wheel:
-            wheel.extractall(folder)
-            with _first(Path(folder).resolve()) as root:
-                yield from _validated(_at(root), None)
-    elif path.is_dir():
-        with _first(path.resolve()) as root:
-            yield from _validated(_at(root), root)
-    else:
-        yield from _validated(_installed(target), None)
+    with open_target(target) as opened:
+        yield from _check_catalog(opened.catalog, opened.tree)
 
 
-@contextmanager
-def _first(root: Path) -> Iterator[Path]:
-    """``root`` with what is in it before all that is installed, even of the same name."""
-    before = list(sys.path)
-    sys.path[:0] = [str(root / "src"), str(root)]
-    try:
-        yield root
-    finally:
-        sys.path[:] = before
-
-
-def _at(folder: Path) -> Catalog:
-    return build_catalog(bundles_of_sources([f"path:{folder}"], base=folder, cache=None))
-
-
-def _installed(name: str) -> Catalog:
-    wanted = _canonical(name)
-    catalog = load_catalog()
-    records = tuple(r for r in catalog if _canonical(r.bundle.distribution) == wanted)
-    if not records:
-        known = sorted({r.bundle.distribution for r in catalog if r.bundle.distribution})
-        raise UnknownPluginError(
-            f"{name!r} is neither a folder, nor a wheel, nor an installed distribution of plugins",
-            plugins=(name,),
-            hint=f"installed are {', '.join(known)}",
-        )
-    return replace(catalog, records=records)
-
-
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _validated(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, Finding]]:
+def _check_catalog(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, Finding]]:
     bundles = list({id(record.bundle): record.bundle for record in catalog}.values())
     safe = True
     for bundle in bundles:

@@ -1,8 +1,8 @@
-"""Structured logging for host and plugins, and the one place that keeps secrets out of text.
+"""Structured logging for host and plugins, and the one policy of what is secret.
 
 A value that was ever marked as a secret is masked wherever it would appear, for as long as the
-process lives. Records go through the standard library's logging, so that caplog and any handler see
-them.
+process lives; so is what stands under a credential's name, and what looks like a credential.
+Records go through the standard library's logging, so that caplog and any handler see them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from urllib.parse import quote
 from agent_hookspecs.errors import AgentError
 
 __all__ = [
+    "MASK",
     "Logger",
     "get_logger",
     "get_warn_from_context",
@@ -28,9 +29,10 @@ __all__ = [
     "redact",
     "redact_error",
     "remember_secrets",
+    "replace_secrets",
 ]
 
-_MASK = "[redacted]"
+MASK = "[redacted]"
 _MAX_VALUE = 2000
 #: Enough for every key of a busy process; the oldest are forgotten so that rotation cannot leak.
 _MAX_SECRETS = 1000
@@ -38,9 +40,17 @@ _MAX_SECRETS = 1000
 _MIN_LENGTH = 4
 
 #: Names under which credentials stand, whoever understands them and whether they say so or not.
-_SECRET_NAME = re.compile(
-    r"(?i)(?:api|access|secret|private)[-_]?key|(?:^|[-_])(?:token|secret|password)$|authorization"
+_SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|signature")
+#: The same words where they mean something else: numbers of tokens, what a key is called or where
+#: it is sent, a key of a cache, and words that merely begin alike.
+_HARMLESS_WORDS = re.compile(
+    r"(?i)max_?token|(?<!access[-_])(?<!refresh[-_])(?<!bearer[-_])(?<!api[-_])tokens"
+    r"|token[-_]?(?:count|limit|budget|usage|i[sz])"
+    r"|(?:key|token|signature)_(?:variable|header|prefix|field)"
+    r"|cache_key|key(?:word|board|bind)|author(?!i[sz])"
 )
+#: Schemas keep the names of parameters under these; what stands under such a name is its schema.
+_MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
 
 _LOOKS_SECRET = (
     re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=*-]{6,}"),
@@ -50,7 +60,9 @@ _LOOKS_SECRET = (
     ),
     re.compile(r"()\b(?:sk|gsk|pk|rk|hf|key)[-_][\w*.-]{6,}"),
     re.compile(r"()\bAIza[\w-]{20,}"),
-    re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
+    # Who stands before the host of a URL is a secret too, but for the user of ssh, who is public.
+    re.compile(r"((?<!ssh)://)[^/?#\s\"]+(?=@)"),
+    re.compile(r"(ssh://[^/?#\s:@\"]*:)[^/?#\s\"]+(?=@)"),
 )
 
 _secrets: OrderedDict[str, tuple[str, ...]] = OrderedDict()
@@ -60,7 +72,7 @@ _lock = threading.Lock()
 @lru_cache(1024)
 def names_secret(key: object) -> bool:
     """Whether what stands under this name is a credential."""
-    return isinstance(key, str) and _SECRET_NAME.search(key) is not None
+    return isinstance(key, str) and _SECRET_NAME.search(_HARMLESS_WORDS.sub("", key)) is not None
 
 
 def remember_secrets(values: Iterable[object]) -> None:
@@ -88,9 +100,9 @@ def redact(text: str) -> str:
         for forms in known:
             for form in forms:
                 if form in text:
-                    text = text.replace(form, _MASK)
+                    text = text.replace(form, MASK)
     for pattern in _LOOKS_SECRET:
-        text = pattern.sub(rf"\g<1>{_MASK}", text)
+        text = pattern.sub(rf"\g<1>{MASK}", text)
     return text
 
 
@@ -133,7 +145,7 @@ class Logger:
 
 def _shown(key: str, value: object) -> str:
     try:
-        value = _masked(key, value, frozenset())
+        value = replace_secrets({key: value}, _mask)[key]
         text = value if isinstance(value, str) else repr(value)
     except Exception as error:
         # Whoever logs is not interested in why a foreign object cannot be shown.
@@ -143,24 +155,44 @@ def _shown(key: str, value: object) -> str:
     return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}…"
 
 
-def _masked(key: object, value: Any, above: frozenset[int]) -> Any:
-    """``value`` with a mask for all that stands under a credential's name, if anything does.
+def _mask(value: object) -> object:
+    # That there is none may be told.
+    return value if value is None or isinstance(value, bool) or value == "" else MASK
 
-    ``above`` are the containers that it stands in, any of which it may be itself.
+
+def replace_secrets(value: Any, replace: Callable[[Any], Any]) -> Any:
+    """``value`` with ``replace(item)`` for each item that stands under a credential's name.
+
+    At whatever depth; where nothing does, it is the value itself.
     """
-    if names_secret(key):
-        # That there is none may be told.
-        return value if value is None or isinstance(value, bool) or value == "" else _MASK
+    return _replace_within(value, replace, None, frozenset())
+
+
+def _replace_within(
+    value: Any, replace: Callable[[Any], Any], under: object, above: frozenset[int]
+) -> Any:
+    """``under`` is the name the value has, ``above`` the containers that it stands in."""
     if not isinstance(value, (Mapping, list, tuple)):
         return value
     if id(value) in above:
         return "…"
     above |= {id(value)}
     if isinstance(value, Mapping):
-        pairs = [(name, item, _masked(name, item, above)) for name, item in value.items()]
+        described = under in _MAPS_OF_SCHEMAS
+        pairs = [
+            (
+                name,
+                item,
+                replace(item)
+                # A tool's parameter may be called token; what stands there is its schema.
+                if names_secret(name) and not (described and isinstance(item, Mapping))
+                else _replace_within(item, replace, name, above),
+            )
+            for name, item in value.items()
+        ]
         changed = any(shown is not item for _, item, shown in pairs)
         return {name: shown for name, _, shown in pairs} if changed else value
-    items = [_masked(None, item, above) for item in value]
+    items = [_replace_within(item, replace, None, above) for item in value]
     return items if any(map(is_not, items, value)) else value
 
 

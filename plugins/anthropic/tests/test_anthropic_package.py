@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from agent_hookspecs import ModelInfo
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, parse_descriptor, split_entry
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, split_entry
 from agent_hookspecs.tool_interop import ToolInteropRegistry, ToolInteropTarget
 from agent_host import AgentCore
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host_anthropic.facts import model_facts, tags_of
 from agent_host_anthropic.provider import AnthropicProvider
 from agent_host_anthropic.reasoning import AnthropicThinking

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, parse_descriptor
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host_echo.provider import EchoProvider
 
 DESCRIPTOR = parse_descriptor(

@@ -11,10 +11,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, parse_descriptor
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME
 from agent_host.core import AgentCore
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.catalog import LoaderSettings, build_catalog
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host.plugins.load import load_catalog
 from agent_host_openai_compatible.chat import ChatCompletionsProvider
 from agent_host_openai_compatible.reasoning import ChatThoughts

@@ -13,8 +13,9 @@ from openai_compatible_bench import Scripted, core, serve
 
 import agent_host_openai_compatible
 from agent_hookspecs.authoring.facts import load_facts
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, parse_descriptor
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME
 from agent_hookspecs.errors import ContractError, ProviderError
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host_openai_compatible.chat import ChatCompletionsProvider
 from agent_host_openai_compatible.models import CAPABILITIES, listed_models, told_capabilities
 from agent_host_openai_compatible.servers import QUIRKS, Server, quirks_in_force

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, parse_descriptor
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME
+from agent_host.plugins.descriptor import parse_descriptor
 
 DESCRIPTOR = parse_descriptor(
     json.loads(files("agent_host_openai").joinpath(DESCRIPTOR_NAME).read_text(encoding="utf-8"))

@@ -19,10 +19,10 @@ from agent_hookspecs import (
     ToolPlugin,
 )
 from agent_hookspecs.authoring import AccumulatorStreamingMixin
-from agent_hookspecs.descriptor import parse_descriptor
 from agent_host.core import AgentCore
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.catalog import LoaderSettings, build_catalog
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host.plugins.gate import Candidate, gate
 from agent_host.sessions.session import Session
 from agent_host_repairs.signature import PLACEHOLDER

@@ -7,7 +7,8 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, parse_descriptor
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME
+from agent_host.plugins.descriptor import parse_descriptor
 from agent_host_repairs.switch import REPAIRS
 
 DESCRIPTOR = parse_descriptor(

@@ -119,7 +119,7 @@ class PackageConformance(Conformance):
         found = [
             f"{record.key}: {message}"
             for record in self.own_records()
-            for message in _differences(activator.load(record))
+            for message in disagreements(activator.load(record))
         ]
         found += [f"the descriptor has an {each}" for each in unknown_keys(self.record().bundle)]
         require(not found, "\n".join(found))
@@ -159,14 +159,6 @@ class PackageConformance(Conformance):
         return resolve(
             catalog, activator, select_provider(catalog, activator, config), config, models=[]
         )
-
-
-def _differences(plugin: LoadedPlugin) -> Iterator[str]:
-    yield from disagreements(plugin)
-    entry, instance = plugin.entry, plugin.instance
-    label = getattr(instance, "label", "")
-    if label and entry.label and label != entry.label:
-        yield f"label is {label!r} in the class but {entry.label!r} in the descriptor"
 
 
 def _power_set(entry: Entry) -> Iterator[frozenset[str]]:

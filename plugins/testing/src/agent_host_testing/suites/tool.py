@@ -11,11 +11,11 @@ import threading
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import pytest
 
-from agent_hookspecs.messages import CoreMessage
+from agent_hookspecs.messages import CoreMessage, Effect
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, SchemaView
 from agent_host.agent.calls import run_calls
 from agent_host.drivers.blocking import complete
@@ -104,7 +104,7 @@ class ToolConformance(PackageConformance):
             missing = sorted(offered - {*stated})
             require(not missing, f"{where} has no effect for {', '.join(missing)}")
             wrong = {
-                n: e for n, e in stated.items() if e not in ("read", "write", "execute", "network")
+                name: effect for name, effect in stated.items() if effect not in get_args(Effect)
             }
             require(not wrong, f"{where} has the effects {wrong}")
             unknown = sorted({*stated} - offered)

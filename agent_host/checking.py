@@ -1,0 +1,168 @@
+"""What pydantic says of a file, in our words: where it is wrong, what is there, and what is right.
+
+Every model of a file (descriptor, config, session) is checked through here, so that all errors read
+alike. It must not know the models, and imports pydantic only when a schema is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from agent_hookspecs.values import dataclass
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+__all__ = ["CHOICE", "Problem", "find_problem", "json_schema", "pydantic_alone", "suggest"]
+
+#: What the tags of a model's choices begin with, so that they are told from the keys of a path.
+CHOICE = "choice:"
+#: Below it two words have so little in common that naming one for the other would mislead.
+_NEAR = 0.7
+_MAX_SHOWN = 60
+#: The environment variable with which pydantic is told to leave its plugins out.
+_NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+_QUOTED = re.compile(r"'([^']*)'")
+
+_WANTED = {
+    "string_type": "a string",
+    "string_too_short": "a string that is not empty",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "too_short": "a list that is not empty",
+    "dict_type": "an object",
+    "mapping_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dataclass_type": "an object",
+}
+
+
+@contextmanager
+def pydantic_alone() -> Iterator[None]:
+    """While our models are made: without what other distributions add to pydantic.
+
+    It would read the entry points of all distributions for that, and give up if those of one cannot
+    be read.
+    """
+    before = os.environ.get(_NO_PLUGINS)
+    os.environ[_NO_PLUGINS] = "__all__"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_NO_PLUGINS]
+        else:
+            os.environ[_NO_PLUGINS] = before
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The first thing that is wrong: where (a dotted path, empty for the whole), what, and how
+    it would be right. ``quotes`` says that ``what`` repeats the value that stands there."""
+
+    where: str
+    what: str
+    remedy: str
+    quotes: bool = False
+
+
+def find_problem(error: ValidationError, schema: Mapping[str, Any]) -> Problem:
+    """The first problem of a document; ``schema`` is the model's, as `json_schema` gives it."""
+    found = error.errors(include_url=False)[0]
+    kind, context = found["type"], found.get("ctx", {})
+    steps = [step for step in found["loc"] if not str(step).startswith(CHOICE)]
+    if steps[-1:] == ["[key]"]:
+        # It is not the value of the key that is wrong, but the key.
+        kind = "invalid_key" if kind == "string_type" else "extra_forbidden"
+        steps.pop()
+    where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).lstrip(".")
+    if kind == "missing":
+        return Problem(where, f"{where} is missing", "add it")
+    if kind == "invalid_key":
+        return Problem(where, f"{where} is under a key that is no text", "put it under a name")
+    if kind == "extra_forbidden":
+        known = _known_keys(schema, steps)
+        remedy = suggest(str(steps[-1]), known) or f"known are {', '.join(known)}"
+        return Problem(where, f"there is no key {where!r}", remedy)
+    shown = repr(found["input"])
+    if len(shown) > _MAX_SHOWN:
+        shown = f"{shown[: _MAX_SHOWN - 3]}…"
+    what = f"{where or 'the document'} is {shown}"
+    return Problem(where, what, f"it must be {_wanted(kind, context, found['msg'])}", quotes=True)
+
+
+def _wanted(kind: str, context: Mapping[str, Any], message: str) -> str:
+    if kind in _WANTED:
+        return _WANTED[kind]
+    if kind == "literal_error":
+        return f"one of {', '.join(_QUOTED.findall(context['expected']))}"
+    if kind == "string_pattern_mismatch":
+        return f"a string that matches {context['pattern']}"
+    if kind == "greater_than_equal":
+        return f"at least {context['ge']:g}"
+    return f"right: {message}"
+
+
+def _known_keys(schema: Mapping[str, Any], steps: list[int | str]) -> list[str]:
+    """The keys of the object in which the last step is none."""
+    for step in steps[:-1]:
+        if isinstance(step, int):
+            schema = schema["items"]
+        else:
+            schema = schema.get("properties", {}).get(step) or schema["additionalProperties"]
+    return list(schema.get("properties") or schema["propertyNames"]["enum"])
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """``did you mean 'x'?``, or nothing where no known word is near."""
+    import difflib
+
+    near = difflib.get_close_matches(word, list(known), 1, _NEAR)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def json_schema(model: TypeAdapter[Any], title: str, description: str = "") -> dict[str, Any]:
+    """The JSON Schema of a file: without defaults and made-up titles, and whole in each place."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Plain(GenerateJsonSchema):
+        def default_schema(self, schema: Any) -> dict[str, Any]:
+            return self.generate_inner(schema["schema"])
+
+        def field_title_should_be_set(self, schema: Any) -> bool:
+            return False
+
+    made = model.json_schema(schema_generator=Plain)
+    defined = made.pop("$defs", {})
+    head = {"$schema": Plain.schema_dialect, "title": title}
+    if description:
+        head["description"] = description
+    return {**head, **{k: v for k, v in _inline(made, defined).items() if k not in head}}
+
+
+def _inline(schema: Any, defined: Mapping[str, Any]) -> Any:
+    """The schema with what it refers to in place, and without the names of the classes."""
+    if isinstance(schema, list):
+        return [_inline(each, defined) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        referred = dict(defined[schema["$ref"].rpartition("/")[2]])
+        # What is said of the key is more exact than what is said of the class.
+        referred.update({key: value for key, value in schema.items() if key != "$ref"})
+        return _inline(referred, defined)
+    return {
+        key: {name: _inline(each, defined) for name, each in value.items()}
+        if key == "properties"
+        else _inline(value, defined)
+        for key, value in schema.items()
+        if key != "title" or not isinstance(value, str)
+    }

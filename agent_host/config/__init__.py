@@ -1,0 +1,20 @@
+"""The application's config: found, read, checked, and substituted.
+
+`model` says what a file may hold, `files` finds and reads it, `untrusted` says what a stranger's
+may set, `values` what it means, and `placeholders` fills in the environment.
+"""
+
+from __future__ import annotations
+
+from agent_host.config.files import find_config, load_config, parse_config
+from agent_host.config.placeholders import placeholders, substitute
+from agent_host.config.values import AppConfig
+
+__all__ = [
+    "AppConfig",
+    "find_config",
+    "load_config",
+    "parse_config",
+    "placeholders",
+    "substitute",
+]

@@ -1,0 +1,121 @@
+"""Finds, reads and checks config files.
+
+One JSON or TOML file, of the working folder or the user's own. A file that merely lies in the
+working folder is somebody else's until the user trusts that folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+
+from agent_hookspecs.errors import ConfigError
+from agent_hookspecs.logs import redact, remember_secrets
+from agent_host.config.placeholders import locate
+from agent_host.config.untrusted import refuse_untrusted
+from agent_host.config.values import AppConfig
+from agent_host.private import config_home
+from agent_host.redaction import named_secrets
+from agent_host.trust import is_trusted
+
+__all__ = ["find_config", "load_config", "parse_config"]
+
+_NAMES_IN_FOLDER = ("agent-host.json", "agent-host.toml")
+_NAMES_AT_HOME = ("config.json", "config.toml")
+#: Where people keep keys: what stands there is never repeated in a message.
+_CONFIDENTIAL = re.compile(r"(env|providers|agents|request_defaults)\b")
+
+
+def find_config(folder: Path | None = None) -> Path | None:
+    """The working folder's config if there is one, else the user's own, else None."""
+    return _first(folder or Path.cwd(), _NAMES_IN_FOLDER) or _own_config()
+
+
+def _own_config() -> Path | None:
+    return _first(config_home(), _NAMES_AT_HOME)
+
+
+def _first(folder: Path, names: Iterable[str]) -> Path | None:
+    return next((file for name in names if (file := folder / name).is_file()), None)
+
+
+def load_config(file: Path | None = None, *, folder: Path | None = None) -> AppConfig:
+    """The config in ``file``, or whichever `find_config` finds.
+
+    A file the caller names is theirs. One that was found in a folder that is not trusted is
+    refused as soon as it says something that needs trust; otherwise it adds to the user's own,
+    whose policy stays in force.
+    """
+    found = file or find_config(folder)
+    if found is None:
+        return AppConfig()
+    config = parse_config(_read(found), found)
+    own = _own_config()
+    if file is not None or found == own or is_trusted(found.parent):
+        return config
+    refuse_untrusted(config, found)
+    return _join(parse_config(_read(own), own) if own else AppConfig(), config)
+
+
+def _join(own: AppConfig, other: AppConfig) -> AppConfig:
+    """The user's own config with the agents and aliases of another."""
+    values = dict(own.values)
+    for key in ("providers", "agents"):
+        if key in other.values:
+            values[key] = {**values.get(key, {}), **other.values[key]}
+    if "denied_plugins" in other.values:
+        values["denied_plugins"] = [
+            *values.get("denied_plugins", ()),
+            *other.values["denied_plugins"],
+        ]
+    return AppConfig(values, other.file, own.folder)
+
+
+def parse_config(values: object, file: Path | None = None) -> AppConfig:
+    """Check decoded values; a `ConfigError` names file, key and what would be right."""
+    if values == {}:
+        # Nothing can be wrong with it, and a process without a config has no use for pydantic.
+        return AppConfig({}, file)
+    from agent_host.config.model import check_config
+
+    problem = check_config(values)
+    if problem is not None:
+        hidden = problem.quotes and _CONFIDENTIAL.match(problem.where)
+        what = f"{problem.where} has a value of the wrong kind" if hidden else redact(problem.what)
+        place = str(file) if file else None
+        raise ConfigError(
+            locate(what, place), key=problem.where or None, file=place, hint=problem.remedy
+        )
+    assert isinstance(values, dict)
+    remember_secrets(named_secrets(values))
+    return AppConfig(values, file)
+
+
+def _read(file: Path) -> object:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(
+            f"{file} cannot be read: {error.strerror or error}", file=str(file), hint="check it"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is not UTF-8: {error}", file=str(file)) from error
+    try:
+        return _loads_toml(text) if file.suffix == ".toml" else json.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{file} is nested too deeply", file=str(file)) from None
+    except ValueError as error:
+        kind = "TOML" if file.suffix == ".toml" else "JSON"
+        raise ConfigError(
+            f"{file} is not {kind}: {error}", file=str(file), hint="correct it"
+        ) from error
+
+
+def _loads_toml(text: str) -> object:
+    module = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    document: object = module.loads(text)
+    return document

@@ -1,0 +1,116 @@
+"""The model of the config file: every key, what it may hold, and what it is for.
+
+Only what is wrong with a file is decided here; what becomes of its values is not. Imported when
+there is a file to check, because it brings pydantic.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from agent_hookspecs.messages import Effect
+from agent_host.agent.policy import Verdict
+from agent_host.checking import Problem, find_problem, json_schema, pydantic_alone
+
+__all__ = ["check_config", "config_schema"]
+
+Name = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+def _key(description: str) -> Any:
+    """A key that may be left out."""
+    return Field(default=None, description=description)
+
+
+with pydantic_alone():
+
+    class _Closed(BaseModel):
+        """An object that has no other keys."""
+
+        model_config = ConfigDict(strict=True, extra="forbid")
+
+    class _Open(BaseModel):
+        """An object whose further keys are settings of requests."""
+
+        model_config = ConfigDict(strict=True, extra="allow")
+
+    class Provider(_Open):
+        provider: Name
+        model: str = Field(default="")
+        api_key: str = Field(default="")
+        base_url: str = Field(default="")
+        add_tags: list[Name] = _key("What the model can do besides.")
+        remove_tags: list[Name] = _key("What the model cannot do after all.")
+
+    class Agent(_Open):
+        provider: str = _key("An alias, or a plugin id.")
+        model: str = Field(default="")
+        system: str = _key("The system prompt.")
+        tools: list[Name] = _key("Patterns of the tools it may use.")
+
+    class Rule(_Closed):
+        tool: Name = Field(default="")
+        effect: Effect = Field(default="execute")
+        decision: Verdict
+
+    class Tools(_Closed):
+        effects: dict[Effect, Verdict] = _key("What to do with calls of each effect.")
+        rules: list[Rule] = _key("By name pattern and effect; the first that fits counts.")
+        approved_distributions: list[Name] = _key("Whose claim that a tool only reads is believed.")
+        max_turns: Count = Field(default=1)
+        max_tool_calls: Count = Field(default=1)
+        max_tool_calls_per_turn: Count = Field(default=1)
+        max_tokens: Count = Field(default=1)
+        max_seconds: Annotated[float, Field(ge=0)] = Field(default=0)
+        max_argument_bytes: Count = Field(default=1)
+        max_result_bytes: Count = Field(default=1)
+        parallel: bool = Field(default=False)
+
+    class Config(_Closed):
+        """The whole file."""
+
+        schema_: str = Field(default="", alias="$schema")
+        plugins: list[Name] = _key(
+            "Plugin sources besides what is installed: path:, pkg: and git+."
+        )
+        plugin_cache_dir: str = _key("Where git+ sources are kept.")
+        allowed_plugins: list[Name] = _key("Use only these bundles.")
+        denied_plugins: list[Name] = _key("Never use these bundles.")
+        enabled_plugins: list[Name] = _key("Plugins that are off by default.")
+        force_enabled_plugins: list[Name] = _key("Take part whatever the tags say.")
+        prefer_plugins: dict[str, str] = _key(
+            "From role:name to the distribution that wins a collision."
+        )
+        providers: dict[str, Provider] = _key(
+            "Aliases: a provider plugin with its settings. One alone is used by agents that name "
+            "none."
+        )
+        agents: dict[str, Agent] = _key("Agents by name; 'default' is used when none is named.")
+        tools: Tools = _key("Policy and limits of tool use.")
+        env: dict[str, str] = _key(
+            "Values for ${env:NAME}, put into the environment for plugins too."
+        )
+        request_defaults: dict[str, Any] = _key("Settings of every request that nothing else sets.")
+        http: Literal["httpx", "httpx2"] = _key("The HTTP library.")
+        store: str = _key("The URL of the session store.")
+
+    _CONFIG = TypeAdapter(Config)
+
+
+@cache
+def config_schema() -> dict[str, Any]:
+    """The JSON Schema of the file."""
+    return json_schema(_CONFIG, "agent-host config")
+
+
+def check_config(values: object) -> Problem | None:
+    """The first thing that is wrong with decoded values, or None."""
+    try:
+        _CONFIG.validate_python(values)
+    except ValidationError as error:
+        return find_problem(error, config_schema())
+    return None

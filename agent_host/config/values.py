@@ -1,0 +1,127 @@
+"""The values of a checked config, and what they mean for requests and plugins.
+
+It must not know where the values came from, nor what plugins there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from agent_hookspecs.errors import ConfigError
+from agent_hookspecs.logs import remember_secrets
+from agent_hookspecs.values import dataclass
+from agent_host.checking import suggest
+from agent_host.config.placeholders import locate, substitute
+from agent_host.plugins.catalog import LoaderSettings
+from agent_host.redaction import named_secrets
+
+__all__ = ["AppConfig"]
+
+#: What an agent has besides settings of its requests.
+_NOT_SETTINGS = ("provider", "system", "tools")
+
+
+@dataclass(frozen=True, slots=True)
+class AppConfig:
+    """A checked config and the file it came from (None: nothing is configured).
+
+    ``base`` is where its relative paths start, if that is not beside the file.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    file: Path | None = None
+    base: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where relative sources start."""
+        return self.base or (self.file.parent if self.file else Path.cwd())
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        return {**os.environ, **self.values.get("env", {})}
+
+    def loader_settings(self) -> LoaderSettings:
+        values = self.values
+        allowed = values.get("allowed_plugins")
+        return LoaderSettings(
+            sources=tuple(self._filled("plugins", values.get("plugins", []))),
+            allow=None if allowed is None else frozenset(allowed),
+            deny=frozenset(values.get("denied_plugins", ())),
+            enabled=frozenset(values.get("enabled_plugins", ())),
+            forced=frozenset(values.get("force_enabled_plugins", ())),
+            prefer=values.get("prefer_plugins", {}),
+        )
+
+    def clones(self) -> Path | None:
+        """Where ``git+`` sources are kept, if the config says so."""
+        named = self.values.get("plugin_cache_dir")
+        if named is None:
+            return None
+        return Path(self.folder, os.path.expanduser(self._filled("plugin_cache_dir", named)))
+
+    def request_config(
+        self, agent: str | None = None, provider: str | None = None, model: str | None = None
+    ) -> dict[str, Any]:
+        """The effective settings: defaults, then the provider alias, then agent, then caller."""
+        described = self._agent(agent)
+        aliases: Mapping[str, Any] = self.values.get("providers", {})
+        # Whoever describes one provider and no more means that one.
+        usual = described.get("provider") or (next(iter(aliases)) if len(aliases) == 1 else None)
+        named = provider or usual
+        own = {key: value for key, value in described.items() if key not in _NOT_SETTINGS}
+        if named != usual:
+            # The agent's model is one of the agent's provider.
+            own.pop("model", None)
+        settings: dict[str, Any] = self._filled(
+            "request_defaults", self.values.get("request_defaults", {})
+        )
+        if named is not None and named in aliases:
+            settings |= self._filled(f"providers.{named}", aliases[named])
+        elif named is not None:
+            settings["provider"] = named
+        settings |= self._filled(f"agents.{agent or 'default'}", own)
+        if model is not None:
+            settings["model"] = model
+        remember_secrets(named_secrets(settings))
+        return settings
+
+    def system_prompt(self, agent: str | None = None) -> str | None:
+        prompt = self._agent(agent).get("system")
+        where = f"agents.{agent or 'default'}.system"
+        return None if prompt is None else str(self._filled(where, prompt))
+
+    def tool_patterns(self, agent: str | None = None) -> list[str] | None:
+        """The tools an agent may use; None: all that take part."""
+        patterns = self._agent(agent).get("tools")
+        return None if patterns is None else list(patterns)
+
+    def unknown(self, what: str, name: str, known: Iterable[str], key: str) -> ConfigError:
+        """The error for a name that is not there."""
+        names = sorted(known)
+        meant = suggest(name, names)
+        listed = f"there are: {', '.join(names) or 'none'}"
+        return ConfigError(
+            locate(f"there is no {what} {name!r}", self._file()),
+            key=key,
+            file=self._file(),
+            hint=f"{meant} {listed}" if meant else listed,
+        )
+
+    def _agent(self, name: str | None) -> Mapping[str, Any]:
+        agents: Mapping[str, Mapping[str, Any]] = self.values.get("agents", {})
+        if name is None:
+            return agents.get("default", {})
+        if name not in agents:
+            raise self.unknown("agent", name, agents, f"agents.{name}")
+        return agents[name]
+
+    def _filled(self, where: str, value: Any) -> Any:
+        return substitute(value, self.env, where, self._file())
+
+    def _file(self) -> str | None:
+        return str(self.file) if self.file else None

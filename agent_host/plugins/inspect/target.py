@@ -1,0 +1,82 @@
+"""The package that a command is pointed at: a source folder, a wheel, or a distribution."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from agent_hookspecs.errors import UnknownPluginError
+from agent_hookspecs.values import dataclass
+from agent_host.plugins.catalog import Catalog, build_catalog
+from agent_host.plugins.load import load_catalog
+from agent_host.plugins.sources import bundles_of_sources
+
+__all__ = ["Target", "open_target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The plugins of one package; ``tree`` is its source folder, if it is one."""
+
+    catalog: Catalog
+    tree: Path | None = None
+
+
+@contextmanager
+def open_target(target: str) -> Iterator[Target]:
+    """The package at a path, or installed as a distribution, ready to be imported.
+
+    A wheel is looked at as if it was installed. Raises `UnknownPluginError` if there is neither.
+    """
+    path = Path(target)
+    if path.suffix == ".whl" and path.is_file():
+        with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as wheel:
+            wheel.extractall(folder)
+            root = Path(folder).resolve()
+            with _first_on_path(root):
+                yield Target(_at(root))
+    elif path.is_dir():
+        root = path.resolve()
+        with _first_on_path(root):
+            yield Target(_at(root), root)
+    else:
+        yield Target(_installed(target))
+
+
+@contextmanager
+def _first_on_path(root: Path) -> Iterator[None]:
+    """With what is in ``root`` before all that is installed, even of the same name."""
+    before = list(sys.path)
+    sys.path[:0] = [str(root / "src"), str(root)]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _at(folder: Path) -> Catalog:
+    return build_catalog(bundles_of_sources([f"path:{folder}"], base=folder, cache=None))
+
+
+def _installed(name: str) -> Catalog:
+    wanted = _canonical(name)
+    catalog = load_catalog()
+    records = tuple(r for r in catalog if _canonical(r.bundle.distribution) == wanted)
+    if not records:
+        known = sorted({r.bundle.distribution for r in catalog if r.bundle.distribution})
+        raise UnknownPluginError(
+            f"{name!r} is neither a folder, nor a wheel, nor an installed distribution of plugins",
+            plugins=(name,),
+            hint=f"installed are {', '.join(known)}",
+        )
+    return replace(catalog, records=records)
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
