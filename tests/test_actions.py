@@ -208,7 +208,7 @@ def test_an_application_adds_a_layer_that_callers_cannot_replace(
         assert {k: context[k] for k in layer} == layer
         assert context["note"] == "kept"
         assert context["core"] is core
-    assert caplog.text.count("reserved_context_keys_ignored keys=app") == 2
+    assert caplog.text.count("reserved_context_keys_ignored names=app") == 2
 
 
 RESERVED = (

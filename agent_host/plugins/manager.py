@@ -192,11 +192,11 @@ class RoleManager(pluggy.PluginManager):
                     # It may have changed something before it failed.
                     watch(given[places[0]])
             if result is not None:
+                if watch is not None:
+                    watch(result)
                 parts = result if len(places) > 1 else (result,)
                 for place, value in zip(places, parts, strict=True):
                     values[place] = value
-                if watch is not None and result is not given[places[0]]:
-                    watch(result)
         return tuple([values[p] for p in places]) if len(places) > 1 else values[places[0]]
 
 

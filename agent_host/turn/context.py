@@ -55,7 +55,7 @@ def _add_caller_keys(owned: Context, added: Mapping[str, Any] | None) -> Context
         return owned
     refused = sorted(RESERVED.intersection(added))
     if refused:
-        log.warning("reserved_context_keys_ignored", keys=", ".join(refused))
+        log.warning("reserved_context_keys_ignored", names=", ".join(refused))
     return {**{k: v for k, v in added.items() if k not in RESERVED}, **owned}
 
 
