@@ -178,10 +178,10 @@ def test_an_unknown_provider_is_refused_with_names_near_it() -> None:
     assert catalog.provider("beta").name == "beta"
     with pytest.raises(UnknownPluginError, match="no provider 'alhpa'") as caught:
         catalog.provider("alhpa")
-    assert caught.value.hint == "try alpha"
+    assert caught.value.hint == "did you mean 'alpha'?"
     with pytest.raises(UnknownPluginError) as caught:
         catalog.provider("zzz")
-    assert caught.value.hint == "try alpha or beta"
+    assert caught.value.hint == "there are: alpha, beta"
 
 
 def test_without_a_name_the_fallback_or_the_only_provider_is_meant() -> None:

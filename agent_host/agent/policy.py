@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from typing import Any, Literal, get_args
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Effect
 from agent_hookspecs.values import dataclass
+from agent_host.plugins.bundle import canonical_name
 from agent_host.private import read_private, write_private
 
 __all__ = ["Answer", "Approval", "Approve", "Decision", "Memory", "Policy", "ToolUse", "digest_of"]
@@ -117,7 +117,7 @@ class Memory:
 
 def _normal_owner(owner: str) -> str:
     """The owner in the one spelling that package indexes use; a source stays as it is."""
-    return owner if ":" in owner else re.sub(r"[-_.]+", "-", owner).lower()
+    return owner if ":" in owner else canonical_name(owner)
 
 
 @dataclass(slots=True)

@@ -33,6 +33,8 @@ from agent_host.redaction import describe_error
 
 __all__ = ["Activator", "LoadedPlugin", "OnManager", "entry_from_class"]
 
+T = TypeVar("T")
+
 #: Told of every manager that is made, to trace or monitor its calls.
 OnManager = Callable[[RoleManager], None]
 
@@ -85,7 +87,7 @@ class Activator:
     def __init__(self, on_manager: OnManager | None = None) -> None:
         self._on_manager = on_manager
         self._adopted: dict[str, object] = {}
-        self._identified: dict[str, _Identity | PluginError] = {}
+        self._identified: dict[str, tuple[Entry, object] | PluginError] = {}
         self._loaded: dict[str, LoadedPlugin | PluginError] = {}
         self._lock = threading.RLock()
 
@@ -121,51 +123,45 @@ class Activator:
 
     def identify(self, record: PluginRecord) -> Entry:
         """Role, name and the rest of what a plugin says of itself; imports and constructs it."""
-        return self._identify(record).entry
+        return self._identify(record)[0]
 
     def load(self, record: PluginRecord) -> LoadedPlugin:
         """The loaded plugin; a `PluginError` if it cannot be loaded, the same one each time."""
+        return self._once(self._loaded, record, lambda: self._register(record))
+
+    def _identify(self, record: PluginRecord) -> tuple[Entry, object]:
+        adopted = self._adopted.get(_key(record))
+        return self._once(self._identified, record, lambda: _identify_plugin(record, adopted))
+
+    def _once(
+        self, known: dict[str, T | PluginError], record: PluginRecord, make: Callable[[], T]
+    ) -> T:
+        """What is known for a record, or else is made now; a failure is remembered as well."""
         with self._lock:
             key = _key(record)
-            if key not in self._loaded:
+            if key not in known:
                 try:
-                    self._loaded[key] = self._register(record, self._identify(record))
+                    known[key] = make()
                 except PluginError as error:
-                    self._loaded[key] = error
+                    known[key] = error
                 except Exception as error:
                     # Looking at a plugin runs its properties and descriptors.
-                    self._loaded[key] = _unreadable(record.name, error)
-            return _result_of(self._loaded[key])
+                    known[key] = _unreadable(record.name, error)
+            result = known[key]
+        if isinstance(result, PluginError):
+            raise result
+        return result
 
-    def _identify(self, record: PluginRecord) -> _Identity:
-        with self._lock:
-            key = _key(record)
-            if key not in self._identified:
-                try:
-                    self._identified[key] = _identify_plugin(record, self._adopted.get(key))
-                except PluginError as error:
-                    self._identified[key] = error
-                except Exception as error:
-                    self._identified[key] = _unreadable(record.name, error)
-            return _result_of(self._identified[key])
-
-    def _register(self, record: PluginRecord, found: _Identity) -> LoadedPlugin:
-        role, name = cast(PluginRole, found.entry.role), cast(str, found.entry.name)
-        require_contract(role, found.instance, name)
+    def _register(self, record: PluginRecord) -> LoadedPlugin:
+        entry, instance = self._identify(record)
+        role, name = cast(PluginRole, entry.role), cast(str, entry.name)
+        require_contract(role, instance, name)
         key = f"{role}:{name}"
-        own = find_implementations(found.instance, role, name)
-        broadcast = find_implementations(found.instance, "host", key)
+        own = find_implementations(instance, role, name)
+        broadcast = find_implementations(instance, "host", key)
         manager = self.new_manager(role, [(name, own)])
         host_manager = self.new_manager("host", [(key, broadcast)]) if broadcast else None
-        return LoadedPlugin(
-            record, found.entry, found.instance, own, broadcast, manager, host_manager
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Identity:
-    entry: Entry
-    instance: object
+        return LoadedPlugin(record, entry, instance, own, broadcast, manager, host_manager)
 
 
 def _unreadable(name: str, error: Exception) -> ContractError:
@@ -176,15 +172,6 @@ def _unreadable(name: str, error: Exception) -> ContractError:
     )
     failure.__cause__ = error
     return failure
-
-
-T = TypeVar("T")
-
-
-def _result_of(result: T | PluginError) -> T:
-    if isinstance(result, PluginError):
-        raise result
-    return result
 
 
 def _key(record: PluginRecord) -> str:
@@ -252,8 +239,8 @@ def _construct_plugin(record: PluginRecord, found: type, entry: Entry) -> object
         ) from error
 
 
-def _identify_plugin(record: PluginRecord, adopted: object) -> _Identity:
-    """The instance, and the entry with role and name, which descriptor and class must agree on."""
+def _identify_plugin(record: PluginRecord, adopted: object) -> tuple[Entry, object]:
+    """The entry with role and name, which descriptor and class must agree on; the instance."""
     entry = record.entry
     if entry is None:
         raise LoadError(record.reason or "it has no entry", plugin=record.name)
@@ -267,10 +254,8 @@ def _identify_plugin(record: PluginRecord, adopted: object) -> _Identity:
         )
     instance = _construct_plugin(record, found, entry) if isinstance(found, type) else found
     if not record.described:
-        actual = entry_from_class(entry.entry, instance, entry.role, entry.name)
-        return _Identity(actual, instance)
-    claims = {"role": entry.role, "name": entry.name}
-    for what, claimed in claims.items():
+        return entry_from_class(entry.entry, instance, entry.role, entry.name), instance
+    for what, claimed in (("role", entry.role), ("name", entry.name)):
         stated = getattr(instance, what, None) or claimed
         if stated != claimed:
             raise ContractError(
@@ -279,7 +264,7 @@ def _identify_plugin(record: PluginRecord, adopted: object) -> _Identity:
                 plugin=record.name,
                 hint=f"correct {record.bundle.file} or the class",
             )
-    return _Identity(entry, instance)
+    return entry, instance
 
 
 def _can_be_plugin(found: object) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, Literal
 
 from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_hookspecs.values import dataclass
 
-__all__ = ["Bundle", "Origin", "bundle_from_list", "bundle_to_list"]
+__all__ = ["Bundle", "Origin", "bundle_from_list", "bundle_to_list", "canonical_name"]
 
 #: The class, the role and the name have no defaults.
 _ALWAYS_STATED = 3
@@ -41,28 +42,29 @@ class Bundle:
         return self.distribution or self.source
 
 
+def canonical_name(distribution: str) -> str:
+    """The name of a distribution in the one spelling by which package indexes compare names."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
 def bundle_to_list(bundle: Bundle) -> list[Any]:
     """As JSON: the values of the fields in their order, of an entry without the last defaults."""
-    described, descriptor = None, bundle.descriptor
-    if descriptor is not None:
-        entries = [_entry_to_list(entry) for entry in descriptor.entries]
-        described = [entries, descriptor.api, descriptor.subdirectory, descriptor.unknown_keys]
-    return [
-        bundle.name,
-        bundle.origin,
-        bundle.source,
-        bundle.distribution,
-        bundle.version,
-        bundle.file,
-        bundle.import_root,
-        described,
-        bundle.problem,
-    ]
+    values = _field_values(bundle)
+    if bundle.descriptor is not None:
+        entries = [_entry_to_list(entry) for entry in bundle.descriptor.entries]
+        values[_DESCRIPTOR] = [entries, *_field_values(bundle.descriptor)[1:]]
+    return values
+
+
+_DESCRIPTOR = Bundle.__match_args__.index("descriptor")
+
+
+def _field_values(value: Bundle | Descriptor | Entry) -> list[Any]:
+    return [getattr(value, name) for name in value.__match_args__]
 
 
 def _entry_to_list(entry: Entry) -> list[Any]:
-    usual = _usual_values()
-    values = [getattr(entry, name) for name in Entry.__match_args__]
+    usual, values = _usual_values(), _field_values(entry)
     while len(values) > _ALWAYS_STATED and values[-1] == usual[len(values) - 1]:
         values.pop()
     return values
@@ -70,25 +72,17 @@ def _entry_to_list(entry: Entry) -> list[Any]:
 
 @cache
 def _usual_values() -> list[Any]:
-    usual = Entry.of_class("")
-    return [getattr(usual, name) for name in Entry.__match_args__]
+    return _field_values(Entry.of_class(""))
 
 
 def bundle_from_list(stored: list[Any]) -> Bundle:
     """The inverse of `bundle_to_list`."""
-    name, origin, source, distribution, version, file, import_root, described, problem = stored
-    descriptor = None
-    if described is not None:
-        entries, api, subdirectory, unknown_keys = described
-        descriptor = Descriptor(
-            tuple([_entry_from_list(entry) for entry in entries]),
-            api,
-            subdirectory,
-            tuple(unknown_keys),
-        )
-    return Bundle(
-        name, origin, source, distribution, version, file, import_root, descriptor, problem
-    )
+    values = list(stored)
+    if values[_DESCRIPTOR] is not None:
+        entries, api, subdirectory, unknown = values[_DESCRIPTOR]
+        entries = tuple([_entry_from_list(entry) for entry in entries])
+        values[_DESCRIPTOR] = Descriptor(entries, api, subdirectory, tuple(unknown))
+    return Bundle(*values)
 
 
 def _entry_from_list(stored: list[Any]) -> Entry:

@@ -16,6 +16,7 @@ from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import PluginError, UnknownPluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.values import dataclass
+from agent_host.checking import suggest
 from agent_host.plugins.bundle import Bundle
 
 __all__ = [
@@ -119,9 +120,6 @@ class Catalog:
         for record in usable:
             if record.name == name:
                 return record
-        return self._refuse(name, usable)
-
-    def _refuse(self, name: str, usable: Sequence[PluginRecord]) -> PluginRecord:
         for record in self.records:
             if record.name == name and record.role in ("provider", None):
                 raise UnknownPluginError(
@@ -129,14 +127,11 @@ class Catalog:
                     plugins=(name,),
                     hint="agent-host plugins doctor says more",
                 )
-        import difflib
-
-        names = [record.name for record in usable]
-        near = difflib.get_close_matches(name, names, 3) or names[:10]
+        known = [record.name for record in usable]
         raise UnknownPluginError(
             f"there is no provider {name!r}",
             plugins=(name,),
-            hint=f"try {' or '.join(near)}" if near else "none is installed",
+            hint=suggest(name, known) or f"there are: {', '.join(known) or 'none'}",
         )
 
 
@@ -174,9 +169,8 @@ def complete_catalog(catalog: Catalog, identify: Callable[[PluginRecord], Entry]
 
 def _judge_together(records: list[PluginRecord], settings: LoaderSettings) -> Catalog:
     records = sorted(records, key=_rank)
-    records = _fail_collisions(records, settings, "bundle", _bundle_claims)
-    records = _fail_collisions(records, settings, "plugin", _name_claims)
-    records = _fail_collisions(records, settings, "tool-name", _tool_claims)
+    for kind, claims in _CLAIMS.items():
+        records = _fail_collisions(records, settings, kind, claims)
     return Catalog(tuple(_fail_cross_role(records)), settings)
 
 
@@ -202,38 +196,29 @@ def _rank(record: PluginRecord) -> tuple[int, str, str, str]:
 
 
 def _judge_record(record: PluginRecord, settings: LoaderSettings) -> PluginRecord:
-    bundle = record.bundle
+    bundle, descriptor = record.bundle, record.bundle.descriptor
     if bundle.name in settings.deny:
         return replace(record, state="disabled", reason=f"bundle {bundle.name!r} is denied")
     if settings.allow is not None and bundle.name not in settings.allow:
-        return replace(
-            record, state="disabled", reason=f"bundle {bundle.name!r} is not on the allow list"
-        )
+        reason = f"bundle {bundle.name!r} is not on the allow list"
+        return replace(record, state="disabled", reason=reason)
     if bundle.problem:
         return replace(record, state="failed", reason=bundle.problem)
-    if bundle.descriptor and not bundle.descriptor.supports(API_VERSION):
-        return replace(
-            record,
-            state="incompatible",
-            reason=f"made for contract {bundle.descriptor.api}, this host has {API_VERSION} "
-            f"(upgrade {bundle.owner} or the host)",
-        )
+    if descriptor and not descriptor.supports(API_VERSION):
+        needs = f"made for contract {descriptor.api}, this host has {API_VERSION}"
+        reason = f"{needs} (upgrade {bundle.owner} or the host)"
+        return replace(record, state="incompatible", reason=reason)
     return record
 
 
 Claims = Callable[[PluginRecord], Iterable[str]]
 
-
-def _bundle_claims(record: PluginRecord) -> Iterable[str]:
-    return (record.bundle.name,)
-
-
-def _name_claims(record: PluginRecord) -> Iterable[str]:
-    return (record.key,) if record.role else ()
-
-
-def _tool_claims(record: PluginRecord) -> Iterable[str]:
-    return record.entry.tools if record.entry else ()
+#: What two plugins may not both have, in the order in which it is looked at.
+_CLAIMS: dict[str, Claims] = {
+    "bundle": lambda record: (record.bundle.name,),
+    "plugin": lambda record: (record.key,) if record.role else (),
+    "tool-name": lambda record: record.entry.tools if record.entry else (),
+}
 
 
 def _fail_collisions(
@@ -285,30 +270,18 @@ def _collision_reason(
 
 
 def _fail_cross_role(records: Sequence[PluginRecord]) -> Iterator[PluginRecord]:
-    usable = [record for record in records if record.usable and record.role]
-    names = {record.name for record in usable}
-    keys = {record.key for record in usable}
+    """Fail the records that want to come before or after a plugin of another role alone."""
+    roles: dict[str, set[str]] = {}
     for record in records:
-        entry = record.entry
-        if entry is None or not record.usable:
-            yield record
-            continue
-        astray = [
-            name
-            for name in (*entry.before, *entry.after)
-            if name in names and f"{entry.role}:{name}" not in keys
-        ]
-        if astray:
-            other = ", ".join(f"{name!r} ({_role_names(name, usable)})" for name in astray)
-            yield replace(
-                record,
-                state="failed",
-                reason=f"before and after work within role {entry.role}, but it names {other} "
-                "(remove it)",
-            )
+        if record.usable and record.role:
+            roles.setdefault(record.name, set()).add(record.role)
+    for record in records:
+        entry = record.entry if record.usable else None
+        named = (*entry.before, *entry.after) if entry else ()
+        elsewhere = [n for n in named if n in roles and record.role not in roles[n]]
+        if elsewhere:
+            others = ", ".join(f"{name!r} ({'/'.join(sorted(roles[name]))})" for name in elsewhere)
+            reason = f"before and after work within role {record.role}, but it names {others}"
+            yield replace(record, state="failed", reason=f"{reason} (remove it)")
         else:
             yield record
-
-
-def _role_names(name: str, records: Iterable[PluginRecord]) -> str:
-    return "/".join(sorted({str(record.role) for record in records if record.name == name}))

@@ -12,18 +12,19 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from importlib_metadata import DistributionFinder, distributions
+from importlib_metadata import Distribution, DistributionFinder
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
 from agent_hookspecs.errors import DescriptorError
 from agent_hookspecs.values import dataclass
-from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.bundle import Bundle, canonical_name
 from agent_host.plugins.descriptor import MAX_BYTES, decode_descriptor, read_descriptor
 from agent_host.redaction import describe_error
 
@@ -37,33 +38,11 @@ _PACKAGE = re.compile(r"\w+(\.\w+)*")
 _METADATA_FOLDER = re.compile(r".*?(?P<name>[^-/\\]+)(-[^/\\]*)?\.(dist|egg)-info")
 
 
-class _Point(Protocol):
-    """An entry point."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-
-
-class _Distribution(Protocol):
-    """What is asked of a distribution, whichever finder it comes from."""
-
-    @property
-    def metadata(self) -> Any: ...
-    @property
-    def entry_points(self) -> Iterable[_Point]: ...
-    def read_text(self, filename: str, /) -> str | None: ...
-    def locate_file(self, path: str, /) -> Any: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Announcing:
     """A distribution that says something in our group, and how it is called."""
 
-    distribution: _Distribution
+    distribution: Distribution
     name: str
     version: str
     root: str
@@ -82,41 +61,40 @@ def discover(search_path: Sequence[str] | None = None) -> list[Bundle]:
     problems: list[Bundle] = []
     announcing: dict[str, list[_Announcing]] = {}
     places: dict[str, int] = {}
-    for distribution in _distributions(path, problems):
+    for distribution in _find_distributions(path, problems):
         if _announces(distribution):
             found = _identify(distribution)
             places.setdefault(found.root, len(places))
-            announcing.setdefault(_canonical(found.name), []).append(found)
+            announcing.setdefault(canonical_name(found.name), []).append(found)
     counting = [_first(name, found, path) for name, found in announcing.items()]
     # Within a folder the order of files is not the same everywhere.
     first = sorted(
         (each for each in counting if each is not None),
-        key=lambda each: (places.get(each.root, len(places)), _canonical(each.name)),
+        key=lambda each: (places.get(each.root, len(places)), canonical_name(each.name)),
     )
     return [*(bundle for each in first for bundle in _bundles_of(each)), *problems]
 
 
-def _distributions(path: list[str], problems: list[Bundle], **named: str) -> list[_Distribution]:
+def _find_distributions(
+    path: list[str], problems: list[Bundle], **named: str
+) -> list[Distribution]:
     """All that the finders know; of one that fails, its failure joins the problems."""
-    try:
-        return cast(list[_Distribution], [*distributions(path=path, **named)])
-    except Exception:
-        # Finders are foreign code. One that fails takes the others along, so each is asked alone.
-        make_context: Any = DistributionFinder.Context
+    make_context: Any = DistributionFinder.Context
     context = make_context(path=path, **named)
-    found: list[_Distribution] = []
+    found: list[Distribution] = []
     for finder in sys.meta_path:
         find: Any = getattr(finder, "find_distributions", None)
         try:
             found += find(context) if find is not None else ()
         except Exception as error:
+            # Finders are foreign code: one that fails must not take the others along.
             name = f"{type(finder).__name__} in sys.meta_path"
             problem = f"the finder raised {describe_error(error)} (report it to its author)"
             problems.append(Bundle(name, "installed", name, problem=problem))
     return found
 
 
-def _announces(distribution: _Distribution) -> bool:
+def _announces(distribution: Distribution) -> bool:
     """Whether our group comes up; without parsing what most distributions say of other groups."""
     try:
         text = distribution.read_text("entry_points.txt")
@@ -128,7 +106,7 @@ def _announces(distribution: _Distribution) -> bool:
         return False
 
 
-def _identify(distribution: _Distribution) -> _Announcing:
+def _identify(distribution: Distribution) -> _Announcing:
     known: dict[str, str] = {}
     try:
         metadata = distribution.metadata
@@ -137,7 +115,7 @@ def _identify(distribution: _Distribution) -> _Announcing:
         # Metadata is foreign input; that it lacks a header costs it its name and no more.
         known = {}
     folder = None if "Name" in known else _METADATA_FOLDER.fullmatch(str(distribution))
-    fallback = _canonical(folder["name"]) if folder else ""
+    fallback = canonical_name(folder["name"]) if folder else ""
     name, version = known.get("Name") or fallback, known.get("Version") or ""
     return _Announcing(distribution, name, version, _root(distribution))
 
@@ -150,22 +128,18 @@ def _first(name: str, found: Sequence[_Announcing], path: list[str]) -> _Announc
     if not name:
         return found[0]
     # What fails here has failed before, when all were asked for.
-    for distribution in _distributions(path, [], name=name):
+    for distribution in _find_distributions(path, [], name=name):
         announces = _announces(distribution)
         if announces and len(found) == 1 and _root(distribution) == found[0].root:
             # It is the one that was found, whose metadata need not be read again.
             return found[0]
         # Not every finder heeds the name.
-        if _canonical((other := _identify(distribution)).name) == name:
+        if canonical_name((other := _identify(distribution)).name) == name:
             return other if announces else None
     return None
 
 
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _root(distribution: _Distribution) -> str:
+def _root(distribution: Distribution) -> str:
     try:
         return str(distribution.locate_file(""))
     except Exception:
@@ -185,34 +159,36 @@ def _bundles_of(found: _Announcing) -> list[Bundle]:
         return [Bundle(name, "installed", name, distribution=name, problem=problem)]
 
 
-def _bundle(found: _Announcing, bundle: str, value: str) -> Bundle:
-    known: dict[str, Any] = {
-        "name": bundle,
-        "origin": "installed",
-        "source": value,
-        "distribution": found.name,
-        "version": found.version,
-    }
+def _bundle(found: _Announcing, name: str, value: str) -> Bundle:
+    bundle = Bundle(name, "installed", value, found.name, found.version)
     if _CLASS_PATH.fullmatch(value):
-        return Bundle(**known, descriptor=Descriptor((Entry.of_class(value),)))
+        return replace(bundle, descriptor=Descriptor((Entry.of_class(value),)))
     try:
         file, descriptor = _locate(found.distribution, value)
     except DescriptorError as error:
-        return Bundle(**known, file=error.file or "", problem=error.explain())
-    return Bundle(**known, file=file, descriptor=descriptor)
+        return replace(bundle, file=error.file or "", problem=error.explain())
+    return replace(bundle, file=file, descriptor=descriptor)
 
 
-def _locate(distribution: _Distribution, package: str) -> tuple[str, Descriptor]:
+def _locate(distribution: Distribution, package: str) -> tuple[str, Descriptor]:
     if not _PACKAGE.fullmatch(package):
         raise DescriptorError(
             f"the entry point's value {package!r} is no package",
             hint="let it name the package with the descriptor, or a class as package.module:Class",
         )
     parts = package.split(".")
-    in_place = _file_of(distribution, "/".join([*parts, DESCRIPTOR_NAME]))
-    if in_place is not None and _is_file(in_place):
-        return str(in_place), read_descriptor(in_place)
-    expected = "" if in_place is None else str(in_place)
+    expected = ""
+    try:
+        # On disk, or in an archive.
+        in_place: Any = distribution.locate_file("/".join([*parts, DESCRIPTOR_NAME]))
+        expected = str(in_place)
+        if in_place.is_file():
+            return expected, read_descriptor(in_place)
+    except DescriptorError:
+        raise
+    except Exception:
+        # A finder may know distributions without knowing their files.
+        pass
     spec = top_level_spec(parts[0])
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         file = Path(folder, *parts[1:], DESCRIPTOR_NAME)
@@ -231,23 +207,6 @@ def _locate(distribution: _Distribution, package: str) -> tuple[str, Descriptor]
         file=expected,
         hint="include it as package data, or let the entry point name a class",
     )
-
-
-def _file_of(distribution: _Distribution, path: str) -> Any:
-    """A file of the distribution, on disk or in an archive; None if it cannot say where it is."""
-    try:
-        file = distribution.locate_file(path)
-    except Exception:
-        # A finder may know distributions without knowing their files.
-        return None
-    return Path(file) if isinstance(file, str) else file
-
-
-def _is_file(path: Any) -> bool:
-    try:
-        return bool(path.is_file())
-    except (OSError, AttributeError):
-        return False
 
 
 def top_level_spec(package: str) -> ModuleSpec | None:
@@ -271,7 +230,7 @@ def _read_archived(spec: ModuleSpec | None, file: str) -> bytes | None:
     return data[: MAX_BYTES + 1]
 
 
-def _project_folders(distribution: _Distribution) -> Iterable[Path]:
+def _project_folders(distribution: Distribution) -> Iterable[Path]:
     try:
         url = urlsplit(json.loads(distribution.read_text("direct_url.json") or "{}")["url"])
     except (ValueError, KeyError, TypeError):

@@ -16,6 +16,7 @@ from agent_hookspecs.errors import ContractError
 from agent_hookspecs.markers import PROJECT
 from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.specs import SPECS, Hook, SpecRole, hooks_of
+from agent_host.checking import suggest
 from agent_host.plugins.binding import bind
 from agent_host.plugins.implementation import Implementation
 
@@ -90,14 +91,11 @@ def _refuse_unknown_hook(hook: str, attribute: str, role: SpecRole, name: str) -
     known = sorted({hook for role in roles for hook in hooks_of(role)})
     if hook in known:
         return
-    import difflib
-
-    near = difflib.get_close_matches(hook, known, 1)
     raise ContractError(
         f"plugin {name!r}: {attribute!r} is marked as a hook, but there is no {role} hook {hook!r}",
         plugin=name,
         hook=hook,
-        hint=f"did you mean {near[0]!r}?" if near else "remove the mark, or correct the name",
+        hint=suggest(hook, known) or "remove the mark, or correct the name",
     )
 
 

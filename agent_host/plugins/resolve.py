@@ -6,8 +6,9 @@ aside with a reason and the decision is made again without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agent_hookspecs.errors import AgentError, ConfigError, PluginError, UnknownPluginError
 from agent_hookspecs.messages import Config, Context, ModelInfo
@@ -70,27 +71,20 @@ class Resolution:
     def _callers(self, role: PluginRole, hook: str) -> tuple[Placed, ...]:
         """One place for each implementation; wrappers begin before the others."""
         placed = {each.name: each for each in self.order[role]}
-        found = [
-            implementation
-            for _, implementations in self.registered[role]
-            for implementation in implementations.get(hook, ())
-        ]
+        found = [i for _, several in self.registered[role] for i in several.get(hook, ())]
         return tuple(
             _place_call(implementation, placed[implementation.plugin])
             for wrapper in (True, False)
-            for implementation in _in_call_order(
-                [each for each in found if each.wrapper is wrapper]
-            )
+            for implementation in _call_order([i for i in found if i.wrapper is wrapper])
         )
 
 
-def _in_call_order(found: Sequence[Implementation]) -> list[Implementation]:
+def _call_order(found: Sequence[Implementation]) -> list[Implementation]:
     """Implementations of one hook, given in the order of their plugins, as pluggy calls them."""
-    first = [each for each in found if each.first]
     last = [each for each in found if each.last and not each.first]
-    usual = [each for each in found if not each.first and not each.last]
+    others = [each for each in found if each.first or not each.last]
     # pluggy calls the first that is marked trylast as the very last.
-    return [*first, *usual, *reversed(last)]
+    return [*sorted(others, key=lambda each: not each.first), *reversed(last)]
 
 
 def _place_call(implementation: Implementation, placed: Placed) -> Placed:
@@ -180,15 +174,12 @@ def _honour_marks(plugins: Sequence[LoadedPlugin]) -> Iterable[tuple[str, Implem
     """
     sortables = {plugin.name: _sortable(plugin) for plugin in plugins}
     for plugin in plugins:
-        changed = dict(plugin.implementations)
+        own, changed = sortables[plugin.name], dict(plugin.implementations)
         for hook, several in plugin.implementations.items():
-            if not any(each.first or each.last for each in several):
-                continue
-            rivals = [other for other in plugins if other is not plugin]
-            if not all(
-                are_tied(sortables[plugin.name], sortables[other.name], sortables.values())
-                for other in rivals
-                if hook in other.implementations
+            if any(each.first or each.last for each in several) and not all(
+                are_tied(own, sortables[other.name], sortables.values())
+                for other in plugins
+                if other is not plugin and hook in other.implementations
             ):
                 changed[hook] = [replace(each, first=False, last=False) for each in several]
         yield plugin.name, changed
@@ -267,6 +258,16 @@ class _Candidates:
     def candidate(self, record: PluginRecord) -> Candidate:
         entry = record.entry
         assert entry is not None, "only entries with a role are candidates"
+
+        def is_enabled(tags: frozenset[str]) -> bool | None:
+            answer: bool | None = self._ask(
+                record, "is_enabled", tags=sorted(tags), context=self._context
+            )
+            return answer
+
+        def get_tags() -> Iterable[str]:
+            return self._ask(record, "get_tags") or ()
+
         return Candidate(
             key=record.key,
             name=record.name,
@@ -274,37 +275,14 @@ class _Candidates:
             forbidden=frozenset(entry.forbidden_tags),
             provides=frozenset(entry.provides_tags),
             default_enabled=entry.default_enabled,
-            is_enabled=self._is_enabled(record) if "is_enabled" in entry.dynamic else None,
-            get_tags=self._get_tags(record) if "get_tags" in entry.dynamic else None,
+            is_enabled=is_enabled if "is_enabled" in entry.dynamic else None,
+            get_tags=get_tags if "get_tags" in entry.dynamic else None,
             asked_first=not record.described,
         )
 
-    def _is_enabled(self, record: PluginRecord) -> Callable[[frozenset[str]], bool | None]:
-        def is_enabled(tags: frozenset[str]) -> bool | None:
-            plugin = self.load(record)
-            try:
-                answer: bool | None = plugin.ask(
-                    "is_enabled",
-                    config=self._config,
-                    tags=sorted(tags),
-                    models=self._models,
-                    context=self._context,
-                )
-            except AgentError as error:
-                raise _SetAside(record, error) from error
-            return answer
-
-        return is_enabled
-
-    def _get_tags(self, record: PluginRecord) -> Callable[[], Iterable[str]]:
-        def get_tags() -> Iterable[str]:
-            plugin = self.load(record)
-            try:
-                tags: Iterable[str] | None = plugin.ask(
-                    "get_tags", config=self._config, models=self._models
-                )
-            except AgentError as error:
-                raise _SetAside(record, error) from error
-            return tags or ()
-
-        return get_tags
+    def _ask(self, record: PluginRecord, hook: str, **more: Any) -> Any:
+        plugin = self.load(record)
+        try:
+            return plugin.ask(hook, config=self._config, models=self._models, **more)
+        except AgentError as error:
+            raise _SetAside(record, error) from error

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME
+from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.discover import GROUP
 
 __all__ = ["installed_problems", "tree_problems"]
@@ -109,7 +110,7 @@ def _requirements(
 def _read_requirement(requirement: str) -> tuple[str, str]:
     """The project that a requirement names, as indexes compare names, and the versions it takes."""
     found = _REQUIREMENT.match(requirement)
-    return (re.sub(r"[-_.]+", "-", found[1]).lower(), found[3].strip()) if found else ("", "")
+    return (canonical_name(found[1]), found[3].strip()) if found else ("", "")
 
 
 def installed_problems(name: str) -> Iterator[tuple[bool, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import tempfile
 import zipfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from agent_hookspecs.errors import UnknownPluginError
 from agent_hookspecs.values import dataclass
+from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.catalog import Catalog, build_catalog
 from agent_host.plugins.load import load_catalog
 from agent_host.plugins.sources import bundles_of_sources
@@ -65,9 +65,9 @@ def _at(folder: Path) -> Catalog:
 
 
 def _installed(name: str) -> Catalog:
-    wanted = _canonical(name)
+    wanted = canonical_name(name)
     catalog = load_catalog()
-    records = tuple(r for r in catalog if _canonical(r.bundle.distribution) == wanted)
+    records = tuple(r for r in catalog if canonical_name(r.bundle.distribution) == wanted)
     if not records:
         known = sorted({r.bundle.distribution for r in catalog if r.bundle.distribution})
         raise UnknownPluginError(
@@ -76,7 +76,3 @@ def _installed(name: str) -> Catalog:
             hint=f"installed are {', '.join(known)}",
         )
     return replace(catalog, records=records)
-
-
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
