@@ -23,28 +23,16 @@ from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
-from agent_host.plugins.resolve import Resolution
+from agent_host.plugins.resolve import BrokenPluginError, Resolution
 from agent_host.plugins.settings import ConfigSchema, merge_schemas
 from agent_host.plugins.stack import Lease, Managers, PreparedTool, Stack
 from agent_host.sessions.frozen import plain_copy
 
-__all__ = ["BrokenPluginError", "build_stack", "read_settings"]
+__all__ = ["build_stack", "read_settings"]
 
 log = get_logger(__name__)
 
 T = TypeVar("T")
-
-_CONTRIBUTING: tuple[PluginRole, ...] = ("provider", "extension", "tool")
-_ACCEPTING: tuple[PluginRole, ...] = ("provider", "extension")
-
-
-class BrokenPluginError(Exception):
-    """A hook of a plugin failed while a stack was built."""
-
-    def __init__(self, plugin: LoadedPlugin, error: AgentError) -> None:
-        super().__init__(error.message)
-        self.plugin = plugin
-        self.error = error
 
 
 def build_stack(
@@ -207,28 +195,28 @@ def _build_registry(
     """The built-in formats below what tools, extensions, provider and config contribute."""
     contributions = [config["tool_interop"]] if config.get("tool_interop") else []
     hook = "get_tool_interop_contribution"
-    for role in _CONTRIBUTING:
-        for plugin in resolution.plugins[role]:
-            if hook in plugin.implementations:
-                seen = schema.for_tool(plugin.name, config) if role == "tool" else config
-                read = partial(ToolInteropContribution.of, plugin=plugin.name)
-                contributions.append(_ask(plugin, hook, read, config=seen))
+    for plugin in _implementing(resolution, hook, "provider", "extension", "tool"):
+        seen = schema.for_tool(plugin.name, config) if plugin.role == "tool" else config
+        read = partial(ToolInteropContribution.of, plugin=plugin.name)
+        contributions.append(_ask(plugin, hook, read, config=seen))
     return DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(*contributions)
 
 
 def _accepted_formats(resolution: Resolution, config: Config) -> Iterable[str]:
     found: dict[str, None] = {}
     hook, models = "accepted_tool_schema_formats", list(resolution.models)
-    for role in _ACCEPTING:
-        for plugin in resolution.plugins[role]:
-            if hook in plugin.implementations:
-                formats = _ask(plugin, hook, _as_list, config=config, models=models)
-                found.update(dict.fromkeys(formats))
+    for plugin in _implementing(resolution, hook, "provider", "extension"):
+        found |= _ask(plugin, hook, _each_once, config=config, models=models)
     return found
 
 
-def _as_list(formats: Iterable[str] | None) -> list[str]:
-    return list(formats or ())
+def _each_once(formats: Iterable[str] | None) -> dict[str, None]:
+    return dict.fromkeys(formats or ())
+
+
+def _implementing(resolution: Resolution, hook: str, *roles: PluginRole) -> Iterator[LoadedPlugin]:
+    for role in roles:
+        yield from (p for p in resolution.plugins[role] if hook in p.implementations)
 
 
 def _ask(plugin: LoadedPlugin, hook: str, read: Callable[[Any], T], **arguments: Any) -> T:
@@ -237,4 +225,4 @@ def _ask(plugin: LoadedPlugin, hook: str, read: Callable[[Any], T], **arguments:
         return read(plugin.ask(hook, **arguments))
     except Exception as error:
         (implementation, *_) = plugin.implementations[hook]
-        raise BrokenPluginError(plugin, implementation.failure(error)) from None
+        raise BrokenPluginError(plugin.record, implementation.failure(error)) from None

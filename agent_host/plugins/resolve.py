@@ -22,7 +22,14 @@ from agent_host.plugins.implementation import Implementation
 from agent_host.plugins.implementations import Implementations
 from agent_host.plugins.order import Placed, Sortable, are_tied, order
 
-__all__ = ["HookOrder", "Resolution", "resolve", "select_provider", "set_aside"]
+__all__ = [
+    "BrokenPluginError",
+    "HookOrder",
+    "Resolution",
+    "resolve",
+    "select_provider",
+    "set_aside",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +100,12 @@ def _place_call(implementation: Implementation, placed: Placed) -> Placed:
     return Placed(placed.name, "; ".join(reasons))
 
 
-class _SetAside(Exception):
-    """A plugin broke while the decision was made; it is made again without it."""
+class BrokenPluginError(Exception):
+    """A plugin broke while a stack was made, which may be made again without it."""
 
-    def __init__(self, record: PluginRecord, error: AgentError) -> None:
-        super().__init__(record.key)
-        self.record = record
+    def __init__(self, plugin: PluginRecord, error: AgentError) -> None:
+        super().__init__(error.message)
+        self.plugin = plugin
         self.error = error
 
 
@@ -119,8 +126,8 @@ def resolve(
     while True:
         try:
             return _resolve_once(catalog, activator, provider, config, models, context or {})
-        except _SetAside as broken:
-            catalog = set_aside(catalog, broken.record.key, broken.error)
+        except BrokenPluginError as broken:
+            catalog = set_aside(catalog, broken.plugin.key, broken.error)
 
 
 def set_aside(catalog: Catalog, key: str, error: AgentError) -> Catalog:
@@ -253,7 +260,7 @@ class _Candidates:
         try:
             return self._activator.load(record)
         except PluginError as error:
-            raise _SetAside(record, error) from error
+            raise BrokenPluginError(record, error) from error
 
     def candidate(self, record: PluginRecord) -> Candidate:
         entry = record.entry
@@ -285,4 +292,4 @@ class _Candidates:
         try:
             return plugin.ask(hook, config=self._config, models=self._models, **more)
         except AgentError as error:
-            raise _SetAside(record, error) from error
+            raise BrokenPluginError(record, error) from error

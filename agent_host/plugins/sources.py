@@ -29,7 +29,7 @@ from agent_host.plugins.discover import top_level_spec
 __all__ = ["GitSource", "bundles_of_sources", "parse_git"]
 
 _GIT = re.compile(
-    r"git\+(?P<url>(?P<scheme>[a-z]+)://[^#]+?)@(?P<commit>[0-9a-fA-F]+)"
+    r"git\+(?P<url>(https|ssh)://[^#]+?)@(?P<commit>[0-9a-fA-F]+)"
     r"(#subdirectory=(?P<subdirectory>[^#&]+))?"
 )
 _AUTHORITY = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?")
@@ -78,7 +78,6 @@ def _bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
         return [replace(b, origin="git", source=shown) for b in _in_folder(source, root)]
     raise SourceError(
         f"{source!r} is not a plugin source",
-        plugin=source,
         hint="use path:FOLDER, pkg:PACKAGE or git+https://HOST/REPO@COMMIT",
     )
 
@@ -92,16 +91,13 @@ def _in_package(source: str, package: str) -> Bundle:
     raise SourceError(
         f"package {package!r} "
         + (f"has no {DESCRIPTOR_NAME}" if spec else "cannot be found on sys.path"),
-        plugin=source,
         hint="install it, or name its folder with path:",
     )
 
 
 def _in_folder(source: str, folder: Path) -> list[Bundle]:
     if not folder.is_dir():
-        raise SourceError(
-            f"{folder} is not a folder", plugin=source, hint=f"correct the source {source!r}"
-        )
+        raise SourceError(f"{folder} is not a folder", hint=f"correct the source {source!r}")
     root = folder.resolve()
     files = [root / DESCRIPTOR_NAME]
     if not files[0].is_file():
@@ -110,7 +106,6 @@ def _in_folder(source: str, folder: Path) -> list[Bundle]:
     if not files:
         raise SourceError(
             f"there is no {DESCRIPTOR_NAME} in {root} or in a package under it",
-            plugin=source,
             hint="add one, or correct the path",
         )
     return [_from_file(source, root, file) for file in files]
@@ -164,7 +159,6 @@ def _inside(root: Path, path: Path, what: str) -> Path:
     if not resolved.is_relative_to(root.resolve()):
         raise SourceError(
             f"{what} of {root} leads out of it, to {resolved}",
-            plugin=str(root),
             hint="keep everything a source names inside its folder",
         )
     return resolved
@@ -180,7 +174,6 @@ def _refuse_shadowing(descriptor: Descriptor, import_root: Path) -> None:
             raise SourceError(
                 f"package {package!r} of {import_root} would shadow the one that is "
                 + (f"at {places[0]}" if places else "installed"),
-                plugin=package,
                 hint="rename the package, or uninstall the other one",
             )
 
@@ -198,23 +191,20 @@ def parse_git(source: str) -> GitSource:
     """Parse ``git+https://HOST/REPO@COMMIT#subdirectory=FOLDER``; anything unsafe is refused."""
     match = _GIT.fullmatch(source)
     shown = redact(source)
-    if match is None or match["scheme"] not in ("https", "ssh"):
+    if match is None:
         raise SourceError(
             f"{shown!r} is not a git source that can be used",
-            plugin=shown,
             hint="write git+https://HOST/REPO@COMMIT or git+ssh://USER@HOST/REPO@COMMIT",
         )
     if not _AUTHORITY.fullmatch(urlsplit(match["url"]).netloc):
         raise SourceError(
             f"the host in {shown!r} is not one that can be used",
-            plugin=shown,
             hint="leave passwords to git's own credential helpers",
         )
     commit = match["commit"].lower()
     if not _FULL_COMMIT.fullmatch(commit):
         raise SourceError(
             f"{shown!r} is not pinned to a commit",
-            plugin=shown,
             hint="give the full commit id of 40 hexadecimal digits",
         )
     return GitSource(match["url"], commit, match["subdirectory"] or ".")
@@ -223,11 +213,7 @@ def parse_git(source: str) -> GitSource:
 def _check_out(source: GitSource, cache: Path | None) -> Path:
     """The folder with the commit's files, fetched if it is not in the cache yet."""
     if cache is None:
-        raise SourceError(
-            "there is no cache folder to clone into",
-            plugin=source.url,
-            hint="set AGENT_HOST_CACHE_DIR",
-        )
+        raise SourceError("there is no cache folder to clone into", hint="set AGENT_HOST_CACHE_DIR")
     digest = hashlib.sha256(source.url.encode()).hexdigest()[:16]
     folder = cache / "git" / f"{digest}-{source.commit}"
     if folder.is_dir():
@@ -250,14 +236,11 @@ def _check_out(source: GitSource, cache: Path | None) -> Path:
     return folder
 
 
-def _outside_any_repository() -> dict[str, str]:
-    """The environment without what git sets in its hooks, which would outweigh our folder."""
-    return {key: value for key, value in os.environ.items() if key not in _GIT_PLACES}
-
-
 def _git(source: GitSource, folder: Path, *arguments: str) -> None:
     settings = ("-c", "core.hooksPath=/dev/null", "-c", "submodule.recurse=false",
                 "-c", "protocol.ext.allow=never")  # fmt: skip
+    # Without what git sets in its hooks, which would outweigh our folder.
+    environment = {key: value for key, value in os.environ.items() if key not in _GIT_PLACES}
     try:
         subprocess.run(
             ["git", *settings, "-C", str(folder), *arguments],
@@ -266,22 +249,19 @@ def _git(source: GitSource, folder: Path, *arguments: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             timeout=_GIT_SECONDS,
-            env={**_outside_any_repository(), "GIT_TERMINAL_PROMPT": "0"},
+            env={**environment, "GIT_TERMINAL_PROMPT": "0"},
         )
     except FileNotFoundError:
         raise SourceError(
-            "git is not installed", plugin=source.url, hint="install it, or use a path: source"
+            "git is not installed", hint="install it, or use a path: source"
         ) from None
     except subprocess.TimeoutExpired:
         raise SourceError(
-            f"{source.url} did not answer within {_GIT_SECONDS} s",
-            plugin=source.url,
-            hint="try again later",
+            f"{source.url} did not answer within {_GIT_SECONDS} s", hint="try again later"
         ) from None
     except subprocess.CalledProcessError as error:
         lines = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         raise SourceError(
             f"git could not fetch {source.commit[:12]} of {source.url}: {lines[-1]}",
-            plugin=source.url,
             hint="check the address and that the commit was pushed",
         ) from None

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from agent_hookspecs.messages import ModelInfo, State
-from agent_hookspecs.roles import PluginRole
+from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.tool_interop import ToolDescriptor, ToolInteropRegistry
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
@@ -81,12 +81,11 @@ class Managers:
     @classmethod
     def of(cls, resolution: Resolution, activator: Activator, report: Tolerate) -> Managers:
         """Managers with the plugins that take part, in the order of the resolution."""
-        registered = resolution.registered
         return cls(
-            provider=activator.new_manager("provider", registered["provider"], report=report),
-            extension=activator.new_manager("extension", registered["extension"], report=report),
-            feature=activator.new_manager("feature", registered["feature"], report=report),
-            tool=activator.new_manager("tool", registered["tool"], report=report),
+            **{
+                role: activator.new_manager(role, resolution.registered[role], report=report)
+                for role in PLUGIN_ROLES
+            }
         )
 
     def tolerating(

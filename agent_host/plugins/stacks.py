@@ -13,11 +13,11 @@ from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_host.drivers.effects import Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin, OnManager
-from agent_host.plugins.build import BrokenPluginError, build_stack, read_settings
+from agent_host.plugins.build import build_stack, read_settings
 from agent_host.plugins.catalog import Catalog, complete_catalog
 from agent_host.plugins.keys import config_key
 from agent_host.plugins.models import Listings
-from agent_host.plugins.resolve import resolve, select_provider, set_aside
+from agent_host.plugins.resolve import BrokenPluginError, resolve, select_provider, set_aside
 from agent_host.plugins.stack import Stack
 
 __all__ = ["Stacks"]

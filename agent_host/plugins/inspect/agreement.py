@@ -86,7 +86,10 @@ def _differing_hooks(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iter
         for hook in _MUST_BE_ASKED
         if hook in actual.dynamic and hook not in stated.dynamic and _matters(hook, stated, plugin)
     ]
-    absent = [hook for hook in stated.dynamic if not _has_hook(plugin, hook)]
+    has = {*plugin.implementations}
+    if "models_request" in has:
+        has.add("get_models")
+    absent = [hook for hook in stated.dynamic if hook not in has]
     if missing or absent:
         asked = [*(hook for hook in stated.dynamic if hook not in absent), *missing]
         words = [
@@ -95,12 +98,6 @@ def _differing_hooks(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iter
         ]
         words += [f"'dynamic' names {hook}, but the class does not have it" for hook in absent]
         yield Difference("dynamic", asked, tuple(words))
-
-
-def _has_hook(plugin: LoadedPlugin, hook: str) -> bool:
-    if hook == "get_models" and "models_request" in plugin.implementations:
-        return True
-    return hook in plugin.implementations
 
 
 def _matters(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:
@@ -154,21 +151,16 @@ def settings_of(plugin: LoadedPlugin) -> dict[str, Any] | None:
 
 def habits(plugin: LoadedPlugin) -> Iterator[str]:
     """What works but may surprise the author."""
-    for implementations in plugin.implementations.values():
-        for implementation in implementations:
-            if implementation.by_position:
-                yield (
-                    f"hook {implementation.hook.name!r} names arguments otherwise than the "
-                    "contract; they are bound by position"
-                )
     ordered = plugin.entry.before or plugin.entry.after or plugin.entry.priority
-    for implementations in plugin.implementations.values():
-        for implementation in implementations:
-            if ordered and (implementation.first or implementation.last):
-                yield (
-                    f"hook {implementation.hook.name!r} is marked tryfirst or trylast, which only "
-                    "breaks ties; before, after and priority come first"
-                )
+    for each in (i for several in plugin.implementations.values() for i in several):
+        hook = f"hook {each.hook.name!r}"
+        if each.by_position:
+            yield f"{hook} names arguments otherwise than the contract; they are bound by position"
+        if ordered and (each.first or each.last):
+            yield (
+                f"{hook} is marked tryfirst or trylast, which only breaks ties; before, after and "
+                "priority come first"
+            )
 
 
 def unknown_keys(bundle: Bundle) -> Iterator[str]:
