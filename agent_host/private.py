@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["config_home", "read_private", "write_private"]
+__all__ = ["config_home", "read_private", "replace_private", "write_private"]
 
 
 def config_home() -> Path:
@@ -36,13 +36,19 @@ def read_private(file: Path) -> Any:
 
 
 def write_private(file: Path, document: object) -> None:
-    """Replace the file in one step, readable by us alone."""
+    """Replace the file by one with this JSON, readable by us alone."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    replace_private(file, json.dumps(document, indent=2).encode())
+
+
+def replace_private(file: str | Path, content: bytes) -> None:
+    """Replace the file in one step, readable by us alone."""
+    folder, name = os.path.split(file)
     # Made by nobody before and readable by us alone, even if others can write to the folder.
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
+    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f"{name}.")
     try:
-        with open(descriptor, "w", encoding="utf-8") as handle:
-            json.dump(document, handle, indent=2)
+        with open(descriptor, "wb") as handle:
+            handle.write(content)
         os.replace(temporary, file)
     except BaseException:
         os.unlink(temporary)

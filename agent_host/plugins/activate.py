@@ -258,9 +258,12 @@ def _identify_plugin(record: PluginRecord, adopted: object) -> tuple[Entry, obje
     for what, claimed in (("role", entry.role), ("name", entry.name)):
         stated = getattr(instance, what, None) or claimed
         if stated != claimed:
+            noun = f"class {type(instance).__name__}"
+            if isinstance(found, ModuleType):
+                noun = f"module {found.__name__}"
             raise ContractError(
                 f"plugin {record.name!r}: the descriptor says {what} {claimed!r}, "
-                f"but {_noun(found)} has {what} {stated!r}",
+                f"but {noun} has {what} {stated!r}",
                 plugin=record.name,
                 hint=f"correct {record.bundle.file} or the class",
             )
@@ -272,14 +275,6 @@ def _can_be_plugin(found: object) -> bool:
     return not isroutine(found) and not isinstance(
         found, (type(None), str, bytes, int, float, list, tuple, set, dict)
     )
-
-
-def _noun(plugin: object) -> str:
-    if isinstance(plugin, type):
-        return f"class {plugin.__name__}"
-    if isinstance(plugin, ModuleType):
-        return f"module {plugin.__name__}"
-    return f"the {type(plugin).__name__}"
 
 
 def entry_from_class(

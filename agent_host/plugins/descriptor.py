@@ -35,8 +35,6 @@ __all__ = [
 
 #: No honest descriptor comes near; a larger file is a mistake or an attack on memory.
 MAX_BYTES = 1 << 20
-#: Python makes room for all that is asked for before it reads, which takes longer than reading.
-_USUAL_BYTES = 1 << 15
 
 _SHORT, _FULL = f"{CHOICE}short", f"{CHOICE}full"
 _AnyEntry = Annotated[
@@ -86,9 +84,7 @@ def read_descriptor(path: _Readable) -> Descriptor:
     """Read and check one file."""
     try:
         with path.open("rb") as file:
-            raw = file.read(_USUAL_BYTES)
-            if len(raw) == _USUAL_BYTES:
-                raw += file.read(MAX_BYTES + 1 - _USUAL_BYTES)
+            raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise DescriptorError(
             f"{path} cannot be read: {error.strerror or error}",

@@ -180,22 +180,17 @@ def _write(
     }
     body = json.dumps(document, separators=(",", ":")).encode()
     folder = os.path.dirname(file)
-    temporary = f"{file}.{os.getpid()}.{time.time_ns():x}"
+    # Not above: a warm start has nothing to write.
+    from agent_host.private import replace_private
+
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        if not _is_private(os.lstat(folder)):
-            return
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as handle:
-            handle.write(b"%08x\n%s" % (zlib.crc32(body), body))
-        os.replace(temporary, file)
-        _prune(folder)
+        if _is_private(os.lstat(folder)):
+            replace_private(file, b"%08x\n%s" % (zlib.crc32(body), body))
+            _prune(folder)
     except OSError:
         # A cache that cannot be written costs time, never the answer.
-        try:
-            os.unlink(temporary)
-        except OSError:
-            return
+        return
 
 
 def _prune(folder: str) -> None:

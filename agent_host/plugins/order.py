@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 
+from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import OrderingError
 from agent_hookspecs.values import dataclass
 
@@ -19,6 +20,11 @@ class Sortable:
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     priority: int = 0
+
+    @classmethod
+    def of(cls, entry: Entry) -> Sortable:
+        """What the entry of a plugin says."""
+        return cls(entry.name or "", entry.before, entry.after, entry.priority)
 
 
 @dataclass(frozen=True, slots=True)

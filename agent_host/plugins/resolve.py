@@ -6,9 +6,11 @@ aside with a reason and the decision is made again without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+from pluggy import HookImpl
 
 from agent_hookspecs.errors import AgentError, ConfigError, PluginError, UnknownPluginError
 from agent_hookspecs.messages import Config, Context, ModelInfo
@@ -18,8 +20,8 @@ from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.catalog import Catalog, PluginRecord, PluginState, complete_catalog
 from agent_host.plugins.gate import Candidate, Gating, gate, with_twins
-from agent_host.plugins.implementation import Implementation
 from agent_host.plugins.implementations import Implementations
+from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.order import Placed, Sortable, are_tied, order
 
 __all__ = [
@@ -66,37 +68,22 @@ class Resolution:
         """The plugins of all roles, in the order of the roles."""
         return [plugin for role in PLUGIN_ROLES for plugin in self.plugins[role]]
 
-    def hook_orders(self) -> list[HookOrder]:
+    def hook_orders(self) -> Iterator[HookOrder]:
         """For each hook that anyone implements, who is called in which order."""
-        return [
-            HookOrder(role, hook, placed)
-            for role in PLUGIN_ROLES
-            for hook in hooks_of(role)
-            if (placed := self._callers(role, hook))
-        ]
-
-    def _callers(self, role: PluginRole, hook: str) -> tuple[Placed, ...]:
-        """One place for each implementation; wrappers begin before the others."""
-        placed = {each.name: each for each in self.order[role]}
-        found = [i for _, several in self.registered[role] for i in several.get(hook, ())]
-        return tuple(
-            _place_call(implementation, placed[implementation.plugin])
-            for wrapper in (True, False)
-            for implementation in _call_order([i for i in found if i.wrapper is wrapper])
-        )
+        for role in PLUGIN_ROLES:
+            placed = {each.name: each for each in self.order[role]}
+            manager = RoleManager(role, self.registered[role])
+            for hook in filter(manager.implements, hooks_of(role)):
+                # pluggy calls the latest first; what the host itself does for a hook has no place.
+                calls = reversed(getattr(manager.hook, hook).get_hookimpls())
+                own = [call for call in calls if call.plugin_name in placed]
+                places = tuple(_place_call(call, placed[call.plugin_name]) for call in own)
+                yield HookOrder(role, hook, places)
 
 
-def _call_order(found: Sequence[Implementation]) -> list[Implementation]:
-    """Implementations of one hook, given in the order of their plugins, as pluggy calls them."""
-    last = [each for each in found if each.last and not each.first]
-    others = [each for each in found if each.first or not each.last]
-    # pluggy calls the first that is marked trylast as the very last.
-    return [*sorted(others, key=lambda each: not each.first), *reversed(last)]
-
-
-def _place_call(implementation: Implementation, placed: Placed) -> Placed:
-    mark = "tryfirst" if implementation.first else "trylast" if implementation.last else ""
-    reasons = [mark or placed.why, *(["wrapper"] if implementation.wrapper else [])]
+def _place_call(call: HookImpl, placed: Placed) -> Placed:
+    mark = "tryfirst" if call.tryfirst else "trylast" if call.trylast else ""
+    reasons = [mark or placed.why, *(["wrapper"] if call.wrapper else [])]
     return Placed(placed.name, "; ".join(reasons))
 
 
@@ -165,7 +152,7 @@ def _resolve_once(
     plugins: dict[PluginRole, tuple[LoadedPlugin, ...]] = {"provider": (provider,)}
     for role in PLUGIN_ROLES[1:]:
         members = {p.name: p for p in loaded.values() if p.role == role}
-        orders[role] = tuple(order(_sortable(p) for p in members.values()))
+        orders[role] = tuple(order(Sortable.of(p.entry) for p in members.values()))
         plugins[role] = tuple(members[placed.name] for placed in orders[role])
     registered = {role: tuple(_honour_marks(several)) for role, several in plugins.items()}
     return Resolution(
@@ -179,7 +166,7 @@ def _honour_marks(plugins: Sequence[LoadedPlugin]) -> Iterable[tuple[str, Implem
     A plugin that is ordered in any other way against another one that implements the same hook
     keeps the place which that gives it.
     """
-    sortables = {plugin.name: _sortable(plugin) for plugin in plugins}
+    sortables = {plugin.name: Sortable.of(plugin.entry) for plugin in plugins}
     for plugin in plugins:
         own, changed = sortables[plugin.name], dict(plugin.implementations)
         for hook, several in plugin.implementations.items():
@@ -190,11 +177,6 @@ def _honour_marks(plugins: Sequence[LoadedPlugin]) -> Iterable[tuple[str, Implem
             ):
                 changed[hook] = [replace(each, first=False, last=False) for each in several]
         yield plugin.name, changed
-
-
-def _sortable(plugin: LoadedPlugin) -> Sortable:
-    entry = plugin.entry
-    return Sortable(plugin.name, entry.before, entry.after, entry.priority)
 
 
 def _with_states(catalog: Catalog, decided: Mapping[str, tuple[PluginState, str]]) -> Catalog:

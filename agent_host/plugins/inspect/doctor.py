@@ -65,11 +65,7 @@ def _cycles(catalog: Catalog) -> Iterator[Finding]:
     for role in PLUGIN_ROLES:
         records = {r.name: r for r in catalog.usable(role)}
         try:
-            order(
-                Sortable(name, r.entry.before, r.entry.after, r.entry.priority)
-                for name, r in records.items()
-                if r.entry is not None
-            )
+            order(Sortable.of(r.entry) for r in records.values() if r.entry is not None)
         except OrderingError as error:
             # They may never take part together, so this is no problem yet.
             yield _finding("warning", records[error.plugins[0]], error.explain())

@@ -21,7 +21,7 @@ _HOST = "agent_host"
 
 #: Run by the other process, which is given the modules and puts what it saw on its last line.
 _WATCH = r"""
-import importlib, json, os, sys, threading
+import importlib, io, json, os, sys, threading
 import agent_hookspecs.authoring.mixins, agent_hookspecs.tool_interop
 seen, watching = [], True
 CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".zip", ".pth")
@@ -57,20 +57,10 @@ def watched_start(thread):
         seen.append(("starts a thread", thread.name))
     return start(thread)
 
-class Printed:
-    def __init__(self, stream):
-        self.stream = stream
-    def write(self, text):
-        if text.strip():
-            seen.append(("prints", text.strip()[:80]))
-        return len(text)
-    def __getattr__(self, name):
-        return getattr(self.stream, name)
-
 request = json.loads(sys.stdin.read())
 before = set(sys.modules)
-real = sys.stdout
-sys.stdout = Printed(real)
+printed = io.BytesIO()
+real, sys.stdout = sys.stdout, io.TextIOWrapper(printed, "utf-8", write_through=True)
 threading.Thread.start = watched_start
 sys.addaudithook(audit)
 found, failed = {}, {}
@@ -80,7 +70,10 @@ for module in request["modules"]:
         importlib.import_module(module)
     except BaseException as error:
         failed[module] = f"{type(error).__name__}: {error}"
-    found[module] = list(dict.fromkeys(seen))
+    text = printed.getvalue().decode(errors="replace").strip()
+    printed.seek(0)
+    printed.truncate()
+    found[module] = [*dict.fromkeys(seen), *([("prints", text[:80])] if text else ())]
 watching = False
 strangers = sorted(name for name in request["strangers"] if name in set(sys.modules) - before)
 real.write("\n" + json.dumps({"found": found, "failed": failed, "strangers": strangers}))
