@@ -31,7 +31,7 @@ from agent_host.plugins.implementations import (
 from agent_host.plugins.manager import RoleManager, Tolerate
 from agent_host.redaction import describe_error
 
-__all__ = ["Activator", "LoadedPlugin", "OnManager", "entry_from_class"]
+__all__ = ["Activator", "LoadedPlugin", "OnManager", "entry_from_class", "plugin_behind"]
 
 T = TypeVar("T")
 
@@ -195,8 +195,7 @@ def _find_plugin(record: PluginRecord, entry: Entry) -> object:
         if found is None and hasattr(module, "__path__"):
             name = f"{module_name}.{attribute}"
             found = import_module(name) if find_spec(name) is not None else None
-        # A function made a tool brings its class along.
-        return found if isinstance(found, type) else getattr(found, "plugin", found)
+        return plugin_behind(found)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -245,7 +244,7 @@ def _identify_plugin(record: PluginRecord, adopted: object) -> tuple[Entry, obje
     if entry is None:
         raise LoadError(record.reason or "it has no entry", plugin=record.name)
     found = _find_plugin(record, entry) if adopted is None else adopted
-    if not _can_be_plugin(found):
+    if found is None:
         module, attribute = split_entry(entry.entry)
         raise LoadError(
             f"plugin {record.name!r}: module {module!r} has no class {attribute!r}",
@@ -270,11 +269,14 @@ def _identify_plugin(record: PluginRecord, adopted: object) -> tuple[Entry, obje
     return entry, instance
 
 
-def _can_be_plugin(found: object) -> bool:
-    """Whether it can have hooks: a class, a module or an object; no function, no plain data."""
-    return not isroutine(found) and not isinstance(
-        found, (type(None), str, bytes, int, float, list, tuple, set, dict)
-    )
+def plugin_behind(given: object) -> object:
+    """The class, object or module that is meant: a function made a tool brings its class along.
+
+    None if it cannot have hooks, as a function or plain data.
+    """
+    plugin = given if isinstance(given, type) else getattr(given, "plugin", given)
+    plain = (str, bytes, int, float, list, tuple, set, dict)
+    return None if isroutine(plugin) or isinstance(plugin, plain) else plugin
 
 
 def entry_from_class(

@@ -7,7 +7,8 @@ that watch a changed tag are judged again, so long chains cost no more than shor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from agent_hookspecs.errors import GatingError
 from agent_hookspecs.values import dataclass
@@ -80,85 +81,55 @@ def gate(
     """
     ranked = sorted(candidates, key=lambda candidate: candidate.key)
     enabled, forced = frozenset(enabled), frozenset(forced)
-    held = _TagCounts(with_twins(provider_tags))
+    tags = with_twins(provider_tags)
+    holders = Counter(tags)
     watchers = _watchers(ranked)
     askers = [number for number, candidate in enumerate(ranked) if candidate.is_enabled]
-    added: dict[int, Tags] = {}
+    # The tags of those that take part, and their numbers as bits, which are cheap to remember.
+    active: dict[int, Tags] = {}
+    bits, seen = 0, {0: 0}
     rounds: list[Round] = []
-    active, seen = 0, {0: 0}
     due: Iterable[int] = range(len(ranked))
     while True:
-        # Candidates that are asked get a value they may keep; the others need no copy.
-        tags = frozenset(held.present) if askers else held.present
         flips = [
             number
             for number in due
-            if (_objection(ranked[number], tags, enabled, forced) is None)
-            != bool(active >> number & 1)
+            if (_objection(ranked[number], tags, enabled, forced) is None) != (number in active)
         ]
         if not flips:
             break
+        touched: set[str] = set()
         for number in flips:
-            active ^= 1 << number
-            if active >> number & 1:
-                added[number] = _tags_of(ranked[number])
-                held.add(added[number])
+            bits ^= 1 << number
+            if number in active:
+                changed = active.pop(number)
+                holders.subtract(changed)
             else:
-                held.remove(added.pop(number))
-        gained, lost = held.finish_round()
-        rounds.append(
-            Round(
-                joined=tuple(ranked[n].key for n in flips if active >> n & 1),
-                left=tuple(ranked[n].key for n in flips if not active >> n & 1),
-                gained=gained,
-                lost=lost,
-            )
-        )
-        if active in seen:
-            raise _flip_error(rounds[seen[active] :], [c.key for c in ranked])
-        seen[active] = len(rounds)
+                changed = active[number] = _tags_of(ranked[number])
+                holders.update(changed)
+            touched |= changed
+        gained = tuple(sorted(tag for tag in touched - tags if holders[tag]))
+        lost = tuple(sorted(tag for tag in touched & tags if not holders[tag]))
+        tags = tags.union(gained).difference(lost)
+        joined = tuple(ranked[number].key for number in flips if number in active)
+        left = tuple(ranked[number].key for number in flips if number not in active)
+        rounds.append(Round(joined, left, gained, lost))
+        if bits in seen:
+            raise _flip_error(rounds[seen[bits] :], [c.key for c in ranked])
+        seen[bits] = len(rounds)
         if not gained and not lost:
             break
         due = sorted({*(n for tag in (*gained, *lost) for n in watchers.get(tag, ())), *askers})
-    tags = frozenset(held.present)
     return Gating(
-        enabled=tuple(c.key for n, c in enumerate(ranked) if active >> n & 1),
+        enabled=tuple(ranked[number].key for number in sorted(active)),
         tags=tags,
         rounds=tuple(rounds),
         rejected={
             candidate.key: _objection(candidate, tags, enabled, forced) or ""
             for number, candidate in enumerate(ranked)
-            if not active >> number & 1
+            if number not in active
         },
     )
-
-
-class _TagCounts:
-    """The tags present and how many hold each, so that a round costs what it changes."""
-
-    def __init__(self, base: Tags) -> None:
-        self.present = set(base)
-        self._holders = dict.fromkeys(base, 1)
-        self._touched: set[str] = set()
-
-    def add(self, tags: Tags) -> None:
-        for tag in tags:
-            self._holders[tag] = self._holders.get(tag, 0) + 1
-        self._touched |= tags
-
-    def remove(self, tags: Tags) -> None:
-        for tag in tags:
-            self._holders[tag] -= 1
-        self._touched |= tags
-
-    def finish_round(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Make the changes since the last call count; which tags were gained, which lost."""
-        gained = {t for t in self._touched if self._holders[t] and t not in self.present}
-        lost = {t for t in self._touched if not self._holders[t] and t in self.present}
-        self.present |= gained
-        self.present -= lost
-        self._touched.clear()
-        return tuple(sorted(gained)), tuple(sorted(lost))
 
 
 def _watchers(candidates: Sequence[Candidate]) -> dict[str, list[int]]:
@@ -175,29 +146,24 @@ def _tags_of(candidate: Candidate) -> Tags:
 
 
 def _objection(
-    candidate: Candidate, tags: Set[str], enabled: Collection[str], forced: Collection[str]
+    candidate: Candidate, tags: Tags, enabled: Collection[str], forced: Collection[str]
 ) -> str | None:
     """Why the candidate does not take part; None if it does."""
     if candidate.name in forced:
         return None
     if not candidate.default_enabled and candidate.name not in enabled:
         return "off by default; name it in enabled_plugins"
-    if candidate.asked_first and candidate.is_enabled is not None:
-        answer = candidate.is_enabled(frozenset(tags))
-        if answer is not None:
-            return None if answer else "its is_enabled said no"
-        return _tag_objection(candidate, tags)
-    objection = _tag_objection(candidate, tags)
-    if (
-        objection is None
-        and candidate.is_enabled is not None
-        and candidate.is_enabled(frozenset(tags)) is False
-    ):
-        return "its is_enabled said no"
-    return objection
+    ask = candidate.is_enabled
+    answer = ask(tags) if ask is not None and candidate.asked_first else None
+    if answer is None:
+        objection = _tag_objection(candidate, tags)
+        if objection is not None or ask is None or candidate.asked_first:
+            return objection
+        answer = ask(tags)
+    return "its is_enabled said no" if answer is False else None
 
 
-def _tag_objection(candidate: Candidate, tags: Set[str]) -> str | None:
+def _tag_objection(candidate: Candidate, tags: Tags) -> str | None:
     if not candidate.required <= tags:
         missing = sorted(candidate.required - tags)
         return f"needs {_quote_tags(missing)}, which nothing that takes part provides"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from inspect import isroutine
 from types import ModuleType
 
 from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import CollisionError, ContractError
 from agent_hookspecs.roles import PluginRole
-from agent_host.plugins.activate import Activator
+from agent_host.plugins.activate import Activator, plugin_behind
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.catalog import Catalog, PluginRecord
 from agent_host.plugins.implementations import require_contract
@@ -24,10 +23,10 @@ def record_plugin(
     A function made a tool stands for the class at its ``plugin``. A class is instantiated when it
     is first needed.
     """
-    plugin = given if isinstance(given, type) else getattr(given, "plugin", given)
-    if isroutine(plugin) or isinstance(plugin, (type(None), str, int)):
+    plugin = plugin_behind(given)
+    if plugin is None:
         raise ContractError(
-            f"register a class, an object or a module, not {type(plugin).__name__}",
+            f"register a class, an object or a module, not {type(given).__name__}",
             hint="hooks are methods of a class or an object, or marked functions of a module",
         )
     path = _path(plugin)
@@ -42,8 +41,8 @@ def record_plugin(
             hint=f"use register_{declared}",
         )
     require_contract(role, plugin, name)
-    for record in catalog:
-        if record.usable and record.role == role and record.name == name:
+    for record in catalog.usable(role):
+        if record.name == name:
             raise CollisionError(
                 f"{role} {name!r} is registered twice",
                 plugin=name,

@@ -13,7 +13,7 @@ from typing import Any
 from pluggy import HookImpl
 
 from agent_hookspecs.errors import AgentError, ConfigError, PluginError, UnknownPluginError
-from agent_hookspecs.messages import Config, Context, ModelInfo
+from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.specs import hooks_of
 from agent_hookspecs.values import dataclass
@@ -102,7 +102,6 @@ def resolve(
     provider: LoadedPlugin,
     config: Config,
     models: Sequence[ModelInfo],
-    context: Context | None = None,
 ) -> Resolution:
     """The plugins that take part beside ``provider`` for ``config``, in order, and why.
 
@@ -110,9 +109,10 @@ def resolve(
     plugins contradict one another.
     """
     catalog = complete_catalog(catalog, activator.identify)
+    resolver = _Resolver(activator, provider, config, list(models))
     while True:
         try:
-            return _resolve_once(catalog, activator, provider, config, models, context or {})
+            return resolver.resolve(catalog)
         except BrokenPluginError as broken:
             catalog = set_aside(catalog, broken.plugin.key, broken.error)
 
@@ -122,42 +122,81 @@ def set_aside(catalog: Catalog, key: str, error: AgentError) -> Catalog:
     return _with_states(catalog, {key: ("failed", error.explain())})
 
 
-def _resolve_once(
-    catalog: Catalog,
-    activator: Activator,
-    provider: LoadedPlugin,
-    config: Config,
-    known_models: Sequence[ModelInfo],
-    context: Context,
-) -> Resolution:
-    models = list(known_models)
-    provider_tags = _provider_tags(provider, config, models)
-    records = {r.key: r for r in catalog.usable("extension", "feature", "tool")}
-    candidates = _Candidates(activator, config, models, context)
-    gating = gate(
-        provider_tags,
-        [candidates.candidate(record) for record in records.values()],
-        enabled=catalog.settings.enabled,
-        forced=catalog.settings.forced,
-    )
-    loaded = {key: candidates.load(records[key]) for key in gating.enabled}
-    decided: dict[str, tuple[PluginState, str]] = {
-        key: ("gated", reason) for key, reason in gating.rejected.items()
-    }
-    decided |= {plugin.key: ("loaded", "") for plugin in (provider, *loaded.values())}
-    catalog = _with_states(catalog, decided)
-    orders: dict[PluginRole, tuple[Placed, ...]] = {
-        "provider": (Placed(provider.name, "selected"),)
-    }
-    plugins: dict[PluginRole, tuple[LoadedPlugin, ...]] = {"provider": (provider,)}
-    for role in PLUGIN_ROLES[1:]:
-        members = {p.name: p for p in loaded.values() if p.role == role}
-        orders[role] = tuple(order(Sortable.of(p.entry) for p in members.values()))
-        plugins[role] = tuple(members[placed.name] for placed in orders[role])
-    registered = {role: tuple(_honour_marks(several)) for role, several in plugins.items()}
-    return Resolution(
-        catalog, provider, tuple(models), provider_tags, gating, orders, plugins, registered
-    )
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    """Makes one decision. A plugin is loaded when, and only when, it must be asked something."""
+
+    activator: Activator
+    provider: LoadedPlugin
+    config: Config
+    models: list[ModelInfo]
+
+    def resolve(self, catalog: Catalog) -> Resolution:
+        """The decision; a `BrokenPluginError` says without whom it has to be made again."""
+        provider, settings = self.provider, catalog.settings
+        provider_tags = _provider_tags(provider, self.config, self.models)
+        records = {r.key: r for r in catalog.usable("extension", "feature", "tool")}
+        candidates = [self._candidate(record) for record in records.values()]
+        gating = gate(provider_tags, candidates, enabled=settings.enabled, forced=settings.forced)
+        loaded = [self._load(records[key]) for key in gating.enabled]
+        decided: dict[str, tuple[PluginState, str]] = {
+            key: ("gated", reason) for key, reason in gating.rejected.items()
+        }
+        decided |= {plugin.key: ("loaded", "") for plugin in (provider, *loaded)}
+        orders: dict[PluginRole, tuple[Placed, ...]] = {
+            "provider": (Placed(provider.name, "selected"),)
+        }
+        plugins: dict[PluginRole, tuple[LoadedPlugin, ...]] = {"provider": (provider,)}
+        for role in PLUGIN_ROLES[1:]:
+            members = {plugin.name: plugin for plugin in loaded if plugin.role == role}
+            orders[role] = tuple(order(Sortable.of(p.entry) for p in members.values()))
+            plugins[role] = tuple(members[placed.name] for placed in orders[role])
+        return Resolution(
+            catalog=_with_states(catalog, decided),
+            provider=provider,
+            models=tuple(self.models),
+            provider_tags=provider_tags,
+            gating=gating,
+            order=orders,
+            plugins=plugins,
+            registered={role: tuple(_honour_marks(several)) for role, several in plugins.items()},
+        )
+
+    def _candidate(self, record: PluginRecord) -> Candidate:
+        entry = record.entry
+        assert entry is not None, "only entries with a role are candidates"
+
+        def is_enabled(tags: frozenset[str]) -> bool | None:
+            answer: bool | None = self._ask(record, "is_enabled", tags=sorted(tags), context={})
+            return answer
+
+        def get_tags() -> Iterable[str]:
+            return self._ask(record, "get_tags") or ()
+
+        return Candidate(
+            key=record.key,
+            name=record.name,
+            required=frozenset(entry.required_tags),
+            forbidden=frozenset(entry.forbidden_tags),
+            provides=frozenset(entry.provides_tags),
+            default_enabled=entry.default_enabled,
+            is_enabled=is_enabled if "is_enabled" in entry.dynamic else None,
+            get_tags=get_tags if "get_tags" in entry.dynamic else None,
+            asked_first=not record.described,
+        )
+
+    def _load(self, record: PluginRecord) -> LoadedPlugin:
+        try:
+            return self.activator.load(record)
+        except PluginError as error:
+            raise BrokenPluginError(record, error) from error
+
+    def _ask(self, record: PluginRecord, hook: str, **more: Any) -> Any:
+        plugin = self._load(record)
+        try:
+            return plugin.ask(hook, config=self.config, models=self.models, **more)
+        except AgentError as error:
+            raise BrokenPluginError(record, error) from error
 
 
 def _honour_marks(plugins: Sequence[LoadedPlugin]) -> Iterable[tuple[str, Implementations]]:
@@ -225,53 +264,3 @@ def _tags(config: Config, key: str) -> set[str]:
     if not isinstance(tags, (list, tuple)) or not all(isinstance(tag, str) for tag in tags):
         raise ConfigError(f"{key} is not a list of tags", key=key, hint="give a list of strings")
     return set(tags)
-
-
-class _Candidates:
-    """Candidates that load their plugin when, and only when, it must be asked something."""
-
-    def __init__(
-        self, activator: Activator, config: Config, models: list[ModelInfo], context: Context
-    ) -> None:
-        self._activator = activator
-        self._config = config
-        self._models = models
-        self._context = context
-
-    def load(self, record: PluginRecord) -> LoadedPlugin:
-        try:
-            return self._activator.load(record)
-        except PluginError as error:
-            raise BrokenPluginError(record, error) from error
-
-    def candidate(self, record: PluginRecord) -> Candidate:
-        entry = record.entry
-        assert entry is not None, "only entries with a role are candidates"
-
-        def is_enabled(tags: frozenset[str]) -> bool | None:
-            answer: bool | None = self._ask(
-                record, "is_enabled", tags=sorted(tags), context=self._context
-            )
-            return answer
-
-        def get_tags() -> Iterable[str]:
-            return self._ask(record, "get_tags") or ()
-
-        return Candidate(
-            key=record.key,
-            name=record.name,
-            required=frozenset(entry.required_tags),
-            forbidden=frozenset(entry.forbidden_tags),
-            provides=frozenset(entry.provides_tags),
-            default_enabled=entry.default_enabled,
-            is_enabled=is_enabled if "is_enabled" in entry.dynamic else None,
-            get_tags=get_tags if "get_tags" in entry.dynamic else None,
-            asked_first=not record.described,
-        )
-
-    def _ask(self, record: PluginRecord, hook: str, **more: Any) -> Any:
-        plugin = self.load(record)
-        try:
-            return plugin.ask(hook, config=self._config, models=self._models, **more)
-        except AgentError as error:
-            raise BrokenPluginError(record, error) from error

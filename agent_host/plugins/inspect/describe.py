@@ -16,7 +16,7 @@ from agent_hookspecs.errors import DescriptorError, LoadError
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.bundle import Bundle
-from agent_host.plugins.catalog import Catalog, PluginRecord
+from agent_host.plugins.catalog import Catalog
 from agent_host.plugins.inspect.agreement import differences, settings_of
 
 __all__ = ["Description", "describe", "render_descriptor"]
@@ -43,30 +43,25 @@ def describe(catalog: Catalog) -> Iterator[Description]:
     Raises a `PluginError` for a package that cannot be loaded.
     """
     activator = Activator()
-    records: dict[int, list[PluginRecord]] = {}
-    for record in catalog:
-        records.setdefault(id(record.bundle), []).append(record)
-    for found in records.values():
-        yield _describe_bundle(found[0].bundle, found, activator)
+    records = {id(record.entry): record for record in catalog}
+    for bundle in {id(record.bundle): record.bundle for record in catalog}.values():
+        if bundle.descriptor is None:
+            raise LoadError(bundle.problem, plugin=bundle.name)
+        if not bundle.file:
+            raise DescriptorError(
+                f"{bundle.owner} has no {DESCRIPTOR_NAME}: its entry point names a class",
+                plugin=bundle.name,
+                hint=f'add one with {{"entries": ["{bundle.source}"]}} and let the entry point '
+                "name its package",
+            )
+        plugins = [activator.load(records[id(entry)]) for entry in bundle.descriptor.entries]
+        yield _describe_bundle(bundle, plugins)
 
 
-def _describe_bundle(
-    bundle: Bundle, records: list[PluginRecord], activator: Activator
-) -> Description:
-    if bundle.descriptor is None:
-        raise LoadError(bundle.problem, plugin=bundle.name)
-    if not bundle.file:
-        raise DescriptorError(
-            f"{bundle.owner} has no {DESCRIPTOR_NAME}: its entry point names a class",
-            plugin=bundle.name,
-            hint=f'add one with {{"entries": ["{bundle.source}"]}} and let the entry point name '
-            "its package",
-        )
+def _describe_bundle(bundle: Bundle, plugins: list[LoadedPlugin]) -> Description:
     document = _read(bundle)
     entries, said = [], []
-    for stated, entry in zip(document["entries"], bundle.descriptor.entries, strict=True):
-        record = next(each for each in records if each.entry is entry)
-        plugin = activator.load(record)
+    for stated, plugin in zip(document["entries"], plugins, strict=True):
         made, words = _describe_entry(stated, plugin)
         entries.append(made)
         said += [f"{plugin.key}: {each}" for each in words]
