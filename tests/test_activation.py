@@ -69,7 +69,7 @@ def test_a_plugin_is_imported_constructed_and_registered_once(tmp_path: Path) ->
     assert (loaded.key, loaded.name, loaded.role) == ("feature:one", "one", "feature")
     assert set(loaded.implementations) == {"init"}
     assert loaded.implementations["init"][0].call({}, {"s": 1}) == {"s": 1}
-    assert loaded.host_implementations == {}
+    assert loaded.host_manager is None
     assert activator.load(made) is loaded
     assert activator.imported == ["pkg_one.plugin:Plugin"]
 
@@ -133,7 +133,9 @@ def test_hooks_of_the_host_are_found_besides_those_of_the_role(tmp_path: Path) -
         FEATURE.format(name="one") + "\n    def observe_event(self, event):\n        return event\n"
     )
     loaded = Activator().load(record(tmp_path, source))
-    assert loaded.host_implementations["observe_event"][0].call("e", {}) == "e"
+    assert loaded.host_manager is not None
+    (observing,) = loaded.host_manager.implementations("observe_event")
+    assert observing.call("e", {}) == "e"
 
 
 HEAD = "from agent_hookspecs import FeaturePlugin, ProviderPlugin\n\n"

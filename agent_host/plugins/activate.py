@@ -51,7 +51,6 @@ class LoadedPlugin:
     entry: Entry
     instance: object
     implementations: Implementations
-    host_implementations: Implementations
     manager: RoleManager
     host_manager: RoleManager | None
 
@@ -119,7 +118,7 @@ class Activator:
     def adopt(self, record: PluginRecord, plugin: object) -> None:
         """Use this class, object or module for the record instead of importing one."""
         with self._lock:
-            self._adopted[_key(record)] = plugin
+            self._adopted[_record_key(record)] = plugin
 
     def identify(self, record: PluginRecord) -> Entry:
         """Role, name and the rest of what a plugin says of itself; imports and constructs it."""
@@ -127,18 +126,20 @@ class Activator:
 
     def load(self, record: PluginRecord) -> LoadedPlugin:
         """The loaded plugin; a `PluginError` if it cannot be loaded, the same one each time."""
-        return self._once(self._loaded, record, lambda: self._register(record))
+        return self._remember_result(self._loaded, record, lambda: self._register(record))
 
     def _identify(self, record: PluginRecord) -> tuple[Entry, object]:
-        adopted = self._adopted.get(_key(record))
-        return self._once(self._identified, record, lambda: _identify_plugin(record, adopted))
+        adopted = self._adopted.get(_record_key(record))
+        return self._remember_result(
+            self._identified, record, lambda: _identify_plugin(record, adopted)
+        )
 
-    def _once(
+    def _remember_result(
         self, known: dict[str, T | PluginError], record: PluginRecord, make: Callable[[], T]
     ) -> T:
         """What is known for a record, or else is made now; a failure is remembered as well."""
         with self._lock:
-            key = _key(record)
+            key = _record_key(record)
             if key not in known:
                 try:
                     known[key] = make()
@@ -146,7 +147,7 @@ class Activator:
                     known[key] = error
                 except Exception as error:
                     # Looking at a plugin runs its properties and descriptors.
-                    known[key] = _unreadable(record.name, error)
+                    known[key] = _unreadable_error(record.name, error)
             result = known[key]
         if isinstance(result, PluginError):
             raise result
@@ -161,10 +162,10 @@ class Activator:
         broadcast = find_implementations(instance, "host", key)
         manager = self.new_manager(role, [(name, own)])
         host_manager = self.new_manager("host", [(key, broadcast)]) if broadcast else None
-        return LoadedPlugin(record, entry, instance, own, broadcast, manager, host_manager)
+        return LoadedPlugin(record, entry, instance, own, manager, host_manager)
 
 
-def _unreadable(name: str, error: Exception) -> ContractError:
+def _unreadable_error(name: str, error: Exception) -> ContractError:
     failure = ContractError(
         f"plugin {name!r}: asking the class about itself raised {describe_error(error)}",
         plugin=name,
@@ -174,7 +175,7 @@ def _unreadable(name: str, error: Exception) -> ContractError:
     return failure
 
 
-def _key(record: PluginRecord) -> str:
+def _record_key(record: PluginRecord) -> str:
     """The same for every state of a record, and before and after a short form is known."""
     path = record.entry.entry if record.entry else record.name
     name = record.name if record.described else ""
@@ -291,7 +292,7 @@ def entry_from_class(
     except PluginError:
         raise
     except Exception as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable_error(path, error) from error
     plain = _plain_entry(path, values)
     if plain is not None:
         return plain

@@ -131,7 +131,7 @@ def _prepare_tool(
                 )
                 state = state if prepared is None else prepared
             schemas = ask("get_tool_schemas", state=state)
-            descriptors = [*_descriptors(plugin.name, schemas or (), registry)]
+            descriptors = [*_read_descriptors(plugin.name, schemas or (), registry)]
         except BaseException:
             _close_tool(plugin, manager, state)
             raise
@@ -162,7 +162,7 @@ def _is_wanted(tool: str, config: Config) -> bool:
     return patterns is None or any(fnmatchcase(tool, pattern) for pattern in patterns)
 
 
-def _descriptors(
+def _read_descriptors(
     plugin: str, schemas: Iterable[dict[str, Any]], registry: ToolInteropRegistry
 ) -> Iterator[ToolDescriptor]:
     for schema in schemas:
@@ -195,18 +195,18 @@ def _build_registry(
     """The built-in formats below what tools, extensions, provider and config contribute."""
     contributions = [config["tool_interop"]] if config.get("tool_interop") else []
     hook = "get_tool_interop_contribution"
-    for plugin in _implementing(resolution, hook, "provider", "extension", "tool"):
+    for plugin in _implementers(resolution, hook, "provider", "extension", "tool"):
         seen = schema.for_tool(plugin.name, config) if plugin.role == "tool" else config
         read = partial(ToolInteropContribution.of, plugin=plugin.name)
-        contributions.append(_ask(plugin, hook, read, config=seen))
+        contributions.append(_ask_plugin(plugin, hook, read, config=seen))
     return DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(*contributions)
 
 
 def _accepted_formats(resolution: Resolution, config: Config) -> Iterable[str]:
     found: dict[str, None] = {}
     hook, models = "accepted_tool_schema_formats", list(resolution.models)
-    for plugin in _implementing(resolution, hook, "provider", "extension"):
-        found |= _ask(plugin, hook, _each_once, config=config, models=models)
+    for plugin in _implementers(resolution, hook, "provider", "extension"):
+        found |= _ask_plugin(plugin, hook, _each_once, config=config, models=models)
     return found
 
 
@@ -214,12 +214,12 @@ def _each_once(formats: Iterable[str] | None) -> dict[str, None]:
     return dict.fromkeys(formats or ())
 
 
-def _implementing(resolution: Resolution, hook: str, *roles: PluginRole) -> Iterator[LoadedPlugin]:
+def _implementers(resolution: Resolution, hook: str, *roles: PluginRole) -> Iterator[LoadedPlugin]:
     for role in roles:
         yield from (p for p in resolution.plugins[role] if hook in p.implementations)
 
 
-def _ask(plugin: LoadedPlugin, hook: str, read: Callable[[Any], T], **arguments: Any) -> T:
+def _ask_plugin(plugin: LoadedPlugin, hook: str, read: Callable[[Any], T], **arguments: Any) -> T:
     """What the plugin's hook returns, as ``read`` understands it."""
     try:
         return read(plugin.ask(hook, **arguments))

@@ -62,17 +62,17 @@ def discover(search_path: Sequence[str] | None = None) -> list[Bundle]:
     announcing: dict[str, list[_Announcing]] = {}
     places: dict[str, int] = {}
     for distribution in _find_distributions(path, problems):
-        if _announces(distribution):
-            found = _identify(distribution)
+        if _announces_plugins(distribution):
+            found = _identify_distribution(distribution)
             places.setdefault(found.root, len(places))
             announcing.setdefault(canonical_name(found.name), []).append(found)
-    counting = [_first(name, found, path) for name, found in announcing.items()]
+    counting = [_select_first(name, found, path) for name, found in announcing.items()]
     # Within a folder the order of files is not the same everywhere.
     first = sorted(
         (each for each in counting if each is not None),
         key=lambda each: (places.get(each.root, len(places)), canonical_name(each.name)),
     )
-    return [*(bundle for each in first for bundle in _bundles_of(each)), *problems]
+    return [*(bundle for each in first for bundle in _read_bundles(each)), *problems]
 
 
 def _find_distributions(
@@ -94,7 +94,7 @@ def _find_distributions(
     return found
 
 
-def _announces(distribution: Distribution) -> bool:
+def _announces_plugins(distribution: Distribution) -> bool:
     """Whether our group comes up; without parsing what most distributions say of other groups."""
     try:
         text = distribution.read_text("entry_points.txt")
@@ -106,7 +106,7 @@ def _announces(distribution: Distribution) -> bool:
         return False
 
 
-def _identify(distribution: Distribution) -> _Announcing:
+def _identify_distribution(distribution: Distribution) -> _Announcing:
     known: dict[str, str] = {}
     try:
         metadata = distribution.metadata
@@ -120,7 +120,7 @@ def _identify(distribution: Distribution) -> _Announcing:
     return _Announcing(distribution, name, version, _root(distribution))
 
 
-def _first(name: str, found: Sequence[_Announcing], path: list[str]) -> _Announcing | None:
+def _select_first(name: str, found: Sequence[_Announcing], path: list[str]) -> _Announcing | None:
     """The distribution that counts of those called so, unless it is one that announces nothing.
 
     None also for what an uninstall that was cut short left behind, which has no such name.
@@ -129,12 +129,12 @@ def _first(name: str, found: Sequence[_Announcing], path: list[str]) -> _Announc
         return found[0]
     # What fails here has failed before, when all were asked for.
     for distribution in _find_distributions(path, [], name=name):
-        announces = _announces(distribution)
+        announces = _announces_plugins(distribution)
         if announces and len(found) == 1 and _root(distribution) == found[0].root:
             # It is the one that was found, whose metadata need not be read again.
             return found[0]
         # Not every finder heeds the name.
-        if canonical_name((other := _identify(distribution)).name) == name:
+        if canonical_name((other := _identify_distribution(distribution)).name) == name:
             return other if announces else None
     return None
 
@@ -147,11 +147,11 @@ def _root(distribution: Distribution) -> str:
         return ""
 
 
-def _bundles_of(found: _Announcing) -> list[Bundle]:
+def _read_bundles(found: _Announcing) -> list[Bundle]:
     name = found.name
     try:
         points = [point for point in found.distribution.entry_points if point.group == GROUP]
-        return [_bundle(found, point.name, point.value) for point in points]
+        return [_read_bundle(found, point.name, point.value) for point in points]
     except Exception as error:
         # Metadata is foreign input; whatever is wrong with it concerns this distribution alone.
         said = ": ".join(map(str, error.args))
@@ -159,18 +159,18 @@ def _bundles_of(found: _Announcing) -> list[Bundle]:
         return [Bundle(name, "installed", name, distribution=name, problem=problem)]
 
 
-def _bundle(found: _Announcing, name: str, value: str) -> Bundle:
+def _read_bundle(found: _Announcing, name: str, value: str) -> Bundle:
     bundle = Bundle(name, "installed", value, found.name, found.version)
     if _CLASS_PATH.fullmatch(value):
         return replace(bundle, descriptor=Descriptor((Entry.of_class(value),)))
     try:
-        file, descriptor = _locate(found.distribution, value)
+        file, descriptor = _locate_descriptor(found.distribution, value)
     except DescriptorError as error:
         return replace(bundle, file=error.file or "", problem=error.explain())
     return replace(bundle, file=file, descriptor=descriptor)
 
 
-def _locate(distribution: Distribution, package: str) -> tuple[str, Descriptor]:
+def _locate_descriptor(distribution: Distribution, package: str) -> tuple[str, Descriptor]:
     if not _PACKAGE.fullmatch(package):
         raise DescriptorError(
             f"the entry point's value {package!r} is no package",

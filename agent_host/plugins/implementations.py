@@ -63,7 +63,7 @@ def find_implementations(plugin: object, role: SpecRole, name: str) -> Implement
             if marks and not marks.get("optionalhook"):
                 _refuse_unknown_hook(hook_name, attribute, role, name)
         elif marks or not isinstance(plugin, ModuleType):
-            implementation = _implementation(plugin, attribute, hook, marks or {}, name)
+            implementation = _read_implementation(plugin, attribute, hook, marks or {}, name)
             found.setdefault(hook_name, []).append(implementation)
     for hook_name, several in found.items():
         owners = [implementation for implementation in several if not implementation.wrapper]
@@ -99,7 +99,7 @@ def _refuse_unknown_hook(hook: str, attribute: str, role: SpecRole, name: str) -
     )
 
 
-def _implementation(
+def _read_implementation(
     plugin: object, attribute: str, hook: Hook, marks: Mapping[str, Any], name: str
 ) -> Implementation:
     value = getattr(plugin, attribute)
@@ -149,28 +149,23 @@ def _implementation(
 def require_contract(role: PluginRole, plugin: object, name: str) -> None:
     """The registration guard: refuse, naming plugin and method, what cannot do its role's work."""
     has = {hook for hook in hooks_of(role) if callable(getattr(plugin, hook, None))}
+    missing: tuple[str, str] | None = None
     if role == "provider":
         if getattr(plugin, "supports_tools", None) is not True:
-            raise _refusal(name, "supports_tools", "must have supports_tools = True", role)
-        if not has.intersection(_SENDS):
-            raise _refusal(name, "build_request", f"has no way to send: {_any_of(_SENDS)}", role)
-        if not any(has.issuperset(way) for way in _READS):
-            ways = _any_of([" with ".join(way) for way in _READS])
-            raise _refusal(name, "process_chunk", f"has no way to read an answer: {ways}", role)
-    if role == "tool":
-        for hook in ("get_tool_schemas", "execute_tool"):
-            if hook not in has:
-                raise _refusal(name, hook, f"must implement {hook!r}", role)
-
-
-def _refusal(name: str, hook: str, what: str, role: str) -> ContractError:
-    return ContractError(
-        f"plugin {name!r} {what}",
-        plugin=name,
-        hook=hook,
-        hint=f"add it to the {role} class; the hooks reference has its signature",
-    )
-
-
-def _any_of(options: Sequence[str]) -> str:
-    return f"one of {', '.join(options)}"
+            missing = "supports_tools", "must have supports_tools = True"
+        elif not has.intersection(_SENDS):
+            missing = "build_request", f"has no way to send: one of {', '.join(_SENDS)}"
+        elif not any(has.issuperset(way) for way in _READS):
+            ways = ", ".join(" with ".join(way) for way in _READS)
+            missing = "process_chunk", f"has no way to read an answer: one of {ways}"
+    elif role == "tool":
+        absent = [hook for hook in ("get_tool_schemas", "execute_tool") if hook not in has]
+        missing = (absent[0], f"must implement {absent[0]!r}") if absent else None
+    if missing is not None:
+        hook, what = missing
+        raise ContractError(
+            f"plugin {name!r} {what}",
+            plugin=name,
+            hook=hook,
+            hint=f"add it to the {role} class; the hooks reference has its signature",
+        )

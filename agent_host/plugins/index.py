@@ -55,25 +55,25 @@ def find_bundles(
     discover: Callable[[], list[Bundle]], folder: str | os.PathLike[str] | None
 ) -> list[Bundle]:
     """What ``discover`` finds, from the index if it is still true."""
-    key = _key()
+    key = _environment_key()
     file = None
-    if folder is not None and not _foreign_finders():
+    if folder is not None and not _has_foreign_finders():
         file = os.path.join(folder, "index", f"{zlib.crc32(key.encode()):08x}.json")
-        known = _read(file, key)
+        known = _read_index(file, key)
         if known is not None:
             return known
     seen_at = time.time_ns()
-    before = _watch(sys.path)
+    before = _stamp_search_path(sys.path)
     bundles = discover()
     if file is not None:
         # Taken after reading, which is safe: a stamp that is not clearly older is refused.
         described = [_stamp(bundle.file) if bundle.file else None for bundle in bundles]
         if _are_old([*before.values(), *described], seen_at):
-            _write(file, key, before, described, bundles)
+            _write_index(file, key, before, described, bundles)
     return bundles
 
 
-def _foreign_finders() -> bool:
+def _has_foreign_finders() -> bool:
     """Whether anything but the search path decides which distributions there are."""
     library = sys.modules.get("importlib_metadata")
     own = (PathFinder, getattr(library, "MetadataPathFinder", PathFinder))
@@ -85,7 +85,7 @@ def _foreign_finders() -> bool:
     )
 
 
-def _key() -> str:
+def _environment_key() -> str:
     """What tells one environment from another: host, interpreter, search path, and our fields.
 
     The fields, because the index has their values without their names.
@@ -103,7 +103,7 @@ def _stamp(path: str) -> Stamp:
     return [found.st_mtime_ns, found.st_size, found.st_ino]
 
 
-def _watch(search_path: Sequence[str]) -> dict[str, Stamp]:
+def _stamp_search_path(search_path: Sequence[str]) -> dict[str, Stamp]:
     """Stamps of what decides which distributions there are and what they announce."""
     roots = [os.path.abspath(entry) for entry in search_path]
     watched: dict[str, Stamp] = {root: _stamp(root) for root in roots}
@@ -130,7 +130,7 @@ def _are_old(stamps: Sequence[Stamp], seen_at: int) -> bool:
     return all(stamp is None or stamp[0] < seen_at - _OLD_NS for stamp in stamps)
 
 
-def _read(file: str, key: str) -> list[Bundle] | None:
+def _read_index(file: str, key: str) -> list[Bundle] | None:
     try:
         if not _is_private(os.lstat(os.path.dirname(file))):
             return None
@@ -164,7 +164,7 @@ def _is_private(found: os.stat_result) -> bool:
     return found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
 
 
-def _write(
+def _write_index(
     file: str,
     key: str,
     watched: dict[str, Stamp],
@@ -187,13 +187,13 @@ def _write(
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if _is_private(os.lstat(folder)):
             replace_private(file, b"%08x\n%s" % (zlib.crc32(body), body))
-            _prune(folder)
+            _remove_oldest(folder)
     except OSError:
         # A cache that cannot be written costs time, never the answer.
         return
 
 
-def _prune(folder: str) -> None:
+def _remove_oldest(folder: str) -> None:
     """Remove the oldest indexes; whoever misses one writes it again."""
     with os.scandir(folder) as entries:
         found = [(entry.stat().st_mtime_ns, entry.path) for entry in entries]

@@ -29,7 +29,7 @@ def record_plugin(
             f"register a class, an object or a module, not {type(given).__name__}",
             hint="hooks are methods of a class or an object, or marked functions of a module",
         )
-    path = _path(plugin)
+    path = _plugin_path(plugin)
     name = getattr(plugin, "name", "") or path.rpartition(":")[2].rpartition(".")[2]
     if not isinstance(name, str):
         raise ContractError(f"{path} has a name that is not text")
@@ -55,7 +55,7 @@ def record_plugin(
     return record
 
 
-def _path(plugin: object) -> str:
+def _plugin_path(plugin: object) -> str:
     """Where a plugin comes from, as messages name it."""
     if isinstance(plugin, ModuleType):
         return plugin.__name__

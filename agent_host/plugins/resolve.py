@@ -23,6 +23,7 @@ from agent_host.plugins.gate import Candidate, Gating, gate, with_twins
 from agent_host.plugins.implementations import Implementations
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.order import Placed, Sortable, are_tied, order
+from agent_host.plugins.settings import read_texts
 
 __all__ = [
     "BrokenPluginError",
@@ -254,13 +255,8 @@ def _provider_tags(
     if "get_tags" in provider.entry.dynamic:
         tags.update(provider.ask("get_tags", config=config, models=models) or ())
     # What the user says of a model counts for more than what its provider knows of it.
-    return (with_twins(tags) | with_twins(_tags(config, "add_tags"))) - with_twins(
-        _tags(config, "remove_tags")
+    added, removed = (
+        with_twins(read_texts(config, key, "tags", "give a list of strings"))
+        for key in ("add_tags", "remove_tags")
     )
-
-
-def _tags(config: Config, key: str) -> set[str]:
-    tags = config.get(key) or ()
-    if not isinstance(tags, (list, tuple)) or not all(isinstance(tag, str) for tag in tags):
-        raise ConfigError(f"{key} is not a list of tags", key=key, hint="give a list of strings")
-    return set(tags)
+    return (with_twins(tags) | added) - removed

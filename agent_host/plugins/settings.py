@@ -23,7 +23,7 @@ from agent_host.redaction import (
     without_secrets,
 )
 
-__all__ = ["ConfigSchema", "Setting", "merge_schemas"]
+__all__ = ["ConfigSchema", "Setting", "merge_schemas", "read_texts"]
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -132,7 +132,7 @@ def merge_schemas(schemas: Iterable[tuple[str, object]]) -> ConfigSchema:
     settings: dict[str, Setting] = {}
     marked: list[Setting] = []
     for plugin, schema in schemas:
-        for key, described, required in _keys_of(schema):
+        for key, described, required in _read_keys(schema):
             setting = Setting(key, plugin, described, required)
             first = settings.setdefault(key, setting)
             if holds_secrets(described):
@@ -142,7 +142,7 @@ def merge_schemas(schemas: Iterable[tuple[str, object]]) -> ConfigSchema:
     return ConfigSchema(settings, tuple(marked))
 
 
-def _keys_of(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
+def _read_keys(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
     if not isinstance(schema, Mapping):
         return
     properties = schema.get("properties")
@@ -157,17 +157,22 @@ def _keys_of(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:
             yield key, described, described.get("required") is True
 
 
+def read_texts(config: Mapping[str, Any], key: str, what: str, hint: str) -> frozenset[str]:
+    """The texts that a config lists under a key; ``what`` they are is said if they are none."""
+    texts = config.get(key)
+    if texts is None:
+        return frozenset()
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(each, str) for each in texts):
+        raise ConfigError(f"{key} is not a list of {what}", key=key, hint=hint)
+    return frozenset(texts)
+
+
 def _check_tool_settings(config: Mapping[str, Any]) -> None:
     """Refuse what the host itself could not read."""
-    patterns, tools = config.get("use_tools"), config.get("tools")
-    if patterns is not None and not (
-        isinstance(patterns, (list, tuple)) and all(isinstance(each, str) for each in patterns)
-    ):
-        raise ConfigError(
-            "use_tools is not a list of patterns",
-            key="use_tools",
-            hint="give a list of strings, such as the names of tools",
-        )
+    read_texts(
+        config, "use_tools", "patterns", "give a list of strings, such as the names of tools"
+    )
+    tools = config.get("tools")
     if tools is not None and not isinstance(tools, (list, tuple)):
         raise ConfigError(
             f"tools is {type(tools).__name__}", key="tools", hint="give a list of declarations"
@@ -186,7 +191,7 @@ def _check_value(setting: Setting, value: object) -> None:
     wanted = setting.schema.get("type")
     names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
     kinds = [_TYPES[name] for name in names if name in _TYPES]
-    if kinds and not any(_is(value, kind) for kind in kinds):
+    if kinds and not any(_is_instance(value, kind) for kind in kinds):
         raise ConfigError(
             f"setting {setting.key!r} is {type(value).__name__}",
             key=setting.key,
@@ -201,7 +206,7 @@ def _check_value(setting: Setting, value: object) -> None:
         )
 
 
-def _is(value: object, kinds: tuple[type, ...]) -> bool:
+def _is_instance(value: object, kinds: tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return bool in kinds
     return isinstance(value, kinds)

@@ -50,7 +50,7 @@ def bundles_of_sources(sources: Sequence[str], *, base: Path, cache: Path | None
     for source in sources:
         shown = redact(source)
         try:
-            bundles += _bundles(source, base, cache)
+            bundles += _find_bundles(source, base, cache)
         except PluginError as error:
             bundles.append(Bundle(shown, _origin(source), shown, problem=error.explain()))
         except (OSError, RuntimeError, ValueError) as error:
@@ -64,25 +64,25 @@ def _origin(source: str) -> Origin:
     return "git" if source.startswith("git+") else "pkg" if source.startswith("pkg:") else "path"
 
 
-def _bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
+def _find_bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
     kind, _, value = source.partition(":")
     if kind == "path" and value:
-        return _in_folder(source, Path(base, os.path.expanduser(value)))
+        return _find_in_folder(source, Path(base, os.path.expanduser(value)))
     if kind == "pkg" and value:
-        return [_in_package(source, value)]
+        return [_find_in_package(source, value)]
     if source.startswith("git+"):
         git = parse_git(source)
-        checkout = _check_out(git, cache)
-        root = _inside(checkout, checkout / git.subdirectory, "subdirectory")
+        checkout = _check_out_commit(git, cache)
+        root = _resolve_inside(checkout, checkout / git.subdirectory, "subdirectory")
         shown = redact(source)
-        return [replace(b, origin="git", source=shown) for b in _in_folder(source, root)]
+        return [replace(b, origin="git", source=shown) for b in _find_in_folder(source, root)]
     raise SourceError(
         f"{source!r} is not a plugin source",
         hint="use path:FOLDER, pkg:PACKAGE or git+https://HOST/REPO@COMMIT",
     )
 
 
-def _in_package(source: str, package: str) -> Bundle:
+def _find_in_package(source: str, package: str) -> Bundle:
     spec = top_level_spec(package.partition(".")[0])
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         file = Path(folder, *package.split(".")[1:], DESCRIPTOR_NAME)
@@ -95,7 +95,7 @@ def _in_package(source: str, package: str) -> Bundle:
     )
 
 
-def _in_folder(source: str, folder: Path) -> list[Bundle]:
+def _find_in_folder(source: str, folder: Path) -> list[Bundle]:
     if not folder.is_dir():
         raise SourceError(f"{folder} is not a folder", hint=f"correct the source {source!r}")
     root = folder.resolve()
@@ -108,14 +108,14 @@ def _in_folder(source: str, folder: Path) -> list[Bundle]:
             f"there is no {DESCRIPTOR_NAME} in {root} or in a package under it",
             hint="add one, or correct the path",
         )
-    return [_from_file(source, root, file) for file in files]
+    return [_read_bundle(source, root, file) for file in files]
 
 
-def _from_file(source: str, root: Path, file: Path) -> Bundle:
+def _read_bundle(source: str, root: Path, file: Path) -> Bundle:
     name = file.parent.name
     bundle = Bundle(name, "path", source, file=str(file))
     try:
-        _inside(root, file, DESCRIPTOR_NAME)
+        _resolve_inside(root, file, DESCRIPTOR_NAME)
         descriptor = read_descriptor(file)
         import_root = _import_root(root, file, descriptor)
         _refuse_shadowing(descriptor, import_root)
@@ -130,13 +130,13 @@ def _import_root(root: Path, file: Path, descriptor: Descriptor) -> Path:
     A descriptor inside its package lies one below it. One at the root of a project says where with
     ``subdirectory``; a src layout is recognised.
     """
-    packages = _packages(descriptor)
-    declared = _inside(root, file.parent / descriptor.subdirectory, "subdirectory")
+    packages = _package_names(descriptor)
+    declared = _resolve_inside(root, file.parent / descriptor.subdirectory, "subdirectory")
     for candidate in (declared, declared / "src", file.parent.parent):
-        if any(_holds(candidate, package) for package in packages):
+        if any(_has_package(candidate, package) for package in packages):
             for package in packages:
-                _inside(root, candidate / package, f"package {package!r}")
-            return _inside(root, candidate, "subdirectory")
+                _resolve_inside(root, candidate / package, f"package {package!r}")
+            return _resolve_inside(root, candidate, "subdirectory")
     raise DescriptorError(
         f"{file}: package {' or '.join(map(repr, packages))} is not in {declared}",
         key="subdirectory",
@@ -145,15 +145,15 @@ def _import_root(root: Path, file: Path, descriptor: Descriptor) -> Path:
     )
 
 
-def _packages(descriptor: Descriptor) -> list[str]:
+def _package_names(descriptor: Descriptor) -> list[str]:
     return sorted({split_entry(e.entry)[0].partition(".")[0] for e in descriptor.entries})
 
 
-def _holds(folder: Path, package: str) -> bool:
+def _has_package(folder: Path, package: str) -> bool:
     return (folder / package).is_dir() or (folder / f"{package}.py").is_file()
 
 
-def _inside(root: Path, path: Path, what: str) -> Path:
+def _resolve_inside(root: Path, path: Path, what: str) -> Path:
     """``path`` with symlinks resolved, which must not lead out of ``root``."""
     resolved = path.resolve()
     if not resolved.is_relative_to(root.resolve()):
@@ -165,7 +165,7 @@ def _inside(root: Path, path: Path, what: str) -> Path:
 
 
 def _refuse_shadowing(descriptor: Descriptor, import_root: Path) -> None:
-    for package in _packages(descriptor):
+    for package in _package_names(descriptor):
         spec = top_level_spec(package)
         if spec is None:
             continue
@@ -210,7 +210,7 @@ def parse_git(source: str) -> GitSource:
     return GitSource(match["url"], commit, match["subdirectory"] or ".")
 
 
-def _check_out(source: GitSource, cache: Path | None) -> Path:
+def _check_out_commit(source: GitSource, cache: Path | None) -> Path:
     """The folder with the commit's files, fetched if it is not in the cache yet."""
     if cache is None:
         raise SourceError("there is no cache folder to clone into", hint="set AGENT_HOST_CACHE_DIR")
@@ -221,10 +221,10 @@ def _check_out(source: GitSource, cache: Path | None) -> Path:
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="clone-"))
     try:
-        _git(source, temporary, "init", "--quiet")
-        _git(source, temporary, "fetch", "--quiet", "--depth=1", "--no-recurse-submodules",
+        _run_git(source, temporary, "init", "--quiet")
+        _run_git(source, temporary, "fetch", "--quiet", "--depth=1", "--no-recurse-submodules",
              "--no-tags", "--", source.url, source.commit)  # fmt: skip
-        _git(source, temporary, "checkout", "--quiet", "--detach", source.commit)
+        _run_git(source, temporary, "checkout", "--quiet", "--detach", source.commit)
         try:
             os.replace(temporary, folder)
         except OSError:
@@ -236,7 +236,7 @@ def _check_out(source: GitSource, cache: Path | None) -> Path:
     return folder
 
 
-def _git(source: GitSource, folder: Path, *arguments: str) -> None:
+def _run_git(source: GitSource, folder: Path, *arguments: str) -> None:
     settings = ("-c", "core.hooksPath=/dev/null", "-c", "submodule.recurse=false",
                 "-c", "protocol.ext.allow=never")  # fmt: skip
     # Without what git sets in its hooks, which would outweigh our folder.

@@ -79,7 +79,7 @@ class Template:
         """What has to be answered, in order."""
         prompts = self._context["__prompts__"]
         return [
-            _question(key, value, prompts[key])
+            _read_question(key, value, prompts[key])
             for key, value in self._context.items()
             if not key.startswith("_")
         ]
@@ -169,7 +169,7 @@ def _hold_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _question(key: str, value: Any, prompt: Any) -> Question:
+def _read_question(key: str, value: Any, prompt: Any) -> Question:
     if isinstance(prompt, dict):
         choices = {choice: prompt[choice] for choice in value}
         return Question(key, prompt["__prompt__"], value[0], choices)

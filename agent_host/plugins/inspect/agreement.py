@@ -84,7 +84,9 @@ def _differing_hooks(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iter
     missing = [
         hook
         for hook in _MUST_BE_ASKED
-        if hook in actual.dynamic and hook not in stated.dynamic and _matters(hook, stated, plugin)
+        if hook in actual.dynamic
+        and hook not in stated.dynamic
+        and _is_missed(hook, stated, plugin)
     ]
     has = {*plugin.implementations}
     if "models_request" in has:
@@ -100,7 +102,7 @@ def _differing_hooks(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iter
         yield Difference("dynamic", asked, tuple(words))
 
 
-def _matters(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:
+def _is_missed(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:
     # A static provides_tags may stand for get_tags when both always agree.
     if hook != "get_tags" or not stated.provides_tags:
         return True

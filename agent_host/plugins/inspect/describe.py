@@ -59,7 +59,7 @@ def describe(catalog: Catalog) -> Iterator[Description]:
 
 
 def _describe_bundle(bundle: Bundle, plugins: list[LoadedPlugin]) -> Description:
-    document = _read(bundle)
+    document = _read_document(bundle)
     entries, said = [], []
     for stated, plugin in zip(document["entries"], plugins, strict=True):
         made, words = _describe_entry(stated, plugin)
@@ -68,7 +68,7 @@ def _describe_bundle(bundle: Bundle, plugins: list[LoadedPlugin]) -> Description
     return Description(Path(bundle.file), {**document, "entries": entries}, tuple(said))
 
 
-def _read(bundle: Bundle) -> dict[str, Any]:
+def _read_document(bundle: Bundle) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads(Path(bundle.file).read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
@@ -85,7 +85,7 @@ def _describe_entry(stated: Any, plugin: LoadedPlugin) -> tuple[dict[str, Any], 
     made: dict[str, Any] = dict(stated)
     words: list[str] = []
     for difference in differences(plugin):
-        made = _with_key(made, difference.key, difference.value)
+        made = _set_key(made, difference.key, difference.value)
         words += difference.messages
     return made, words
 
@@ -103,7 +103,7 @@ def _full_form(path: str, plugin: LoadedPlugin) -> dict[str, Any]:
     return made
 
 
-def _with_key(entry: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
+def _set_key(entry: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
     """The entry with a key set where it stands, or else where the contract has it."""
     if key in entry:
         return {**entry, key: value}
@@ -116,26 +116,26 @@ def _with_key(entry: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
 
 def render_descriptor(document: Mapping[str, Any]) -> str:
     """As JSON for people: one line for what fits in one, unless it is an object of objects."""
-    return _render(document, 0, 0)
+    return _render_value(document, 0, 0)
 
 
-def _render(value: Any, indent: int, taken: int) -> str:
+def _render_value(value: Any, indent: int, taken: int) -> str:
     """``taken`` is how much of the first line is used, besides the indentation."""
     line = json.dumps(value, ensure_ascii=False)
     fits = indent + taken + len(line) <= _WIDTH
-    if not isinstance(value, (Mapping, list)) or not value or (fits and not _nests(value)):
+    if not isinstance(value, (Mapping, list)) or not value or (fits and not _has_objects(value)):
         return line
     inner, margin = " " * (indent + 2), " " * indent
     if isinstance(value, Mapping):
         names = [f"{json.dumps(key, ensure_ascii=False)}: " for key in value]
         items = [
-            f"{inner}{name}{_render(item, indent + 2, len(name) + 1)}"
+            f"{inner}{name}{_render_value(item, indent + 2, len(name) + 1)}"
             for name, item in zip(names, value.values(), strict=True)
         ]
         return "{\n" + ",\n".join(items) + f"\n{margin}}}"
-    items = [f"{inner}{_render(item, indent + 2, 1)}" for item in value]
+    items = [f"{inner}{_render_value(item, indent + 2, 1)}" for item in value]
     return "[\n" + ",\n".join(items) + f"\n{margin}]"
 
 
-def _nests(value: Any) -> bool:
+def _has_objects(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(item, Mapping) for item in value.values())

@@ -42,7 +42,7 @@ def examine(catalog: Catalog) -> Iterator[Finding]:
             seen.add(record.bundle.file)
             for message in unknown_keys(record.bundle):
                 yield _finding("warning", record, message)
-    yield from _cycles(catalog)
+    yield from _find_cycles(catalog)
 
 
 def _examine_record(record: PluginRecord, activator: Activator) -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def _examine_record(record: PluginRecord, activator: Activator) -> Iterator[Find
         yield _finding("problem", record, f"asking it about itself raised {describe_error(error)}")
 
 
-def _cycles(catalog: Catalog) -> Iterator[Finding]:
+def _find_cycles(catalog: Catalog) -> Iterator[Finding]:
     for role in PLUGIN_ROLES:
         records = {r.name: r for r in catalog.usable(role)}
         try:

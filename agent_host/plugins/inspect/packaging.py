@@ -37,7 +37,7 @@ def tree_problems(root: Path, packages: Iterable[Path]) -> Iterator[tuple[bool, 
         yield True, f"there is no pyproject.toml in {root}, so nobody can install it"
         return
     try:
-        document = _loads(file.read_text("utf-8"))
+        document = _parse_toml(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         yield True, f"pyproject.toml cannot be read: {error}"
         return
@@ -46,10 +46,10 @@ def tree_problems(root: Path, packages: Iterable[Path]) -> Iterator[tuple[bool, 
         yield True, "pyproject.toml has no [project] table"
         return
     folders = list(packages)
-    yield from _announced(project.get("entry-points", {}).get(GROUP, {}), folders, root)
+    yield from _check_entry_points(project.get("entry-points", {}).get(GROUP, {}), folders, root)
     extras = project.get("optional-dependencies")
     optional = extras.values() if isinstance(extras, dict) else ()
-    yield from _requirements(
+    yield from _check_requirements(
         [str(each) for each in project.get("dependencies", ())],
         [str(each) for extra in optional for each in extra],
     )
@@ -63,19 +63,21 @@ def tree_problems(root: Path, packages: Iterable[Path]) -> Iterator[tuple[bool, 
         yield False, "pyproject.toml names no build system"
 
 
-def _loads(text: str) -> dict[str, Any]:
+def _parse_toml(text: str) -> dict[str, Any]:
     loads = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli").loads
     document: dict[str, Any] = loads(text)
     return document
 
 
-def _announced(points: object, folders: list[Path], root: Path) -> Iterator[tuple[bool, str]]:
+def _check_entry_points(
+    points: object, folders: list[Path], root: Path
+) -> Iterator[tuple[bool, str]]:
     named = {str(value) for value in points.values()} if isinstance(points, dict) else set()
     if not named:
         table = f'[project.entry-points."{GROUP}"]'
         yield True, f"pyproject.toml has no {table}, so the host cannot find it once installed"
         return
-    packages = {_dotted(folder, root) for folder in folders}
+    packages = {_package_name(folder, root) for folder in folders}
     for package in sorted(packages - named):
         yield True, f"no entry point of {GROUP} names {package}, which has a descriptor"
     for value in sorted(named - packages):
@@ -83,12 +85,12 @@ def _announced(points: object, folders: list[Path], root: Path) -> Iterator[tupl
             yield True, f"an entry point names {value}, which has no {DESCRIPTOR_NAME}"
 
 
-def _dotted(folder: Path, root: Path) -> str:
+def _package_name(folder: Path, root: Path) -> str:
     parts = folder.relative_to(root).parts
     return ".".join(parts[1:] if parts[:1] == ("src",) else parts)
 
 
-def _requirements(
+def _check_requirements(
     dependencies: Iterable[str], optional: Iterable[str]
 ) -> Iterator[tuple[bool, str]]:
     """What is wrong with what it always needs, and with what its extras need."""
@@ -122,7 +124,7 @@ def installed_problems(name: str) -> Iterator[tuple[bool, str]]:
     if not points:
         yield True, f"it has no entry point of {GROUP}"
     requirements = found.requires or ()
-    yield from _requirements(
+    yield from _check_requirements(
         [each for each in requirements if "extra ==" not in each],
         [each for each in requirements if "extra ==" in each],
     )

@@ -39,18 +39,18 @@ def open_target(target: str) -> Iterator[Target]:
         with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as wheel:
             wheel.extractall(folder)
             root = Path(folder).resolve()
-            with _first_on_path(root):
-                yield Target(_at(root))
+            with _put_first_on_path(root):
+                yield Target(_catalog_of_folder(root))
     elif path.is_dir():
         root = path.resolve()
-        with _first_on_path(root):
-            yield Target(_at(root), root)
+        with _put_first_on_path(root):
+            yield Target(_catalog_of_folder(root), root)
     else:
-        yield Target(_installed(target))
+        yield Target(_catalog_of_distribution(target))
 
 
 @contextmanager
-def _first_on_path(root: Path) -> Iterator[None]:
+def _put_first_on_path(root: Path) -> Iterator[None]:
     """With what is in ``root`` before all that is installed, even of the same name."""
     before = list(sys.path)
     sys.path[:0] = [str(root / "src"), str(root)]
@@ -60,11 +60,11 @@ def _first_on_path(root: Path) -> Iterator[None]:
         sys.path[:] = before
 
 
-def _at(folder: Path) -> Catalog:
+def _catalog_of_folder(folder: Path) -> Catalog:
     return build_catalog(bundles_of_sources([f"path:{folder}"], base=folder, cache=None))
 
 
-def _installed(name: str) -> Catalog:
+def _catalog_of_distribution(name: str) -> Catalog:
     wanted = canonical_name(name)
     catalog = load_catalog()
     records = tuple(r for r in catalog if canonical_name(r.bundle.distribution) == wanted)

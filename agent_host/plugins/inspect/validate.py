@@ -36,7 +36,7 @@ def _check_catalog(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, 
         if bundle.problem:
             yield "imports", _finding("warning", bundle, "not looked at: it cannot be loaded")
             continue
-        imported = import_effects(_modules(bundle), [bundle.import_root])
+        imported = import_effects(_module_names(bundle), [bundle.import_root])
         safe = safe and imported.survived
         for message in imported.effects:
             yield "imports", _finding("problem", bundle, message)
@@ -44,7 +44,7 @@ def _check_catalog(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, 
     for finding in examine(catalog) if safe else ():
         yield "descriptor and contract", finding
     for bundle in bundles:
-        for finding in _form(bundle):
+        for finding in _check_form(bundle):
             yield "descriptor and contract", finding
     if tree is not None:
         folders = [Path(bundle.file).parent for bundle in bundles if bundle.file]
@@ -56,7 +56,7 @@ def _check_catalog(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, 
         yield "packaging", _finding("problem" if serious else "warning", bundles[0], message)
 
 
-def _form(bundle: Bundle) -> Iterator[Finding]:
+def _check_form(bundle: Bundle) -> Iterator[Finding]:
     for entry in bundle.descriptor.entries if bundle.descriptor else ():
         if entry.short:
             yield _finding(
@@ -68,7 +68,7 @@ def _form(bundle: Bundle) -> Iterator[Finding]:
             yield _finding("warning", bundle, f"{entry.role} {entry.name!r} has no label")
 
 
-def _modules(bundle: Bundle) -> list[str]:
+def _module_names(bundle: Bundle) -> list[str]:
     entries = bundle.descriptor.entries if bundle.descriptor else ()
     return list(dict.fromkeys(split_entry(entry.entry)[0] for entry in entries))
 
