@@ -225,16 +225,14 @@ def _fail_collisions(
     records: list[PluginRecord], settings: LoaderSettings, kind: str, claims: Claims
 ) -> list[PluginRecord]:
     """Fail every record whose claim another one shares, unless a preference settles it."""
-    first: dict[str, PluginRecord] = {}
-    contested: dict[str, list[PluginRecord]] = {}
+    claimed: dict[str, list[PluginRecord]] = {}
     for record in records:
-        if record.usable:
-            for claim in claims(record):
-                other = first.setdefault(claim, record)
-                if other is not record:
-                    contested.setdefault(claim, [other]).append(record)
+        for claim in claims(record) if record.usable else ():
+            claimed.setdefault(claim, []).append(record)
     losers: dict[int, str] = {}
-    for claim, rivals in contested.items():
+    for claim, rivals in claimed.items():
+        if len(rivals) == 1:
+            continue
         owners = Counter(rival.bundle.owner for rival in rivals)
         # The plugins of a distribution share its bundle; any other claim each makes for itself.
         shared = kind == "bundle"

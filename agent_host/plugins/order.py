@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
 
 from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import OrderingError
@@ -42,20 +43,20 @@ def order(plugins: Iterable[Sortable]) -> list[Placed]:
     prints it.
     """
     known = {plugin.name: plugin for plugin in plugins}
-    predecessors, successors = _neighbours(known)
-    waiting = {name: len(earlier) for name, earlier in predecessors.items()}
-    ready = [(-known[name].priority, name) for name, count in waiting.items() if not count]
-    heapq.heapify(ready)
+    predecessors = _predecessors(known)
+    sorter = TopologicalSorter(predecessors)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise _cycle_error(error.args[1]) from None
+    ready: list[tuple[int, str]] = []
     placed: list[Placed] = []
-    while ready:
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(ready, (-known[name].priority, name))
         _, name = heapq.heappop(ready)
         placed.append(Placed(name, _reason(known[name], predecessors[name])))
-        for later in successors[name]:
-            waiting[later] -= 1
-            if not waiting[later]:
-                heapq.heappush(ready, (-known[later].priority, later))
-    if len(placed) < len(known):
-        raise _cycle_error({n: predecessors[n] for n, count in waiting.items() if count})
+        sorter.done(name)
     return placed
 
 
@@ -63,62 +64,51 @@ def are_tied(one: Sortable, other: Sortable, plugins: Iterable[Sortable]) -> boo
     """Whether neither ``before`` and ``after`` nor ``priority`` say who of two comes first."""
     if one.priority != other.priority:
         return False
-    _, successors = _neighbours({plugin.name: plugin for plugin in plugins})
-    return not _leads_to(one.name, other.name, successors) and not _leads_to(
-        other.name, one.name, successors
+    predecessors = _predecessors({plugin.name: plugin for plugin in plugins})
+    return not (
+        _comes_after(one.name, other.name, predecessors)
+        or _comes_after(other.name, one.name, predecessors)
     )
 
 
-def _leads_to(start: str, end: str, successors: dict[str, set[str]]) -> bool:
+def _comes_after(late: str, early: str, predecessors: dict[str, list[str]]) -> bool:
     seen: set[str] = set()
-    pending = [start]
+    pending = [late]
     while pending:
         name = pending.pop()
-        if name == end:
+        if name == early:
             return True
         if name not in seen:
             seen.add(name)
-            pending += successors[name]
+            pending += predecessors[name]
     return False
 
 
-def _neighbours(known: dict[str, Sortable]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Who comes right before and right after each plugin, as far as that is said."""
-    predecessors: dict[str, set[str]] = {name: set() for name in known}
-    successors: dict[str, set[str]] = {name: set() for name in known}
+def _predecessors(known: dict[str, Sortable]) -> dict[str, list[str]]:
+    """Who comes right before each plugin, as far as that is said; all of it by name."""
+    found: dict[str, set[str]] = {name: set() for name in sorted(known)}
     for plugin in known.values():
-        pairs = [(other, plugin.name) for other in plugin.after]
-        pairs += [(plugin.name, other) for other in plugin.before]
-        for first, then in pairs:
-            if first in known and then in known:
-                predecessors[then].add(first)
-                successors[first].add(then)
-    return predecessors, successors
+        found[plugin.name].update(other for other in plugin.after if other in known)
+        for other in plugin.before:
+            if other in known:
+                found[other].add(plugin.name)
+    return {name: sorted(earlier) for name, earlier in found.items()}
 
 
-def _reason(plugin: Sortable, earlier: set[str]) -> str:
-    reasons = [f"after {', '.join(sorted(earlier))}"] if earlier else []
+def _reason(plugin: Sortable, earlier: list[str]) -> str:
+    reasons = [f"after {', '.join(earlier)}"] if earlier else []
     if plugin.priority:
         reasons.append(f"priority {plugin.priority}")
     return "; ".join(reasons) or "by name"
 
 
-def _cycle_error(predecessors: dict[str, set[str]]) -> OrderingError:
-    cycle = _find_cycle(predecessors)
+def _cycle_error(closed: list[str]) -> OrderingError:
+    """The error for a cycle, in running order, that ends with the plugin it begins with."""
+    cycle = closed[1:]
+    start = cycle.index(min(cycle))
+    cycle = cycle[start:] + cycle[:start]
     return OrderingError(
         f"before and after form a cycle: {' → '.join([*cycle, cycle[0]])}",
         plugins=tuple(cycle),
         hint="remove one of these constraints, or disable one of these plugins",
     )
-
-
-def _find_cycle(predecessors: dict[str, set[str]]) -> Sequence[str]:
-    """One cycle, in running order. Whoever is left waits for another that is left."""
-    trail: list[str] = []
-    name = min(predecessors)
-    while name not in trail:
-        trail.append(name)
-        name = min(other for other in predecessors[name] if other in predecessors)
-    cycle = trail[trail.index(name) :][::-1]
-    start = cycle.index(min(cycle))
-    return cycle[start:] + cycle[:start]
