@@ -104,7 +104,7 @@ DISAGREEING: list[tuple[str, str, dict[str, Any], str]] = [
     ("feature", "", {"dynamic": ["get_config_schema"]}, "'dynamic' names get_config_schema"),
     ("provider", "", {"dynamic": ["get_models"]}, "'dynamic' names get_models"),
     ("feature", "    priority = 3\n", {"priority": 1}, "priority is 3 in the class but 1"),
-    ("feature", "    after = ['x']\n", {}, "after is ('x',) in the class but ()"),
+    ("feature", "    after = ['x']\n", {}, "after is ['x'] in the class but []"),
     (
         "feature",
         "    default_enabled = False\n",

@@ -13,7 +13,6 @@ from typing import Any
 
 from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import AgentError, ContractError
-from agent_hookspecs.roles import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, ToolPlugin
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest
 from agent_host.plugins.activate import LoadedPlugin, entry_from_class
@@ -22,14 +21,9 @@ from agent_host.plugins.descriptor import descriptor_schema
 
 __all__ = ["Difference", "differences", "disagreements", "habits", "settings_of", "unknown_keys"]
 
-_BASES = {
-    "provider": ProviderPlugin,
-    "extension": ProviderExtensionPlugin,
-    "feature": FeaturePlugin,
-    "tool": ToolPlugin,
-}
 #: Models are always asked for, since no descriptor can list them.
 _MUST_BE_ASKED = ("get_tags", "is_enabled")
+_TAGS = ("required_tags", "forbidden_tags")
 _ATTRIBUTES = ("label", "default_enabled", "priority", "before", "after")
 _KEY_FLAGS = ("requires_api_key", "optional_api_key", "requires_base_url")
 
@@ -61,23 +55,30 @@ def differences(plugin: LoadedPlugin) -> Iterator[Difference]:
         return
     stated = plugin.entry
     actual = entry_from_class(stated.entry, plugin.instance, plugin.role)
-    yield from _differing_tags(plugin, stated, actual)
+    yield from _differing_keys(plugin, stated, actual)
     yield from _differing_hooks(plugin, stated, actual)
-    yield from _differing_attributes(plugin, stated)
     yield from _differing_settings(plugin, stated)
     if plugin.role == "tool" and dict(actual.tools) != dict(stated.tools):
         said = f"effects is {dict(actual.tools)} in the class but {dict(stated.tools)} in 'tools'"
         yield Difference("tools", dict(actual.tools), (said,))
 
 
-def _differing_tags(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iterator[Difference]:
-    for key in ("required_tags", "forbidden_tags"):
-        if key not in plugin.implementations:
-            continue
-        said, does = set(getattr(stated, key)), set(getattr(actual, key))
-        if said != does:
-            words = f"{key} is {sorted(does)} in the class but {sorted(said)} in the descriptor"
-            yield Difference(key, list(getattr(actual, key)), (words,))
+def _differing_keys(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iterator[Difference]:
+    """A class that leaves an attribute as its base has it says nothing of it."""
+    usual = Entry.of_class(stated.entry)
+    spoken = [key for key in _TAGS if key in plugin.implementations]
+    attributes = (*_ATTRIBUTES, *_KEY_FLAGS)
+    spoken += [key for key in attributes if getattr(actual, key) != getattr(usual, key)]
+    for key in spoken:
+        does, said = _plain_value(getattr(actual, key)), _plain_value(getattr(stated, key))
+        if does != said:
+            words = f"{key} is {does!r} in the class but {said!r} in the descriptor"
+            yield Difference(key, does, (words,))
+
+
+def _plain_value(value: object) -> object:
+    """As JSON has it; the order of tags and names means nothing."""
+    return sorted(value) if isinstance(value, tuple) else value
 
 
 def _differing_hooks(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iterator[Difference]:
@@ -110,19 +111,6 @@ def _is_missed(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:
         return set(plugin.ask("get_tags", config={}, models=[])) != set(stated.provides_tags)
     except Exception:
         return True
-
-
-def _differing_attributes(plugin: LoadedPlugin, stated: Entry) -> Iterator[Difference]:
-    """A class that leaves an attribute as its base has it says nothing of it."""
-    base = _BASES[plugin.role]
-    flags = _KEY_FLAGS if plugin.role == "provider" else ()
-    for key in (*_ATTRIBUTES, *flags):
-        value, default = getattr(plugin.instance, key, None), getattr(base, key)
-        value = tuple(value) if isinstance(value, (list, tuple)) else value
-        said = getattr(stated, key)
-        if value not in (None, default, said):
-            words = f"{key} is {value!r} in the class but {said!r} in the descriptor"
-            yield Difference(key, list(value) if isinstance(value, tuple) else value, (words,))
 
 
 def _differing_settings(plugin: LoadedPlugin, stated: Entry) -> Iterator[Difference]:
