@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any, Literal
 
 from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_hookspecs.values import dataclass
 
 __all__ = ["Bundle", "Origin", "bundle_from_list", "bundle_to_list", "canonical_name"]
-
-#: The class, the role and the name have no defaults.
-_ALWAYS_STATED = 3
 
 Origin = Literal["installed", "path", "pkg", "git", "registered"]
 
@@ -48,10 +44,10 @@ def canonical_name(distribution: str) -> str:
 
 
 def bundle_to_list(bundle: Bundle) -> list[Any]:
-    """As JSON: the values of the fields in their order, of an entry without the last defaults."""
+    """As JSON: the values of the fields in their order."""
     values = _field_values(bundle)
     if bundle.descriptor is not None:
-        entries = [_entry_to_list(entry) for entry in bundle.descriptor.entries]
+        entries = [_field_values(entry) for entry in bundle.descriptor.entries]
         values[_DESCRIPTOR] = [entries, *_field_values(bundle.descriptor)[1:]]
     return values
 
@@ -61,18 +57,6 @@ _DESCRIPTOR = Bundle.__match_args__.index("descriptor")
 
 def _field_values(value: Bundle | Descriptor | Entry) -> list[Any]:
     return [getattr(value, name) for name in value.__match_args__]
-
-
-def _entry_to_list(entry: Entry) -> list[Any]:
-    usual, values = _usual_values(), _field_values(entry)
-    while len(values) > _ALWAYS_STATED and values[-1] == usual[len(values) - 1]:
-        values.pop()
-    return values
-
-
-@cache
-def _usual_values() -> list[Any]:
-    return _field_values(Entry.of_class(""))
 
 
 def bundle_from_list(stored: list[Any]) -> Bundle:
