@@ -201,6 +201,12 @@ def test_credentials_are_never_shown(tmp_path: Path, credentials: str) -> None:
     assert bundle.origin == "git"
 
 
+def test_credentials_of_what_is_no_source_are_not_shown_either(tmp_path: Path) -> None:
+    bundle = only("https://user:s3cret@host.invalid/r", tmp_path)
+    assert "is not a plugin source" in bundle.problem
+    assert "s3cret" not in repr(bundle)
+
+
 def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
     done = subprocess.run(

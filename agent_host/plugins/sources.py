@@ -51,11 +51,11 @@ def bundles_of_sources(sources: Sequence[str], *, base: Path, cache: Path | None
         shown = redact(source)
         try:
             bundles += _find_bundles(source, base, cache)
-        except PluginError as error:
-            bundles.append(Bundle(shown, _origin(source), shown, problem=error.explain()))
-        except (OSError, RuntimeError, ValueError) as error:
+        except (PluginError, OSError, RuntimeError, ValueError) as error:
             # File systems refuse in many ways: names too long, links in a circle, no permission.
             problem = f"{shown} cannot be read: {error} (correct the source)"
+            if isinstance(error, PluginError):
+                problem = error.explain()
             bundles.append(Bundle(shown, _origin(source), shown, problem=problem))
     return bundles
 
@@ -77,7 +77,7 @@ def _find_bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
         shown = redact(source)
         return [replace(b, origin="git", source=shown) for b in _find_in_folder(source, root)]
     raise SourceError(
-        f"{source!r} is not a plugin source",
+        f"{redact(source)!r} is not a plugin source",
         hint="use path:FOLDER, pkg:PACKAGE or git+https://HOST/REPO@COMMIT",
     )
 

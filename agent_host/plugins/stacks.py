@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_host.drivers.effects import Steps
@@ -18,6 +17,7 @@ from agent_host.plugins.catalog import Catalog, complete_catalog
 from agent_host.plugins.keys import config_key
 from agent_host.plugins.models import Listings
 from agent_host.plugins.resolve import BrokenPluginError, resolve, select_provider, set_aside
+from agent_host.plugins.settings import read_texts
 from agent_host.plugins.stack import Stack
 
 __all__ = ["Stacks"]
@@ -163,7 +163,4 @@ def _with_enabled(catalog: Catalog, config: Config) -> Catalog:
 
 
 def _names(config: Config, key: str) -> frozenset[str]:
-    names = config.get(key) or ()
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"{key} is not a list of names", key=key, hint="give plugin ids")
-    return frozenset(names)
+    return read_texts(config, key, "names", "give plugin ids")
