@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -108,12 +109,10 @@ def _announces_plugins(distribution: Distribution) -> bool:
 
 def _identify_distribution(distribution: Distribution) -> _Announcing:
     known: dict[str, str] = {}
-    try:
+    # Metadata is foreign input; that it lacks a header costs it its name and no more.
+    with suppress(Exception):
         metadata = distribution.metadata
         known = {key: metadata[key] for key in ("Name", "Version") if key in metadata}
-    except Exception:
-        # Metadata is foreign input; that it lacks a header costs it its name and no more.
-        known = {}
     folder = None if "Name" in known else _METADATA_FOLDER.fullmatch(str(distribution))
     fallback = canonical_name(folder["name"]) if folder else ""
     name, version = known.get("Name") or fallback, known.get("Version") or ""

@@ -190,8 +190,10 @@ def _check_tool_settings(config: Mapping[str, Any]) -> None:
 def _check_value(setting: Setting, value: object) -> None:
     wanted = setting.schema.get("type")
     names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
-    kinds = [_TYPES[name] for name in names if name in _TYPES]
-    if kinds and not any(_is_instance(value, kind) for kind in kinds):
+    kinds = tuple(kind for name in names for kind in _TYPES.get(name, ()))
+    # True is a whole number to Python, but to nobody else.
+    fits = bool in kinds if isinstance(value, bool) else isinstance(value, kinds)
+    if kinds and not fits:
         raise ConfigError(
             f"setting {setting.key!r} is {type(value).__name__}",
             key=setting.key,
@@ -204,9 +206,3 @@ def _check_value(setting: Setting, value: object) -> None:
             key=setting.key,
             hint=f"plugin {setting.plugin!r} wants one of {', '.join(map(str, choices))}",
         )
-
-
-def _is_instance(value: object, kinds: tuple[type, ...]) -> bool:
-    if isinstance(value, bool):
-        return bool in kinds
-    return isinstance(value, kinds)
