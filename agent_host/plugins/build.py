@@ -34,6 +34,8 @@ log = get_logger(__name__)
 
 T = TypeVar("T")
 
+_ACTING: tuple[PluginRole, ...] = ("provider", "extension", "feature")
+
 
 def build_stack(
     activator: Activator, resolution: Resolution, config: Config, warnings: list[str]
@@ -86,6 +88,8 @@ def build_stack(
             schema_target_formats=tuple(formats),
             lease=lease,
             warnings=tuple(warnings),
+            has_actions=any(managers.role(role).implements("get_actions") for role in _ACTING),
+            secrets=tuple(schema.secrets(config)),
         )
     except BaseException:
         _close_tools(tools)

@@ -55,21 +55,20 @@ def find_bundles(
     discover: Callable[[], list[Bundle]], folder: str | os.PathLike[str] | None
 ) -> list[Bundle]:
     """What ``discover`` finds, from the index if it is still true."""
+    if folder is None or _has_foreign_finders():
+        return discover()
     key = _environment_key()
-    file = None
-    if folder is not None and not _has_foreign_finders():
-        file = os.path.join(folder, "index", f"{zlib.crc32(key.encode()):08x}.json")
-        known = _read_index(file, key)
-        if known is not None:
-            return known
+    file = os.path.join(folder, "index", f"{zlib.crc32(key.encode()):08x}.json")
+    known = _read_index(file, key)
+    if known is not None:
+        return known
     seen_at = time.time_ns()
     before = _stamp_search_path(sys.path)
     bundles = discover()
-    if file is not None:
-        # Taken after reading, which is safe: a stamp that is not clearly older is refused.
-        described = [_stamp(bundle.file) if bundle.file else None for bundle in bundles]
-        if _are_old([*before.values(), *described], seen_at):
-            _write_index(file, key, before, described, bundles)
+    # Taken after reading, which is safe: a stamp that is not clearly older is refused.
+    described = [_stamp(bundle.file) if bundle.file else None for bundle in bundles]
+    if _are_old([*before.values(), *described], seen_at):
+        _write_index(file, key, before, described, bundles)
     return bundles
 
 

@@ -142,8 +142,8 @@ class Stack:
     """The plugins that take part in the requests of one config, and what they made of it.
 
     ``config`` has the schema's defaults and the tools' schemas in it. ``models`` is the provider's
-    list after extensions and features have seen it, ``model`` the entry that is asked for. Whoever
-    works with its tools has entered its ``lease``.
+    list after extensions and features have seen it, ``model`` the entry that is asked for, and
+    ``secrets`` what is secret in the config. Whoever works with its tools has entered ``lease``.
     """
 
     resolution: Resolution
@@ -157,16 +157,9 @@ class Stack:
     registry: ToolInteropRegistry
     schema_target_formats: tuple[str, ...]
     lease: Lease
-    warnings: tuple[str, ...] = ()
-    has_actions: bool = field(init=False)
-    #: What is secret in the config.
-    secrets: tuple[str, ...] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        roles: tuple[PluginRole, ...] = ("provider", "extension", "feature")
-        offered = any(self.managers.role(role).implements("get_actions") for role in roles)
-        object.__setattr__(self, "has_actions", offered)
-        object.__setattr__(self, "secrets", tuple(self.schema.secrets(self.config)))
+    warnings: tuple[str, ...]
+    has_actions: bool
+    secrets: tuple[str, ...] = field(repr=False)
 
     @property
     def provider(self) -> LoadedPlugin:
