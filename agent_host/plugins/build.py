@@ -1,4 +1,8 @@
-"""Builds a stack from a resolution: settings, tools with their states, formats, managers."""
+"""Builds a stack from a resolution: settings, tools with their states, formats, managers.
+
+A tool that cannot be prepared is left out with a warning; any other plugin that fails is named by a
+`BrokenPluginError`. Nothing here decides who takes part, or remembers what was built.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What discovery finds: one announced package each, as plain data that an index can keep."""
+"""What discovery finds: one announced package each, as plain data that an index can keep.
+
+It must not know how packages are found, or what becomes of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Puts the plugins of one role in order, and can say why: a pure function of its arguments."""
+"""Puts the plugins of one role in order, and can say why: a pure function of its arguments.
+
+It knows what plugins say of their places, and nothing else of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a plugin says to send, checked and made a request that the wire understands."""
+"""What a plugin says to send, checked and made a request that the wire understands.
+
+Nothing here sends it.
+"""
 
 from __future__ import annotations
 
