@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -62,6 +63,9 @@ def print_json(document: Mapping[str, object]) -> None:
 
     Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
     """
+    if not document:
+        click.echo("{}")
+        return
     members = [f"  {json.dumps(key)}: {_json_value(value)}" for key, value in document.items()]
     click.echo("{\n" + ",\n".join(members) + "\n}")
 
@@ -74,9 +78,13 @@ def _json_value(value: object) -> str:
 
 
 def print_error(message: str, hint: str = "") -> None:
-    click.echo(f"{style_text('error:', fg='red', bold=True)} {clean_text(message)}", err=True)
+    """Print an error and what to do about it, wrapped on a terminal and each a line elsewhere."""
+    texts = [f"{style_text('error:', fg='red', bold=True)} {clean_text(message)}"]
     if hint:
-        click.echo(f"{style_text('hint:', fg='cyan')} {clean_text(hint)}", err=True)
+        texts.append(f"{style_text('hint:', fg='cyan')} {clean_text(hint)}")
+    for text in texts:
+        lines = _wrap_text(text, terminal_width()) if sys.stderr.isatty() else [text]
+        click.echo("\n".join(lines), err=True)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -90,25 +98,23 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         max(map(text_width, (heading, *(row[column] for row in cells))))
         for column, heading in enumerate(headings)
     ]
-    if terminal_width() - sum(width + 2 for width in widths[:-1]) < _SHORT:
-        short = [width for row in cells if (width := text_width(row[0])) <= _SHORT]
+    between = sum(width + 2 for width in widths[1:-1])
+    if terminal_width() - between - widths[0] - 2 < _SHORT:
+        limit = min(_SHORT, terminal_width() - between)
+        short = [width for row in cells if (width := text_width(row[0])) <= limit]
         widths[0] = max([text_width(headings[0]), *short])
-    room = terminal_width() - sum(width + 2 for width in widths[:-1])
-    _print_row([style_text(heading, bold=True) for heading in headings], widths)
+    room = terminal_width() - between - widths[0] - 2
+    shown = headings if text_width(headings[-1]) <= room else [*headings[:-1], ""]
+    _print_row([heading and style_text(heading, bold=True) for heading in shown], widths)
     for row in cells:
         if text_width(row[0]) > widths[0]:
             click.echo(row[0])
             row[0] = ""
-        if room >= _READABLE or _fits(row[-1], room):
+        if room >= _READABLE or text_width(row[-1]) <= room:
             _print_row(row, widths)
         else:
             _print_row([*row[:-1], ""], widths)
             print_text(row[-1], indent=4)
-
-
-def _fits(text: str, room: int) -> bool:
-    lines = _wrap_text(text, room)
-    return len(lines) <= 2 and all(text_width(line) <= room for line in lines)
 
 
 def print_text(text: str, *, indent: int = 0, first: str = "") -> None:
