@@ -18,6 +18,7 @@ __all__ = [
     "print_pairs",
     "print_table",
     "print_text",
+    "print_wrapped",
     "state_mark",
     "style_text",
     "terminal_width",
@@ -83,8 +84,14 @@ def print_error(message: str, hint: str = "") -> None:
     if hint:
         texts.append(f"{style_text('hint:', fg='cyan')} {clean_text(hint)}")
     for text in texts:
-        lines = _wrap_text(text, terminal_width()) if sys.stderr.isatty() else [text]
-        click.echo("\n".join(lines), err=True)
+        print_wrapped(text)
+
+
+def print_wrapped(text: str, *, err: bool = True) -> None:
+    """Print text that must not be cut: wrapped on a terminal, and in one line elsewhere."""
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    lines = _wrap_text(text, terminal_width()) if is_terminal else [text]
+    click.echo("\n".join(lines), err=err)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_host.cli.render import clean_text, style_text, terminal_width, text_width
+from agent_host.cli.render import clean_text, print_wrapped, style_text, terminal_width, text_width
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import Event
@@ -66,7 +66,9 @@ class Screen:
                 text = f"← {event['name']}: {_summary(event['message']['content'])}"
                 self._print_line(text, fg="red" if failed else "green")
             case "warning":
-                self._print_line(f"warning: {event['message']}", fg="yellow")
+                self._end_lines()
+                warning = clean_text(f"warning: {event['message']}")
+                print_wrapped(style_text(warning, fg="yellow"), err=self._aside)
             case "approval_required" | "turn_end" | "error":
                 self.end_line()
             case "done":
@@ -92,11 +94,15 @@ class Screen:
         click.echo(text, nl=False, err=err)
 
     def _print_line(self, text: str, **how: Any) -> None:
+        self._end_lines()
+        line = _cut_text(clean_text(text), terminal_width())
+        click.echo(style_text(line, **how), err=self._aside)
+
+    def _end_lines(self) -> None:
+        """End what would stand before a line that is about to be printed."""
         if self._one_place:
             self._end_line_of(False)
         self._end_line_of(self._aside)
-        line = _cut_text(clean_text(text), terminal_width())
-        click.echo(style_text(line, **how), err=self._aside)
 
     def _end_line_of(self, err: bool) -> None:
         if self._begun[err]:
