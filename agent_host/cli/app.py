@@ -91,18 +91,14 @@ def _load_plugin_command(name: str) -> click.Command | None:
     )
 
 
-def _exit_code_help() -> str:
-    lines = [f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()]
-    return "\n".join(["\b", "Exit codes:", *lines])
-
-
 @click.group(
     cls=_Root,
     lazy=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n  agent-host plugins list\n"
     "  agent-host plugins explain --model echo-reasoner\n"
-    f"  agent-host plugins doctor --json\n\n{_exit_code_help()}",
+    "  agent-host plugins doctor --json\n\n\b\nExit codes:\n"
+    + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()),
 )
 @click.option("-V", "--version", is_flag=True, help="Print the version and exit; --json with it.")
 def root(version: bool) -> None:

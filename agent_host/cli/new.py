@@ -28,8 +28,8 @@ _CHOICES = {
 @click.command(
     epilog="\b\nExamples:\n  agent-host plugins new\n"
     '  agent-host plugins new "Acme AI" --kind custom-format\n'
-    "  agent-host plugins new Units --kind tool --license MIT --python 3.11 --no-input\n"
-    "\n\b\nWhat no flag says is asked, on a terminal; elsewhere, and with --no-input, it has its\n"
+    "  agent-host plugins new Units --kind tool --license MIT --no-input\n"
+    "\n\nWhat no flag says is asked, on a terminal; elsewhere, and with --no-input, it has its "
     "default. Every answer is checked before anything is written."
 )
 @click.argument("name", required=False)

@@ -270,7 +270,7 @@ def _render_value(value: object) -> str:
 @plugins.command(
     epilog="\b\nExamples:\n  agent-host plugins explain\n"
     "  agent-host plugins explain --provider echo --model echo-reasoner\n"
-    "  agent-host plugins explain --enable echo_transcript --set temperature=0 --json"
+    "  agent-host plugins explain --enable echo_transcript --set seed=1 --json"
 )
 @click.option("--provider", metavar="NAME", shell_complete=_complete_name,
               help="The provider to decide for; by default the fallback.")  # fmt: skip

@@ -29,7 +29,7 @@ __all__ = ["run"]
     "  agent-host run --model echo-1 --system 'Be brief.' < prompt.txt\n"
     "  agent-host run --agent reviewer --tools 'read_*' --json 'Look at setup.py'\n"
     "  agent-host run --trace-hooks 'Hello' 2> trace.txt\n"
-    "\n\b\nWith nothing configured it runs offline on the fallback provider. A call that needs an\n"
+    "\n\nWith nothing configured it runs offline on the fallback provider. A call that needs an "
     "approval is asked about on a terminal and denied elsewhere, unless --yes is given."
 )
 @click.argument("prompt", required=False)
