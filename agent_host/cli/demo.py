@@ -126,9 +126,9 @@ def _show_afterwards(app: AgentApplication, session: Session) -> None:
     for decision in app.decisions:
         verdict = "allowed" if decision.allowed else "denied"
         print_text(f"Recorded: {decision.use.name} was {verdict}, {decision.reason}.")
-    kept = len(session.metadata.get("native_messages", ()))
+    natives = len(session.metadata.get("native_messages", ()))
     print_text(
-        f"Kept: a session of {len(session.messages)} messages, and the {kept} native ones "
+        f"Kept: a session of {len(session.messages)} messages, and the {natives} native ones "
         "that the provider would get back, byte for byte."
     )
 
