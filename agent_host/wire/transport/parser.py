@@ -10,20 +10,14 @@ from typing import Final, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-__all__ = ["Head", "MalformedAnswerError", "ResponseParser", "TruncatedAnswerError"]
+from agent_host.wire.transport.errors import MalformedAnswerError, TruncatedAnswerError
+
+__all__ = ["MAX_HEAD_BYTES", "Head", "ResponseParser"]
 
 #: Heads, trailers and chunk extensions that are larger are refused.
 MAX_HEAD_BYTES: Final = 64 * 1024
 _HEAD_END: Final = b"\r\n\r\n"
 _VERSIONS: Final = {"1.1": b"HTTP/1.1", "1.0": b"HTTP/1.0"}
-
-
-class MalformedAnswerError(Exception):
-    """What came is not HTTP, or a kind of it that nobody asked for."""
-
-
-class TruncatedAnswerError(Exception):
-    """The connection ended before the answer did."""
 
 
 class Head(NamedTuple):
