@@ -37,6 +37,9 @@ _CONNECTED: Final = ".connect_tcp.complete"
 #: The options of a client's ``send`` that give an answer as soon as its headers are in.
 _SEND_OPTIONS: Final = {"stream": True, "follow_redirects": False}
 
+#: A server waits for the body of these.
+_METHODS_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+
 
 def _load_library(library: str) -> Any:
     try:
@@ -100,8 +103,10 @@ def _is_secure(url: str) -> bool:
 
 
 @lru_cache(64)
-def _parse_url(library: str, url: str) -> Any:
-    return _load_library(library).URL(url)
+def _parse_url(library: str, url: str) -> tuple[Any, str]:
+    """A URL as the library has it, and the host header for it."""
+    parsed = _load_library(library).URL(url)
+    return parsed, parsed.netloc.decode("ascii")
 
 
 def _transport_module(*, is_async: bool) -> Any:
@@ -269,22 +274,27 @@ class _BaseClient:
     def _build_request(self, client: Any, request: WireRequest, exchange: Exchange) -> Any:
         """The request as a client sends it."""
         _, url, authorization = address_of(request.url)
-        if self._injected is None:
-            # Our clients have nothing to add to a request.
-            build, url = _load_library(self._library).Request, _parse_url(self._library, url)
-        else:
-            build = client.build_request
-        return build(
-            request.method,
-            url,
-            headers=headers_of(request, authorization),
-            content=content_of(request.body),
-            extensions={
-                EXTENSION: exchange,
-                # For transports that are not ours.
-                "timeout": exchange.library_timeouts,
-                "trace": partial(_atrace if self._is_async else _trace, exchange.canceller),
-            },
+        headers, content = headers_of(request, authorization), content_of(request.body)
+        extensions = {
+            EXTENSION: exchange,
+            # For transports that are not ours.
+            "timeout": exchange.library_timeouts,
+            "trace": partial(_atrace if self._is_async else _trace, exchange.canceller),
+        }
+        method = request.method.upper()
+        if self._injected is not None:
+            return client.build_request(
+                method, url, headers=headers, content=content, extensions=extensions
+            )
+        # Our clients have nothing to add to a request, and it takes the library as long to find out
+        # what is missing as to write all the rest.
+        library, (parsed_url, host) = _load_library(self._library), _parse_url(self._library, url)
+        headers = {"host": host, **headers}
+        if content or method in _METHODS_WITH_BODY:
+            headers["content-length"] = str(len(content))
+        stream = library.ByteStream(content)
+        return library.Request(
+            method, parsed_url, headers=headers, stream=stream, extensions=extensions
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from types import ModuleType
-from typing import Final, Literal
+from typing import Final
 
 from agent_hookspecs.errors import (
     ConnectionFailedError,
@@ -26,10 +26,7 @@ __all__ = ["LIBRARIES", "closed_error", "translate_exception"]
 #: The libraries that a client may come from; they have the same names.
 LIBRARIES: Final = ("httpx", "httpx2")
 
-_Kind = Literal[
-    "timeout", "connect_timeout", "connect", "proxy", "address", "network", "malformed", "invalid"
-]
-_Kinds = list[tuple[tuple[type[Exception], ...], _Kind]]
+_Kinds = list[tuple[tuple[type[Exception], ...], str]]
 
 
 @lru_cache
@@ -63,11 +60,10 @@ def translate_exception(exc: Exception, exchange: Exchange) -> TransportError:
         return closed_error(host)
     modules = tuple(sys.modules[name] for name in LIBRARIES if name in sys.modules)
     kind = next((kind for each, kind in _library_kinds(modules) if isinstance(exc, each)), None)
-    is_connecting = exchange.phase == "connect"
     if kind in ("timeout", "connect_timeout"):
         return _timeout_error(exchange, "connect" if kind != "timeout" else exchange.phase)
     reason = redact(" ".join(str(exc).split()))[:200]
-    if kind in ("connect", "proxy") or (kind == "network" and is_connecting):
+    if kind in ("connect", "proxy") or (kind == "network" and exchange.phase == "connect"):
         way = " through the proxy" if kind == "proxy" else ""
         return _connection_error(f"no connection to {host} could be made{way}", reason)
     if kind == "address":

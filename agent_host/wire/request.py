@@ -113,9 +113,9 @@ def _header_name(name: str) -> str | None:
     return name.lower() if _TOKEN.fullmatch(name) else None
 
 
-def content_of(body: Any) -> bytes | None:
+def content_of(body: Any) -> bytes:
     if body is None or isinstance(body, bytes):
-        return body
+        return body or b""
     try:
         # UTF-8 has no lone surrogates, but JSON has escapes for them, of this very form.
         return _ENCODER.encode(body).encode("utf-8", "backslashreplace")

@@ -12,8 +12,8 @@ from agent_host.wire.deadlines import Deadlines
 from agent_host.wire.exchange import EXTENSION, Exchange
 from agent_host.wire.transport.addresses import await_until, connect_socket
 from agent_host.wire.transport.base import TransportBase, request_pieces
+from agent_host.wire.transport.connection import ConnectionBase, Origin, origin_of
 from agent_host.wire.transport.parser import Head, ResponseParser
-from agent_host.wire.transport.pool import Origin, origin_of
 
 if TYPE_CHECKING:
     import ssl
@@ -59,20 +59,17 @@ class Alarm:
             self._ring()
 
 
-class Connection(asyncio.Protocol):
+class Connection(ConnectionBase, asyncio.Protocol):
     """One connection of an event loop. One task uses it; others may only abort it."""
 
     def __init__(self, origin: Origin, sock: socket.socket, tls: TlsSession | None) -> None:
-        self.origin = origin
-        self._sock = sock
+        super().__init__(origin, sock)
         self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._time_out)
-        self._parser = ResponseParser()
         self._waiter: asyncio.Future[None] | None = None
         self._unread = 0
         self._may_write = True
-        self._has_sent_all = False
         #: Whether nothing more will come, and why if it is for an error.
         self._is_ended = False
         self._failure: Exception | None = None
@@ -245,13 +242,6 @@ class Connection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         return self._has_sent_all and self._parser.is_reusable and not self._is_ended
-
-    def fileno(self) -> int:
-        return self._sock.fileno()
-
-    def get_extra_info(self, info: str) -> Any:
-        """What network streams of the library tell about themselves."""
-        return self._sock if info == "socket" else None
 
     def rest(self) -> None:
         """Note that nobody waits any more."""

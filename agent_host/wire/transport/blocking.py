@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_host.wire.deadlines import Deadlines, seconds_until
 from agent_host.wire.exchange import EXTENSION, Exchange
 from agent_host.wire.transport.base import TransportBase, request_pieces
+from agent_host.wire.transport.connection import ConnectionBase, Origin, origin_of
 from agent_host.wire.transport.parser import Head, ResponseParser
-from agent_host.wire.transport.pool import Origin, origin_of
 
 if TYPE_CHECKING:
     import ssl
@@ -20,16 +20,13 @@ __all__ = ["BlockingTransport", "transport_class"]
 _READ_BYTES: Final = 64 * 1024
 
 
-class Connection:
+class Connection(ConnectionBase):
     """One socket. One thread uses it; others may only shut it down."""
 
     def __init__(self, origin: Origin, sock: socket.socket) -> None:
-        self.origin = origin
-        self._sock = sock
+        super().__init__(origin, sock)
         #: The timeout that the socket has; to set it again costs a system call.
         self._seconds: float | None = None
-        self._parser = ResponseParser()
-        self._has_sent_all = False
 
     # Connecting.
 
@@ -100,13 +97,6 @@ class Connection:
             return False
         # Polling the socket does not show what TLS holds more than was read.
         return not (self.origin.is_secure and self._sock.pending())  # type: ignore[attr-defined]
-
-    def fileno(self) -> int:
-        return self._sock.fileno()
-
-    def get_extra_info(self, info: str) -> Any:
-        """What network streams of the library tell about themselves."""
-        return self._sock if info == "socket" else None
 
     def close(self) -> None:
         self._sock.close()

@@ -10,52 +10,18 @@ import select
 import threading
 from itertools import takewhile
 from time import monotonic
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
-__all__ = ["MAX_IDLE", "MAX_IDLE_SECONDS", "Origin", "Pool", "Poolable", "origin_of"]
+from agent_host.wire.transport.connection import ConnectionBase, Origin
+
+__all__ = ["MAX_IDLE", "MAX_IDLE_SECONDS", "C", "Pool"]
 
 #: So many connections rest at most.
 MAX_IDLE: Final = 100
 #: So long a connection rests at most.
 MAX_IDLE_SECONDS: Final = 30.0
-_PORTS: Final = {"http": 80, "https": 443}
 
-
-class Origin(NamedTuple):
-    """Where a connection leads; those to the same origin may serve each other's requests."""
-
-    is_secure: bool
-    host: str
-    port: int
-
-
-def origin_of(url: Any) -> Origin:
-    """Where the URL of a library leads."""
-    scheme = url.scheme
-    return Origin(
-        scheme == "https", url.raw_host.decode("ascii"), url.port or _PORTS.get(scheme, 0)
-    )
-
-
-class Poolable(Protocol):
-    """A connection as the pool sees it."""
-
-    @property
-    def origin(self) -> Origin:
-        """Where it leads."""
-
-    @property
-    def is_reusable(self) -> bool:
-        """Whether it may carry another request."""
-
-    def fileno(self) -> int:
-        """The file number of its socket."""
-
-    def close(self) -> None:
-        """Close its socket."""
-
-
-C = TypeVar("C", bound=Poolable)
+C = TypeVar("C", bound=ConnectionBase)
 
 
 class Pool(Generic[C]):
