@@ -33,7 +33,7 @@ __all__ = ["AsyncWireClient", "Certificates", "WireClient"]
 R = TypeVar("R", Response, AsyncResponse)
 
 #: The library's name for the moment at which a connection of its own transport is there.
-_CONNECTED: Final = ".connect_tcp.complete"
+_CONNECT_EVENT: Final = ".connect_tcp.complete"
 #: The options of a client's ``send`` that give an answer as soon as its headers are in.
 _SEND_OPTIONS: Final = {"stream": True, "follow_redirects": False}
 
@@ -229,7 +229,7 @@ class _InFlight(Generic[R]):
 
 def _trace(canceller: Canceller, event: str, info: Mapping[str, Any]) -> None:
     """Let a connection that the library has made be shut down."""
-    if event.endswith(_CONNECTED):
+    if event.endswith(_CONNECT_EVENT):
         canceller.attach(info["return_value"])
 
 
@@ -382,12 +382,12 @@ class AsyncWireClient(_BaseClient):
 
         loop = asyncio.get_running_loop()
         with self._lock:
-            known = self._loops.get(loop)
-            if known is None:
+            in_flight = self._loops.get(loop)
+            if in_flight is None:
                 # A pooled connection belongs to the loop it was made in and is useless to another.
                 self._loops = {k: v for k, v in self._loops.items() if not k.is_closed()}
-                known = self._loops[loop] = _InFlight()
-            return known
+                in_flight = self._loops[loop] = _InFlight()
+            return in_flight
 
     async def _client_for(self, url: str) -> tuple[Any, _InFlight[AsyncResponse]]:
         in_flight = self._in_this_loop()

@@ -38,9 +38,9 @@ class Framing(ABC):
         self.event_count = 0
         self.skip_count = 0
         self._head = b""
-        #: What may be the beginning of a byte order mark.
-        self._mark = b""
         self._has_begun = False
+        #: What has come of the next event.
+        self._buffer = bytearray()
         self._quick = quickest_decoder()
         self._failure: ProviderError | None = None
 
@@ -52,13 +52,13 @@ class Framing(ABC):
         self.check()
         if self.is_done or not data:
             return []
-        if len(self._head) < _HEAD_BYTES:
-            self._head += data[: _HEAD_BYTES - len(self._head)]
+        head = self._head
+        if len(head) < _HEAD_BYTES:
+            self._head = head + data[: _HEAD_BYTES - len(head)]
         if not self._has_begun:
             # A byte order mark may itself arrive in pieces.
-            data = self._mark + data
+            data = head + data
             if len(data) < len(_BOM) and _BOM.startswith(data):
-                self._mark = data
                 return []
             self._has_begun = True
             data = data.removeprefix(_BOM)
@@ -82,7 +82,7 @@ class Framing(ABC):
         try:
             if not self._has_begun:
                 self._has_begun = True
-                self._feed(self._mark, events)
+                self._feed(self._head, events)
             self._end(events)
         except ProviderError as error:
             self._fail(error, events)
@@ -163,20 +163,16 @@ class Framing(ABC):
 
 
 class LineFraming(Framing):
-    """A machine that works on whole lines; the last, incomplete one waits in ``_tail``."""
-
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        super().__init__(max_event_bytes)
-        self._tail = bytearray()
+    """A machine that works on whole lines; the last, incomplete one waits in the buffer."""
 
     def _split(self, data: bytes) -> list[bytes]:
         """The lines that ``data`` completes, without their ends."""
         lines = data.split(b"\n")
         rest = lines.pop()
-        if lines and self._tail:
-            self._tail += lines[0]
-            lines[0] = bytes(self._tail)
-            self._tail = bytearray(rest)
+        if lines and self._buffer:
+            self._buffer += lines[0]
+            lines[0] = bytes(self._buffer)
+            self._buffer = bytearray(rest)
         else:
-            self._tail += rest
+            self._buffer += rest
         return lines

@@ -21,10 +21,10 @@ class NdjsonFraming(LineFraming):
         for line in self._split(data):
             if line and not line.isspace():
                 self._add_value(self._limit_size(line), events)
-        self._tail = self._limit_size(self._tail)
+        self._buffer = self._limit_size(self._buffer)
 
     def _end(self, events: list[Event]) -> None:
-        line, self._tail = bytes(self._tail), bytearray()
+        line, self._buffer = bytes(self._buffer), bytearray()
         is_blank = not line or line.isspace()
         if not is_blank and not self._add_value(line, events) and line.lstrip()[:1] in (b"{", b"["):
             raise self._cut_error()
@@ -45,7 +45,6 @@ class JsonArrayFraming(Framing):
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         super().__init__(max_event_bytes)
-        self._element = bytearray()
         self._is_array = False
         self._is_foreign = False
         self._depth = 0
@@ -104,13 +103,13 @@ class JsonArrayFraming(Framing):
                 if byte == 0x5D:
                     self.is_done = True
                     return
-        self._element += data[start:]
-        self._element = self._limit_size(self._element)
+        self._buffer += data[start:]
+        self._buffer = self._limit_size(self._buffer)
 
     def _complete(self, data: bytes, events: list[Event]) -> None:
-        if self._element:
-            self._element += data
-            data, self._element = bytes(self._element), bytearray()
+        if self._buffer:
+            self._buffer += data
+            data, self._buffer = bytes(self._buffer), bytearray()
         data = self._limit_size(data)
         if data.strip():
             self._add_value(data, events)
@@ -125,16 +124,12 @@ class JsonFraming(Framing):
 
     name = "JSON"
 
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        super().__init__(max_event_bytes)
-        self._body = bytearray()
-
     def _feed(self, data: bytes, events: list[Event]) -> None:
-        self._body += data
-        self._body = self._limit_size(self._body)
+        self._buffer += data
+        self._buffer = self._limit_size(self._buffer)
 
     def _end(self, events: list[Event]) -> None:
-        body, self._body = self._body, bytearray()
+        body, self._buffer = self._buffer, bytearray()
         if not body or body.isspace():
             return
         try:

@@ -17,21 +17,21 @@ class SseFraming(LineFraming):
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         super().__init__(max_event_bytes)
-        self._after_cr = False
+        self._ends_with_cr = False
         self._data: list[bytes] = []
         self._data_bytes = 0
         self._event: str | None = None
 
     def _feed(self, data: bytes, events: list[Event]) -> None:
-        if self._after_cr:
-            self._after_cr = False
+        if self._ends_with_cr:
+            self._ends_with_cr = False
             if data.startswith(b"\n"):
                 data = data[1:]
         # Only CR and LF end a line; a splitter that knows Unicode would cut JSON strings apart.
         if b"\r" in data:
-            self._after_cr = data.endswith(b"\r")
+            self._ends_with_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        if self._tail or self._data or self._event is not None:
+        if self._buffer or self._data or self._event is not None:
             # After a blank line no event is open.
             end = data.find(b"\n\n") + 2
             if end < 2:
@@ -59,15 +59,13 @@ class SseFraming(LineFraming):
                 event = text_of(name[7:])
             if line.startswith(b"data: ") and b"\n" not in line and len(block) <= limit:
                 try:
-                    value = quick(line[6:], cache_strings="keys")
+                    events.append((quick(line[6:], cache_strings="keys"), event))
+                    self.event_count += 1
+                    continue
                 except ValueError:
                     # Not JSON, or JSON of a kind that is looked at twice.
-                    self._feed_lines(block + b"\n\n", events)
-                else:
-                    self.event_count += 1
-                    events.append((value, event))
-            else:
-                self._feed_lines(block + b"\n\n", events)
+                    pass
+            self._feed_lines(block + b"\n\n", events)
         if not self.is_done:
             self._feed_lines(rest, events)
 
@@ -87,8 +85,8 @@ class SseFraming(LineFraming):
                     return
             else:
                 self._event = None
-        before = self._data_bytes if self._tail.startswith(b"data:") else 0
-        self._check_size(len(self._tail) + before)
+        before = self._data_bytes if self._buffer.startswith(b"data:") else 0
+        self._check_size(len(self._buffer) + before)
 
     def _dispatch(self, events: list[Event]) -> None:
         values = [line[5:].removeprefix(b" ") for line in self._data]
@@ -113,7 +111,7 @@ class SseFraming(LineFraming):
             self.skip_count += 1
 
     def _end(self, events: list[Event]) -> None:
-        if self._tail:
+        if self._buffer:
             # What stands there is a whole line now, and its event's last one.
             self._feed_lines(b"\n", events)
         if not self._data:

@@ -53,10 +53,10 @@ async def connect_socket(host: str, port: int) -> socket.socket:
         addresses = await in_thread(look_up, needed=False)
     if len(addresses) == 1:
         return await _connect_address(*addresses[0])
-    return await _first_connected([_connect_address(*address) for address in addresses])
+    return await _connect_first([_connect_address(*address) for address in addresses])
 
 
-async def _first_connected(attempts: Iterable[Coroutine[Any, Any, socket.socket]]) -> socket.socket:
+async def _connect_first(attempts: Iterable[Coroutine[Any, Any, socket.socket]]) -> socket.socket:
     """The first socket to be connected; each attempt gets a moment before the next begins.
 
     The loop has a way to do this, but leaves sockets open if it is cancelled.
