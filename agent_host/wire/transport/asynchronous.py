@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -268,17 +268,9 @@ class BodyStream:
         self._connection: Connection | None = connection
         self._deadlines = exchange.deadlines
 
-    def __aiter__(self) -> BodyStream:
-        return self
-
-    async def __anext__(self) -> bytes:
-        connection = self._connection
-        if connection is None:
-            raise StopAsyncIteration
-        body = await connection.read_body(self._deadlines)
-        if not body:
-            raise StopAsyncIteration
-        return body
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while self._connection and (body := await self._connection.read_body(self._deadlines)):
+            yield body
 
     async def aclose(self) -> None:
         # Once: afterwards the connection may be somebody else's.

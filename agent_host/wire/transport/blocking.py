@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_host.wire.deadlines import Deadlines, seconds_until
@@ -36,14 +36,14 @@ class Connection(ConnectionBase):
         # Head and body are sent as one; nothing is to wait for more.
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def wrap(self, context: ssl.SSLContext) -> None:
+    def secure(self, context: ssl.SSLContext, exchange: Exchange, limit: float | None) -> None:
+        """Speak TLS from now on."""
         self._sock = context.wrap_socket(
             self._sock, server_hostname=self.origin.host, do_handshake_on_connect=False
         )
-
-    def shake_hands(self, seconds: float | None) -> None:
-        self._set_timeout(seconds)
-        self._sock.do_handshake()  # type: ignore[attr-defined]
+        exchange.canceller.attach(self)
+        self._set_timeout(seconds_until(limit))
+        self._sock.do_handshake()
 
     # One exchange.
 
@@ -110,17 +110,9 @@ class BodyStream:
         self._connection: Connection | None = connection
         self._deadlines = exchange.deadlines
 
-    def __iter__(self) -> BodyStream:
-        return self
-
-    def __next__(self) -> bytes:
-        connection = self._connection
-        if connection is None:
-            raise StopIteration
-        body = connection.read_body(self._deadlines)
-        if not body:
-            raise StopIteration
-        return body
+    def __iter__(self) -> Iterator[bytes]:
+        while self._connection and (body := self._connection.read_body(self._deadlines)):
+            yield body
 
     def close(self) -> None:
         # Once: afterwards the connection may be somebody else's.
@@ -163,9 +155,7 @@ class BlockingTransport(TransportBase[Connection]):
         connection = _reach(origin, limit, exchange)
         try:
             if origin.is_secure:
-                connection.wrap(self._certificates())
-                exchange.canceller.attach(connection)
-                connection.shake_hands(seconds_until(limit))
+                connection.secure(self._certificates(), exchange, limit)
         except BaseException:
             connection.close()
             raise
