@@ -900,7 +900,7 @@ def test_web_page_with_status_200_is_described(wire: Wire) -> None:
         response, body = wire.fetch(get(server.url))
     machine = framing("sse")
     assert machine.decode(body) + machine.flush() == []
-    error = machine.nothing_decoded(response.headers.get("content-type", ""))
+    error = machine.no_event_error(response.headers.get("content-type", ""))
     assert error is not None
     assert "'Log in'" in error.message
 

@@ -8,12 +8,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_host.wire.transport.parser import (
-    MAX_HEAD_BYTES,
-    MalformedAnswerError,
-    ResponseParser,
-    TruncatedAnswerError,
-)
+from agent_host.wire.transport.errors import MalformedAnswerError, TruncatedAnswerError
+from agent_host.wire.transport.parser import MAX_HEAD_BYTES, ResponseParser
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

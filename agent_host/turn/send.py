@@ -155,9 +155,9 @@ def _read_wire(turn: Turn) -> Steps[None]:
         yield from _read_body(turn, reading, response)
         return
     may_be_array = isinstance(machine, SseFraming)
-    while not machine.done:
+    while not machine.is_done:
         data = yield _READ
-        if may_be_array and data is not END and (array := machine.array_in(data)) is not None:
+        if may_be_array and data is not END and (array := machine.find_array(data)) is not None:
             # What some servers send in place of events; no event begins like that.
             may_be_array, machine = False, framing("json-array", max_event_bytes=limit)
             data = array
@@ -168,7 +168,7 @@ def _read_wire(turn: Turn) -> Steps[None]:
         yield from _feed(turn, reading, machine.decode(data))
         machine.check()
     _check_something_said(machine, turn.provider, response.headers)
-    _check_complete(turn, reading, machine.done)
+    _check_complete(turn, reading, machine.is_done)
 
 
 def _feed(turn: Turn, reading: Reading, decoded: Any) -> Steps[None]:
@@ -219,10 +219,10 @@ def _check_complete(turn: Turn, reading: Reading, has_ended: bool) -> None:
 
 def _check_something_said(machine: Framing, provider: str, headers: Mapping[str, str]) -> None:
     """Refuse an answer in which nothing was said, though its status was a success."""
-    wrong = machine.nothing_decoded(headers.get("content-type", ""))
+    wrong = machine.no_event_error(headers.get("content-type", ""))
     if wrong is not None:
         raise wrong
-    if not machine.decoded and not machine.done:
+    if not machine.event_count and not machine.is_done:
         raise StreamCutError(
             f"{provider} answered with an empty body",
             provider=provider,

@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
-from agent_hookspecs.errors import ConfigError
+from agent_hookspecs.errors import AgentError, ConfigError
 from agent_hookspecs.logs import redact
 from agent_host.wire.deadlines import Canceller
 from agent_host.wire.exceptions import LIBRARIES, translate_exception
@@ -33,9 +33,12 @@ __all__ = ["AsyncWireClient", "Certificates", "WireClient"]
 R = TypeVar("R", Response, AsyncResponse)
 
 #: The library's name for the moment at which a connection of its own transport is there.
-_CONNECTED: Final = ".connect_tcp.complete"
-#: How clients are told to give an answer as soon as its headers are in.
-_STREAMED: Final = {"stream": True, "follow_redirects": False}
+_CONNECT_EVENT: Final = ".connect_tcp.complete"
+#: The options of a client's ``send`` that give an answer as soon as its headers are in.
+_SEND_OPTIONS: Final = {"stream": True, "follow_redirects": False}
+
+#: A server waits for the body of these.
+_METHODS_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
 def _load_library(library: str) -> Any:
@@ -94,69 +97,60 @@ class Certificates:
                 self._context = context
             return self._context
 
-    def warm_up(self, url: str) -> None:
-        """Import the library now, and be ready for TLS if it is for ``url``."""
-        _load_library(self._library)
-        if _is_secure(url):
-            self.context()
-
 
 def _is_secure(url: str) -> bool:
     return url[:6].lower() == "https:"
 
 
-def _make_client(library: str, certificates: ssl.SSLContext | None, *, is_async: bool) -> Any:
-    from urllib.request import getproxies
-
-    from agent_host.wire.cookies import client_class
-
-    module = _load_library(library)
-    with _explain_failure():
-        if getproxies().keys() - {"no"}:
-            # Which proxy serves which host is for the library to say.
-            options = _library_transport(module, certificates)
-        else:
-            transport = _transport_class(module, is_async=is_async)(module, certificates)
-            options = {"transport": transport, "trust_env": False}
-        make_client = client_class(module, is_async=is_async)
-        client = make_client(**options, timeout=None, follow_redirects=False)
-    # Every request brings all of its own; to merge them takes longer than to write them.
-    client.headers.clear()
-    return client
-
-
 @lru_cache(64)
-def _parsed_url(library: str, url: str) -> Any:
-    return _load_library(library).URL(url)
+def _parse_url(library: str, url: str) -> tuple[Any, str]:
+    """A URL as the library has it, and the host header for it."""
+    parsed = _load_library(library).URL(url)
+    return parsed, parsed.netloc.decode("ascii")
 
 
-def _transport_class(module: Any, *, is_async: bool) -> Any:
-    """The class of our transports. Sync requests can do without asyncio, and nobody needs both."""
+def _transport_module(*, is_async: bool) -> Any:
+    """Sync requests can do without asyncio, and nobody needs both modules."""
     if is_async:
         from agent_host.wire.transport import asynchronous
 
-        return asynchronous.transport_class(module)
+        return asynchronous
     from agent_host.wire.transport import blocking
 
-    return blocking.transport_class(module)
+    return blocking
 
 
-def _library_transport(module: Any, certificates: ssl.SSLContext | None) -> dict[str, Any]:
-    """Options of a client that uses the library's own transports."""
+def _transport_options(
+    library: Any, context: ssl.SSLContext | None, *, is_async: bool
+) -> dict[str, Any]:
+    """Options of a client: our transport, or that of the library where there are proxies."""
+    from urllib.request import getproxies
+
+    if not getproxies().keys() - {"no"}:
+        transport = _transport_module(is_async=is_async).transport_class(library)
+        return {"transport": transport(library, context), "trust_env": False}
     import ssl
 
     from agent_host.wire.transport.pool import MAX_IDLE, MAX_IDLE_SECONDS
 
-    # Plain HTTP does without certificates, which take long to read: its context trusts nobody, and
-    # should TLS ever be tried with it, the handshake fails.
+    # Which proxy serves which host is for the library to say. Plain HTTP does without certificates,
+    # which take long to read: its context trusts nobody, and should TLS ever be tried with it, the
+    # handshake fails.
     return {
-        "verify": certificates or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-        "limits": module.Limits(
+        "verify": context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        "limits": library.Limits(
             max_connections=None,
             max_keepalive_connections=MAX_IDLE,
             keepalive_expiry=MAX_IDLE_SECONDS,
         ),
     }
+
+
+class _NoCookies:
+    """Goes before the cookies of a library: one client serves all providers and accounts."""
+
+    def extract_cookies(self, response: Any) -> None:
+        """Take none from an answer."""
 
 
 #: Whether the request that is being sent in this context is ours.
@@ -183,11 +177,6 @@ class _QueryFilter(logging.Filter):
 _QUERY_FILTER: Final = _QueryFilter()
 
 
-def _filter_logs() -> None:
-    for name in LIBRARIES:
-        logging.getLogger(name).addFilter(_QUERY_FILTER)
-
-
 class _InFlight(Generic[R]):
     """Our clients, plain and secure, and the requests in flight; all end together."""
 
@@ -199,19 +188,28 @@ class _InFlight(Generic[R]):
         self._answers: WeakSet[R] = WeakSet()
         self._is_over = False
 
-    def begin(self, canceller: Canceller) -> None:
-        """Note that an answer is waited for."""
+    @contextmanager
+    def wait_for_answer(self, exchange: Exchange) -> Iterator[None]:
+        """Let the wait for an answer be ended; what goes wrong is raised as an error of ours."""
+        canceller = exchange.canceller
         with self._lock:
             self._waiting.add(canceller)
             is_over = self._is_over
         if is_over:
             canceller.cancel()
-
-    def end_waiting(self, canceller: Canceller) -> None:
-        """Note that no answer is waited for any more."""
-        canceller.detach()
-        with self._lock:
-            self._waiting.discard(canceller)
+        token = _is_ours.set(True)
+        try:
+            yield
+        except AgentError:
+            raise
+        except Exception as exc:
+            raise translate_exception(exc, exchange) from exc
+        finally:
+            _is_ours.reset(token)
+            canceller.detach()
+            with self._lock:
+                self._waiting.discard(canceller)
+        exchange.begin_body()
 
     def add_answer(self, answer: R) -> bool:
         """Note an answer; whether it may be read, or else it has to be closed."""
@@ -229,39 +227,9 @@ class _InFlight(Generic[R]):
         return answers
 
 
-class _Sending:
-    """One request on its way to a client: what both kinds of clients do alike."""
-
-    def __init__(self, request: WireRequest, canceller: Canceller | None) -> None:
-        self._host, self.url, authorization = address_of(request.url)
-        self._request = request
-        self._headers = headers_of(request, authorization)
-        self._content = content_of(request.body)
-        self._canceller = canceller or Canceller()
-
-    def begin(self) -> Exchange:
-        """Let the request's time run from now on."""
-        return Exchange(self._host, self._request.timeouts, self._canceller)
-
-    def build(self, client: Any, url: Any, exchange: Exchange, trace: Any) -> Any:
-        """The request as a client sends it."""
-        return client.build_request(
-            self._request.method,
-            url,
-            headers=self._headers,
-            content=self._content,
-            extensions={
-                EXTENSION: exchange,
-                # For transports that are not ours.
-                "timeout": exchange.library_timeouts,
-                "trace": partial(trace, exchange.canceller),
-            },
-        )
-
-
 def _trace(canceller: Canceller, event: str, info: Mapping[str, Any]) -> None:
     """Let a connection that the library has made be shut down."""
-    if event.endswith(_CONNECTED):
+    if event.endswith(_CONNECT_EVENT):
         canceller.attach(info["return_value"])
 
 
@@ -269,33 +237,88 @@ async def _atrace(canceller: Canceller, event: str, info: Mapping[str, Any]) -> 
     _trace(canceller, event, info)
 
 
-class WireClient:
+class _BaseClient:
+    """What both kinds of clients share: the making of the library's clients and requests."""
+
+    _is_async: bool
+
+    def __init__(
+        self, client: Any = None, library: str = "httpx", certificates: Certificates | None = None
+    ) -> None:
+        self._injected = client
+        self._library = library
+        self.certificates = certificates or Certificates(library)
+        self._lock = threading.Lock()
+        for name in LIBRARIES:
+            logging.getLogger(name).addFilter(_QUERY_FILTER)
+
+    def _warm_up(self, url: str) -> None:
+        _load_library(self._library)
+        _transport_module(is_async=self._is_async)
+        if _is_secure(url):
+            self.certificates.context()
+
+    def _make_client(self, *, is_secure: bool) -> Any:
+        library = _load_library(self._library)
+        base = library.AsyncClient if self._is_async else library.Client
+        cookies = type("NoCookies", (_NoCookies, library.Cookies), {})()
+        client_class = type(base.__name__, (base,), {"cookies": cookies})
+        context = self.certificates.context() if is_secure else None
+        with _explain_failure():
+            options = _transport_options(library, context, is_async=self._is_async)
+            client = client_class(**options, timeout=None, follow_redirects=False)
+        # Every request brings all of its own; to merge them takes longer than to write them.
+        client.headers.clear()
+        return client
+
+    def _build_request(self, client: Any, request: WireRequest, exchange: Exchange) -> Any:
+        """The request as a client sends it."""
+        _, url, authorization = address_of(request.url)
+        headers, content = headers_of(request, authorization), content_of(request.body)
+        extensions = {
+            EXTENSION: exchange,
+            # For transports that are not ours.
+            "timeout": exchange.library_timeouts,
+            "trace": partial(_atrace if self._is_async else _trace, exchange.canceller),
+        }
+        method = request.method.upper()
+        if self._injected is not None:
+            return client.build_request(
+                method, url, headers=headers, content=content, extensions=extensions
+            )
+        # Our clients have nothing to add to a request, and it takes the library as long to find out
+        # what is missing as to write all the rest.
+        library, (parsed_url, host) = _load_library(self._library), _parse_url(self._library, url)
+        headers = {"host": host, **headers}
+        if content or method in _METHODS_WITH_BODY:
+            headers["content-length"] = str(len(content))
+        stream = library.ByteStream(content)
+        return library.Request(
+            method, parsed_url, headers=headers, stream=stream, extensions=extensions
+        )
+
+
+class WireClient(_BaseClient):
     """Sends requests through one pool of connections; threads may share it.
 
     ``client`` is any client with the API of ``httpx.Client``; it is used as it is, and its owner
     closes it. Without one, clients of ``library`` are made when needed.
     """
 
-    def __init__(self, client: Any = None, library: str = "httpx") -> None:
-        if client is not None:
-            _filter_logs()
-        self._injected = client
-        self._library = library
-        self.certificates = Certificates(library)
-        self._begin()
+    _is_async = False
 
-    def _begin(self) -> None:
+    def __init__(self, client: Any = None, library: str = "httpx") -> None:
+        super().__init__(client, library)
         self._process = os.getpid()
-        self._lock = threading.Lock()
         self._in_flight: _InFlight[Response] = _InFlight()
 
     def _leave_parent(self) -> None:
         """Begin anew in a process that was forked off; what is in flight is its parent's."""
         if self._process != os.getpid():
-            clients = self._in_flight.clients.values()
-            self._begin()
-            for client in clients:
-                client.close()
+            # The lock may have been another thread's when the process was forked.
+            self._lock = threading.Lock()
+            self._process = os.getpid()
+            self._in_flight = _InFlight()
 
     def _client_for(self, url: str) -> tuple[Any, _InFlight[Response]]:
         self._leave_parent()
@@ -306,38 +329,20 @@ class WireClient:
             is_secure = _is_secure(url)
             client = in_flight.clients.get(is_secure)
             if client is None:
-                _filter_logs()
-                context = self.certificates.context() if is_secure else None
-                client = _make_client(self._library, context, is_async=False)
-                in_flight.clients[is_secure] = client
+                client = in_flight.clients[is_secure] = self._make_client(is_secure=is_secure)
             return client, in_flight
-
-    def _url(self, url: str) -> Any:
-        """The address as the client takes it; ours take one that was parsed before."""
-        return url if self._injected is not None else _parsed_url(self._library, url)
 
     def warm_up(self, url: str) -> None:
         """Get ready for requests to ``url`` now, so that a first one need not."""
         if self._injected is None:
-            self.certificates.warm_up(url)
-            _transport_class(_load_library(self._library), is_async=False)
+            self._warm_up(url)
 
     def open(self, request: WireRequest, canceller: Canceller | None = None) -> Response:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        sending = _Sending(request, canceller)
-        client, in_flight = self._client_for(sending.url)
-        exchange = sending.begin()
-        in_flight.begin(exchange.canceller)
-        token = _is_ours.set(True)
-        try:
-            built = sending.build(client, self._url(sending.url), exchange, _trace)
-            raw = client.send(built, **_STREAMED)
-        except Exception as exc:
-            raise translate_exception(exc, exchange) from exc
-        finally:
-            _is_ours.reset(token)
-            in_flight.end_waiting(exchange.canceller)
-        exchange.begin_body()
+        client, in_flight = self._client_for(request.url)
+        exchange = Exchange(request, canceller or Canceller())
+        with in_flight.wait_for_answer(exchange):
+            raw = client.send(self._build_request(client, request, exchange), **_SEND_OPTIONS)
         response = Response(raw, exchange)
         if not in_flight.add_answer(response):
             response.close()
@@ -357,25 +362,19 @@ class WireClient:
             client.close()
 
 
-class AsyncWireClient:
+class AsyncWireClient(_BaseClient):
     """The twin of `WireClient` for asyncio.
 
     Each event loop gets clients of its own; `aclose` closes those of the loop it is called in, so
     call it before the loop ends. ``certificates`` may be shared with another transport.
     """
 
+    _is_async = True
+
     def __init__(
-        self,
-        client: Any = None,
-        library: str = "httpx",
-        certificates: Certificates | None = None,
+        self, client: Any = None, library: str = "httpx", certificates: Certificates | None = None
     ) -> None:
-        if client is not None:
-            _filter_logs()
-        self._injected = client
-        self._library = library
-        self._certificates = certificates or Certificates(library)
-        self._lock = threading.Lock()
+        super().__init__(client, library, certificates)
         self._loops: dict[asyncio.AbstractEventLoop, _InFlight[AsyncResponse]] = {}
 
     def _in_this_loop(self) -> _InFlight[AsyncResponse]:
@@ -383,32 +382,25 @@ class AsyncWireClient:
 
         loop = asyncio.get_running_loop()
         with self._lock:
-            known = self._loops.get(loop)
-            if known is None:
+            in_flight = self._loops.get(loop)
+            if in_flight is None:
                 # A pooled connection belongs to the loop it was made in and is useless to another.
                 self._loops = {k: v for k, v in self._loops.items() if not k.is_closed()}
-                known = self._loops[loop] = _InFlight()
-            return known
+                in_flight = self._loops[loop] = _InFlight()
+            return in_flight
 
     async def _client_for(self, url: str) -> tuple[Any, _InFlight[AsyncResponse]]:
         in_flight = self._in_this_loop()
         if self._injected is not None:
             return self._injected, in_flight
         is_secure = _is_secure(url)
+        if is_secure and is_secure not in in_flight.clients:
+            await self.warm_up(url)
+            # Meanwhile others may have had the same need, or have closed everything.
+            in_flight = self._in_this_loop()
         if is_secure not in in_flight.clients:
-            if is_secure:
-                await self.warm_up(url)
-                # Meanwhile others may have had the same need, or have closed everything.
-                in_flight = self._in_this_loop()
-            if is_secure not in in_flight.clients:
-                _filter_logs()
-                context = self._certificates.context() if is_secure else None
-                in_flight.clients[is_secure] = _make_client(self._library, context, is_async=True)
+            in_flight.clients[is_secure] = self._make_client(is_secure=is_secure)
         return in_flight.clients[is_secure], in_flight
-
-    def _url(self, url: str) -> Any:
-        """The address as the client takes it; ours take one that was parsed before."""
-        return url if self._injected is not None else _parsed_url(self._library, url)
 
     async def warm_up(self, url: str) -> None:
         """The async form of `WireClient.warm_up`, during which the event loop goes on."""
@@ -418,26 +410,13 @@ class AsyncWireClient:
 
             await in_thread(self._warm_up, url, needed=False)
 
-    def _warm_up(self, url: str) -> None:
-        self._certificates.warm_up(url)
-        _transport_class(_load_library(self._library), is_async=True)
-
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         """Send and wait for the response's headers; any status is an answer, not an error."""
-        sending = _Sending(request, canceller)
-        client, in_flight = await self._client_for(sending.url)
-        exchange = sending.begin()
-        in_flight.begin(exchange.canceller)
-        token = _is_ours.set(True)
-        try:
-            built = sending.build(client, self._url(sending.url), exchange, _atrace)
-            raw = await client.send(built, **_STREAMED)
-        except Exception as exc:
-            raise translate_exception(exc, exchange) from exc
-        finally:
-            _is_ours.reset(token)
-            in_flight.end_waiting(exchange.canceller)
-        exchange.begin_body()
+        client, in_flight = await self._client_for(request.url)
+        exchange = Exchange(request, canceller or Canceller())
+        with in_flight.wait_for_answer(exchange):
+            built = self._build_request(client, request, exchange)
+            raw = await client.send(built, **_SEND_OPTIONS)
         response = AsyncResponse(raw, exchange)
         if not in_flight.add_answer(response):
             await response.aclose()

@@ -20,7 +20,7 @@ class Decompressor:
         self._host = host
         self._gzip = coding in ("gzip", "x-gzip")
         self._machine = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        self._untouched = True
+        self._has_begun = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         while data:
@@ -31,19 +31,19 @@ class Decompressor:
             try:
                 piece = self._machine.decompress(data, _PIECE_BYTES)
             except zlib.error as exc:
-                if self._gzip or not self._untouched:
+                if self._gzip or self._has_begun:
                     raise ProtocolError(f"the compressed answer of {self._host} is broken") from exc
                 # "deflate" means a zlib stream, but some servers leave its header out.
                 self._machine = zlib.decompressobj(-zlib.MAX_WBITS)
-                self._untouched = False
+                self._has_begun = True
                 continue
-            self._untouched = False
+            self._has_begun = True
             data = self._machine.unconsumed_tail or self._machine.unused_data
             if piece:
                 yield piece
 
     def flush(self) -> None:
-        if not self._machine.eof and not self._untouched:
+        if self._has_begun and not self._machine.eof:
             raise StreamCutError(f"the compressed answer of {self._host} stopped before its end")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import Final
 
 from agent_hookspecs.errors import (
     ConnectionFailedError,
@@ -19,70 +19,62 @@ from agent_hookspecs.errors import (
 )
 from agent_hookspecs.logs import redact
 from agent_host.wire.exchange import Exchange
+from agent_host.wire.transport.errors import MalformedAnswerError
 
 __all__ = ["LIBRARIES", "closed_error", "translate_exception"]
 
 #: The libraries that a client may come from; they have the same names.
 LIBRARIES: Final = ("httpx", "httpx2")
 
-_Classes = tuple[type[Exception], ...]
-
-
-class _Known(NamedTuple):
-    """The exception classes of all loaded libraries, by what they mean."""
-
-    timeout: _Classes
-    connect_timeout: _Classes
-    connect: _Classes
-    proxy: _Classes
-    address: _Classes
-    network: _Classes
-    remote_protocol: _Classes
-    local_protocol: _Classes
+_Kinds = list[tuple[tuple[type[Exception], ...], str]]
 
 
 @lru_cache
-def _known(modules: tuple[ModuleType, ...]) -> _Known:
-    return _Known(
-        timeout=(TimeoutError, *(each.TimeoutException for each in modules)),
-        connect_timeout=tuple(
-            kind for each in modules for kind in (each.ConnectTimeout, each.PoolTimeout)
-        ),
-        connect=tuple(each.ConnectError for each in modules),
-        proxy=tuple(each.ProxyError for each in modules),
-        address=(
-            UnicodeError,
-            *(kind for each in modules for kind in (each.UnsupportedProtocol, each.InvalidURL)),
-        ),
-        network=(OSError, *(each.NetworkError for each in modules)),
-        remote_protocol=tuple(each.RemoteProtocolError for each in modules),
-        local_protocol=tuple(each.LocalProtocolError for each in modules),
-    )
+def _library_kinds(modules: tuple[ModuleType, ...]) -> _Kinds:
+    """What exceptions, those of the loaded libraries first, mean; the first that fits counts."""
+    kinds: _Kinds = []
+    for each in modules:
+        kinds += (
+            ((each.ConnectTimeout, each.PoolTimeout), "connect_timeout"),
+            ((each.TimeoutException,), "timeout"),
+            ((each.ConnectError,), "connect"),
+            ((each.ProxyError,), "proxy"),
+            ((each.UnsupportedProtocol, each.InvalidURL), "address"),
+            ((each.NetworkError,), "network"),
+            ((each.RemoteProtocolError,), "malformed"),
+            ((each.LocalProtocolError,), "invalid"),
+        )
+    return [
+        *kinds,
+        ((TimeoutError,), "timeout"),
+        ((UnicodeError,), "address"),
+        ((OSError,), "network"),
+        ((MalformedAnswerError,), "malformed"),
+    ]
 
 
 def translate_exception(exc: Exception, exchange: Exchange) -> TransportError:
     """Our error for whatever was raised while ``exchange`` was carried."""
     host = exchange.host
-    known = _known(tuple(sys.modules[name] for name in LIBRARIES if name in sys.modules))
-    if isinstance(exc, TransportError):
-        return exc
     if exchange.canceller.is_cancelled:
         return closed_error(host)
-    if isinstance(exc, known.timeout):
-        return _timeout_error(exchange, isinstance(exc, known.connect_timeout))
+    modules = tuple(sys.modules[name] for name in LIBRARIES if name in sys.modules)
+    kind = next((kind for each, kind in _library_kinds(modules) if isinstance(exc, each)), None)
+    if kind in ("timeout", "connect_timeout"):
+        return _timeout_error(exchange, "connect" if kind != "timeout" else exchange.phase)
     reason = redact(" ".join(str(exc).split()))[:200]
-    if isinstance(exc, (*known.connect, *known.proxy)):
-        way = " through the proxy" if isinstance(exc, known.proxy) else ""
+    if kind in ("connect", "proxy") or (kind == "network" and exchange.phase == "connect"):
+        way = " through the proxy" if kind == "proxy" else ""
         return _connection_error(f"no connection to {host} could be made{way}", reason)
-    if isinstance(exc, known.address):
+    if kind == "address":
         return ConnectionFailedError(
             f"the address of {host} cannot be used",
             retryable=False,
             hint="a base URL begins with http:// or https:// and names a host",
         )
-    if isinstance(exc, known.network):
+    if kind == "network":
         return _cut_error(f"the connection to {host} broke", reason)
-    if isinstance(exc, known.remote_protocol):
+    if kind == "malformed":
         if "closed connection" in reason or "disconnected" in reason:
             # Only the words tell with the library's own transport.
             return _cut_error(
@@ -91,7 +83,7 @@ def translate_exception(exc: Exception, exchange: Exchange) -> TransportError:
         return ProtocolError(
             f"{host} does not speak proper HTTP: {reason}", hint="check the base URL and its port"
         )
-    if isinstance(exc, known.local_protocol):
+    if kind == "invalid":
         # Its text quotes the header at fault, which may be the key.
         return ProtocolError(f"the request to {host} is not valid HTTP")
     return TransportError(f"the request to {host} failed: {type(exc).__name__}", retryable=False)
@@ -121,14 +113,10 @@ def _connection_error(what: str, reason: str) -> ConnectionFailedError:
     )
 
 
-def _timeout_error(exchange: Exchange, while_connecting: bool) -> RequestTimeoutError:
+def _timeout_error(exchange: Exchange, phase: str) -> RequestTimeoutError:
     host = exchange.host
     if exchange.deadlines.is_total_over:
         phase = "total"
-    elif while_connecting:
-        phase = "connect"
-    else:
-        phase = "idle" if exchange.is_answered else "first_byte"
     seconds = getattr(exchange.deadlines.timeouts, phase)
     words = {
         "connect": f"no connection to {host} could be made within {seconds} s",

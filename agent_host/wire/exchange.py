@@ -6,9 +6,10 @@ It travels with the request, in its extensions, down to the transport. It knows 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final
+from typing import Final, Literal
 
-from agent_host.wire.deadlines import Canceller, Deadlines, Timeouts, shortest
+from agent_host.wire.deadlines import Canceller, Deadlines, shortest
+from agent_host.wire.request import WireRequest, address_of
 
 __all__ = ["EXTENSION", "Exchange"]
 
@@ -17,15 +18,19 @@ EXTENSION: Final = "agent_host.exchange"
 
 
 class Exchange:
-    """``host`` is for messages; ``is_answered`` is True once the headers of the answer are in."""
+    """``host`` is for messages; ``phase`` is what is waited for, by the name of its timeout.
 
-    __slots__ = ("canceller", "deadlines", "host", "is_answered", "library_timeouts")
+    Transports of the library do not tell when they connect: their exceptions do.
+    """
 
-    def __init__(self, host: str, timeouts: Timeouts, canceller: Canceller) -> None:
-        self.host = host
+    __slots__ = ("canceller", "deadlines", "host", "library_timeouts", "phase")
+
+    def __init__(self, request: WireRequest, canceller: Canceller) -> None:
+        timeouts = request.timeouts
+        self.host = address_of(request.url).host
         self.canceller = canceller
         self.deadlines = Deadlines(timeouts)
-        self.is_answered = False
+        self.phase: Literal["connect", "first_byte", "idle"] = "first_byte"
         connect = shortest(timeouts.connect, timeouts.total)
         answer = shortest(timeouts.first_byte, timeouts.total)
         #: The timeouts of single operations, for transports that know no others. Those look into
@@ -39,7 +44,7 @@ class Exchange:
 
     def begin_body(self) -> None:
         """Note that the headers of the answer are in."""
-        self.is_answered = True
+        self.phase = "idle"
         # If the time is up, the first read finds out.
         with suppress(TimeoutError):
             self.library_timeouts["read"] = self.deadlines.idle_seconds()

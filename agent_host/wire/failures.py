@@ -80,6 +80,16 @@ _CONTEXT_PHRASES: Final = (
 )
 _BAD_KEY_PHRASES: Final = ("api key not valid", "api_key_invalid", "invalid api key")
 
+_STATUS_ERRORS: Final[dict[int, type[ProviderError]]] = {
+    401: AuthenticationError,
+    403: AuthenticationError,
+    404: ModelNotFoundError,
+    408: ServerError,
+    425: ServerError,
+    429: RateLimitError,
+    503: OverloadedError,
+    529: OverloadedError,
+}
 _HINTS: Final[dict[type[ProviderError], str]] = {
     AuthenticationError: "check the API key of this provider and what it is allowed to do",
     ModelNotFoundError: "check the model's name and the base URL",
@@ -214,35 +224,24 @@ def _classify(
     status: int, headers: Mapping[str, str], details: _Details
 ) -> tuple[type[ProviderError], bool | None, str]:
     """The class of the error, whether to retry (None: as the class says), and the way out."""
-    words = details.message.lower()
-    kind: type[ProviderError]
-    retryable: bool | None = None
-    if status in (401, 403):
-        kind = AuthenticationError
-    elif status == 404:
-        kind = ModelNotFoundError
-    elif status == 402 or (status == 429 and details.codes & _QUOTA_CODES):
+    if status == 402 or (status == 429 and details.codes & _QUOTA_CODES):
         return RateLimitError, False, "the account has no quota or credit left"
-    elif status == 429:
-        kind = RateLimitError
-    elif status in (408, 425):
-        kind = ServerError
-    elif 400 <= status < 500:
+    if 300 <= status < 400:
+        return ProtocolError, None, _redirect_hint(headers.get("location", ""))
+    if status < 400:
+        return ProtocolError, None, "the base URL does not answer as a model's API does"
+    kind = _STATUS_ERRORS.get(status)
+    words = details.message.lower()
+    if kind is None and status >= 500:
+        kind = OverloadedError if details.codes & _OVERLOADED_CODES else ServerError
+    elif kind is None:
         if details.codes & _CONTEXT_CODES or any(part in words for part in _CONTEXT_PHRASES):
             kind = ContextLengthError
         elif any(part in words for part in _BAD_KEY_PHRASES):
             kind = AuthenticationError
         else:
             kind = InvalidRequestError
-    elif status in (503, 529) or (status >= 500 and details.codes & _OVERLOADED_CODES):
-        kind = OverloadedError
-    elif status >= 500:
-        kind = ServerError
-    elif 300 <= status < 400:
-        return ProtocolError, retryable, _redirect_hint(headers.get("location", ""))
-    else:
-        return ProtocolError, retryable, "the base URL does not answer as a model's API does"
-    return kind, retryable, _HINTS.get(kind, "")
+    return kind, None, _HINTS.get(kind, "")
 
 
 def _redirect_hint(location: str) -> str:

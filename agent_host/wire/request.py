@@ -11,14 +11,15 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from agent_hookspecs.errors import ConnectionFailedError, InvalidRequestError
+from agent_hookspecs.errors import ConnectionFailedError, InvalidRequestError, ProtocolError
 from agent_hookspecs.values import dataclass
 from agent_host._version import __version__
 from agent_host.wire.deadlines import Timeouts
 
 __all__ = ["Address", "WireRequest", "address_of", "content_of", "headers_of", "without_userinfo"]
 
-_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+#: What HTTP allows as a method or as the name of a header.
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 #: Looking for circles takes a fifth of the time; without it they end in a RecursionError.
 _ENCODER: Final = json.JSONEncoder(
@@ -83,6 +84,8 @@ def _basic_credentials(url: str) -> str | None:
 
 def headers_of(request: WireRequest, authorization: str | None = None) -> dict[str, str]:
     """The headers to send; ``authorization`` is for a request that has none of its own."""
+    if not _TOKEN.fullmatch(request.method):
+        raise ProtocolError(f"{request.method!r} is no method that HTTP knows")
     headers = {
         "accept": "*/*",
         "user-agent": f"agent-host/{__version__}",
@@ -107,12 +110,12 @@ def headers_of(request: WireRequest, authorization: str | None = None) -> dict[s
 @lru_cache(256)
 def _header_name(name: str) -> str | None:
     """The name of a header as we write it; None if HTTP allows no such name."""
-    return name.lower() if _HEADER_NAME.fullmatch(name) else None
+    return name.lower() if _TOKEN.fullmatch(name) else None
 
 
-def content_of(body: Any) -> bytes | None:
+def content_of(body: Any) -> bytes:
     if body is None or isinstance(body, bytes):
-        return body
+        return body or b""
     try:
         # UTF-8 has no lone surrogates, but JSON has escapes for them, of this very form.
         return _ENCODER.encode(body).encode("utf-8", "backslashreplace")

@@ -19,12 +19,8 @@ from agent_host.wire.exchange import Exchange
 __all__ = ["AsyncResponse", "Response"]
 
 
-class Response:
-    """An answer whose headers are in. Iterate `chunks` or call `read`, then `close`.
-
-    `close` may be called from any thread and at any time: the socket is shut down at once, and a
-    reader that waits in `chunks` gets a StreamCutError.
-    """
+class _BaseResponse:
+    """What both kinds of answers know when their headers are in."""
 
     def __init__(self, raw: Any, exchange: Exchange) -> None:
         self.status: int = raw.status_code
@@ -32,9 +28,24 @@ class Response:
         self.http_version: str = raw.http_version
         self._raw = raw
         self._exchange = exchange
+        self._is_closed = False
+
+    def expect_end(self, seconds: float) -> None:
+        """Give what is left of the body, of which nothing is wanted, no more than this time."""
+        self._exchange.deadlines.end_within(seconds)
+
+
+class Response(_BaseResponse):
+    """An answer whose headers are in. Iterate `chunks` or call `read`, then `close`.
+
+    `close` may be called from any thread and at any time: the socket is shut down at once, and a
+    reader that waits in `chunks` gets a StreamCutError.
+    """
+
+    def __init__(self, raw: Any, exchange: Exchange) -> None:
+        super().__init__(raw, exchange)
         self._lock = threading.Lock()
         self._is_reading = False
-        self._is_closed = False
 
     def chunks(self) -> Iterator[bytes]:
         """The body's bytes as they come, decompressed."""
@@ -88,10 +99,6 @@ class Response:
                     break
         return bytes(body[:limit])
 
-    def expect_end(self, seconds: float) -> None:
-        """Give what is left of the body, of which nothing is wanted, no more than this time."""
-        self._exchange.deadlines.end_within(seconds)
-
     def close(self) -> None:
         """Close the socket, unless the body was read to its end. May be called twice."""
         with self._lock:
@@ -111,16 +118,8 @@ class Response:
             self._raw.close()
 
 
-class AsyncResponse:
+class AsyncResponse(_BaseResponse):
     """The twin of `Response`. Cancelling the reading task, or `aclose`, closes the socket."""
-
-    def __init__(self, raw: Any, exchange: Exchange) -> None:
-        self.status: int = raw.status_code
-        self.headers: Mapping[str, str] = raw.headers
-        self.http_version: str = raw.http_version
-        self._raw = raw
-        self._exchange = exchange
-        self._is_closed = False
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body's bytes as they come, decompressed."""
@@ -166,10 +165,6 @@ class AsyncResponse:
                 if len(body) >= limit:
                     break
         return bytes(body[:limit])
-
-    def expect_end(self, seconds: float) -> None:
-        """Give what is left of the body, of which nothing is wanted, no more than this time."""
-        self._exchange.deadlines.end_within(seconds)
 
     async def aclose(self) -> None:
         """Close the socket, unless the body was read to its end. May be called twice."""

@@ -12,22 +12,10 @@ from typing import Final, Literal
 from agent_hookspecs.errors import ConfigError
 from agent_host.wire.framing.base import MAX_EVENT_BYTES, Event, Framing
 from agent_host.wire.framing.decoding import warm_up
-from agent_host.wire.framing.json_array import JsonArrayFraming
-from agent_host.wire.framing.json_document import JsonFraming
-from agent_host.wire.framing.ndjson import NdjsonFraming
+from agent_host.wire.framing.plain_json import JsonArrayFraming, JsonFraming, NdjsonFraming
 from agent_host.wire.framing.sse import SseFraming
 
-__all__ = [
-    "MAX_EVENT_BYTES",
-    "Event",
-    "Framing",
-    "JsonArrayFraming",
-    "JsonFraming",
-    "NdjsonFraming",
-    "SseFraming",
-    "framing",
-    "warm_up",
-]
+__all__ = ["MAX_EVENT_BYTES", "Event", "Framing", "SseFraming", "framing", "warm_up"]
 
 _FRAMINGS: Final[dict[str, type[Framing]]] = {
     "sse": SseFraming,

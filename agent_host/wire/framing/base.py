@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -25,23 +26,21 @@ _HEAD_BYTES: Final = 2048
 class Framing(ABC):
     """What all machines share: the counts, the limit and the words for an answer of another kind.
 
-    ``done`` is True once the protocol's own end marker was seen; bytes after it are ignored.
-    ``decoded`` counts events, ``skipped`` what stood in an event's place and was not JSON, of which
-    ``first_skipped`` keeps the beginning.
+    ``is_done`` is True once the protocol's own end marker was seen; bytes after it are ignored.
+    ``event_count`` counts events, ``skip_count`` what stood in an event's place and was not JSON.
     """
 
     name: str
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self.max_event_bytes = max_event_bytes
-        self.done = False
-        self.decoded = 0
-        self.skipped = 0
-        self.first_skipped = b""
+        self.is_done = False
+        self.event_count = 0
+        self.skip_count = 0
         self._head = b""
-        #: What may be the beginning of a byte order mark.
-        self._mark = b""
-        self._started = False
+        self._has_begun = False
+        #: What has come of the next event.
+        self._buffer = bytearray()
         self._quick = quickest_decoder()
         self._failure: ProviderError | None = None
 
@@ -51,17 +50,17 @@ class Framing(ABC):
         An error that comes after some of them is raised by the next call, or by `check`.
         """
         self.check()
-        if self.done or not data:
+        if self.is_done or not data:
             return []
-        if len(self._head) < _HEAD_BYTES:
-            self._head += data[: _HEAD_BYTES - len(self._head)]
-        if not self._started:
+        head = self._head
+        if len(head) < _HEAD_BYTES:
+            self._head = head + data[: _HEAD_BYTES - len(head)]
+        if not self._has_begun:
             # A byte order mark may itself arrive in pieces.
-            data = self._mark + data
+            data = head + data
             if len(data) < len(_BOM) and _BOM.startswith(data):
-                self._mark = data
                 return []
-            self._started = True
+            self._has_begun = True
             data = data.removeprefix(_BOM)
         events: list[Event] = []
         try:
@@ -78,12 +77,12 @@ class Framing(ABC):
         """
         self.check()
         events: list[Event] = []
-        if self.done:
+        if self.is_done:
             return events
         try:
-            if not self._started:
-                self._started = True
-                self._feed(self._mark, events)
+            if not self._has_begun:
+                self._has_begun = True
+                self._feed(self._head, events)
             self._end(events)
         except ProviderError as error:
             self._fail(error, events)
@@ -99,7 +98,7 @@ class Framing(ABC):
         if not events:
             raise error
 
-    def array_in(self, data: bytes) -> bytes | None:
+    def find_array(self, data: bytes) -> bytes | None:
         """The input from its first ``[`` on, if it is a JSON array; ``data`` comes next of it."""
         head = self._head.removeprefix(_BOM)
         if head.strip() and not _BOM.startswith(head):
@@ -107,9 +106,9 @@ class Framing(ABC):
         begun = (head + data[:_HEAD_BYTES]).removeprefix(_BOM).lstrip()
         return begun + data[_HEAD_BYTES:] if begun[:1] == b"[" else None
 
-    def nothing_decoded(self, content_type: str = "") -> ProtocolError | None:
+    def no_event_error(self, content_type: str = "") -> ProtocolError | None:
         """The error of an answer that had bytes but not one event; None when all is well."""
-        if self.decoded or self.done or not self._head:
+        if self.event_count or self.is_done or not self._head:
             return None
         seen = describe_body(self._head, content_type)
         return ProtocolError(
@@ -133,13 +132,17 @@ class Framing(ABC):
         except ValueError:
             # json decides what is an error, and of which kind.
             value = parse_json(data)
-        self.decoded += 1
+        self.event_count += 1
         return value
 
-    def _skip(self, data: bytes | bytearray) -> None:
-        if not self.skipped:
-            self.first_skipped = bytes(data[:200])
-        self.skipped += 1
+    def _add_value(self, data: bytes, events: list[Event]) -> bool:
+        """Add the value that ``data`` is, or else skip it; whether it was one."""
+        try:
+            events.append((self._value(data), None))
+        except json.JSONDecodeError:
+            self.skip_count += 1
+            return False
+        return True
 
     def _limit_size(self, data: Bytes) -> Bytes:
         """``data`` of one event, or of its beginning; padding before it does not count."""
@@ -160,20 +163,16 @@ class Framing(ABC):
 
 
 class LineFraming(Framing):
-    """A machine that works on whole lines; the last, incomplete one waits in ``_tail``."""
-
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        super().__init__(max_event_bytes)
-        self._tail = bytearray()
+    """A machine that works on whole lines; the last, incomplete one waits in the buffer."""
 
     def _split(self, data: bytes) -> list[bytes]:
         """The lines that ``data`` completes, without their ends."""
         lines = data.split(b"\n")
         rest = lines.pop()
-        if lines and self._tail:
-            self._tail += lines[0]
-            lines[0] = bytes(self._tail)
-            self._tail = bytearray(rest)
+        if lines and self._buffer:
+            self._buffer += lines[0]
+            lines[0] = bytes(self._buffer)
+            self._buffer = bytearray(rest)
         else:
-            self._tail += rest
+            self._buffer += rest
         return lines

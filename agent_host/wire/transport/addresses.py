@@ -1,4 +1,4 @@
-"""Connects a socket of an event loop to the quickest of a host's addresses.
+"""Connects a socket of an event loop to the quickest of a host's addresses, within its time.
 
 It knows neither TLS nor HTTP.
 """
@@ -9,14 +9,36 @@ import asyncio
 import socket
 from collections.abc import Coroutine, Iterable
 from functools import partial
-from typing import Any, Final
+from time import monotonic
+from typing import Any, Final, Protocol, TypeVar
 
 from agent_host.threads import in_thread
 
-__all__ = ["connect_socket"]
+__all__ = ["await_until", "connect_socket"]
 
 #: A second address is tried if the first does not answer within this time.
 _NEXT_ADDRESS_SECONDS: Final = 0.25
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=_Closable)
+
+
+async def await_until(limit: float | None, work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` comes to; one that nobody waits for any more is given up."""
+    task = asyncio.ensure_future(work)
+    try:
+        timeout = None if limit is None else max(limit - monotonic(), 0)
+        await asyncio.wait((task,), timeout=timeout)
+        if not task.done():
+            raise TimeoutError
+    except BaseException:
+        _discard(task)
+        raise
+    return task.result()
 
 
 async def connect_socket(host: str, port: int) -> socket.socket:
@@ -31,10 +53,10 @@ async def connect_socket(host: str, port: int) -> socket.socket:
         addresses = await in_thread(look_up, needed=False)
     if len(addresses) == 1:
         return await _connect_address(*addresses[0])
-    return await _first_connected([_connect_address(*address) for address in addresses])
+    return await _connect_first([_connect_address(*address) for address in addresses])
 
 
-async def _first_connected(attempts: Iterable[Coroutine[Any, Any, socket.socket]]) -> socket.socket:
+async def _connect_first(attempts: Iterable[Coroutine[Any, Any, socket.socket]]) -> socket.socket:
     """The first socket to be connected; each attempt gets a moment before the next begins.
 
     The loop has a way to do this, but leaves sockets open if it is cancelled.
@@ -78,8 +100,8 @@ async def _connect_address(
     return sock
 
 
-def _discard(task: asyncio.Future[socket.socket]) -> None:
-    """End an attempt of which nobody wants the result; its socket is closed if there is one."""
+def _discard(task: asyncio.Future[T]) -> None:
+    """End an attempt of which nobody wants the result; that is closed if there is one."""
     if not task.done():
         task.cancel()
         task.add_done_callback(_discard)

@@ -1,26 +1,19 @@
-"""The transport of clients for asyncio: what comes is parsed as soon as the event loop has it.
-
-A transport and its streams become those of an HTTP library by deriving from its base classes too,
-for which `transport_class` is given the library; what goes wrong is raised as its exceptions.
-"""
+"""The transport of clients for asyncio: what comes is parsed as soon as the event loop has it."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from agent_host.wire.deadlines import Deadlines
 from agent_host.wire.exchange import EXTENSION, Exchange
-from agent_host.wire.transport.addresses import connect_socket
-from agent_host.wire.transport.errors import connecting_error, reading_error, sending_error
-from agent_host.wire.transport.origin import Origin, origin_of
+from agent_host.wire.transport.addresses import await_until, connect_socket
+from agent_host.wire.transport.base import TransportBase, request_pieces
+from agent_host.wire.transport.connection import ConnectionBase, Origin, origin_of
 from agent_host.wire.transport.parser import Head, ResponseParser
-from agent_host.wire.transport.polling import is_readable
-from agent_host.wire.transport.pool import Pool
-from agent_host.wire.transport.writer import InvalidRequestHeadError, request_pieces
 
 if TYPE_CHECKING:
     import ssl
@@ -66,20 +59,17 @@ class Alarm:
             self._ring()
 
 
-class Connection(asyncio.Protocol):
+class Connection(ConnectionBase, asyncio.Protocol):
     """One connection of an event loop. One task uses it; others may only abort it."""
 
     def __init__(self, origin: Origin, sock: socket.socket, tls: TlsSession | None) -> None:
-        self.origin = origin
-        self._sock = sock
+        super().__init__(origin, sock)
         self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._time_out)
-        self._parser = ResponseParser()
         self._waiter: asyncio.Future[None] | None = None
         self._unread = 0
         self._may_write = True
-        self._is_sent = False
         #: Whether nothing more will come, and why if it is for an error.
         self._is_ended = False
         self._failure: Exception | None = None
@@ -197,7 +187,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         """Send a request, as far as the server reads it."""
         parser = self._parser = ResponseParser(is_head_request=method == "HEAD")
-        self._is_sent, self._unread = False, 0
+        self._has_sent_all, self._unread = False, 0
         for piece in pieces:
             limit = deadlines.moment_after(deadlines.timeouts.first_byte)
             if not self._transport.is_closing():
@@ -208,7 +198,7 @@ class Connection(asyncio.Protocol):
             if self._is_over() or (parser.head is not None and not is_last):
                 # The server has gone, or has answered before it has read everything.
                 return
-        self._is_sent = True
+        self._has_sent_all = True
 
     def _is_over(self) -> bool:
         """Whether there is no use in writing; the loop reports a failed send only later."""
@@ -249,34 +239,25 @@ class Connection(asyncio.Protocol):
 
     # The end of an exchange.
 
-    def end_exchange(self) -> None:
-        self._alarm.stop()
-
     @property
     def is_reusable(self) -> bool:
-        return self._is_sent and self._parser.is_reusable and not self._is_ended
+        return self._has_sent_all and self._parser.is_reusable and not self._is_ended
 
-    def is_silent(self) -> bool:
-        # The loop may not have told yet what has come.
-        return self.is_reusable and not is_readable(self._sock.fileno())
-
-    def get_extra_info(self, info: str) -> Any:
-        """What network streams of the library tell about themselves."""
-        return self._sock if info == "socket" else None
-
-    def abort(self) -> None:
-        """Close the socket at once; whoever reads gets an error."""
+    def rest(self) -> None:
+        """Note that nobody waits any more."""
         self._alarm.stop()
+
+    def close(self) -> None:
+        """Abort the connection; whoever reads gets an error.
+
+        The loop closes the socket after those who are ready now have had their turn.
+        """
+        self.rest()
         if not self._is_ended:
             self._is_ended = True
             self._failure = ConnectionAbortedError("the connection is closed")
             self._wake()
         self._transport.abort()
-
-    async def aclose(self) -> None:
-        self.abort()
-        # The loop closes it after those who are ready now have had their turn.
-        await asyncio.sleep(0)
 
 
 class BodyStream:
@@ -287,20 +268,9 @@ class BodyStream:
         self._connection: Connection | None = connection
         self._deadlines = exchange.deadlines
 
-    def __aiter__(self) -> BodyStream:
-        return self
-
-    async def __anext__(self) -> bytes:
-        connection = self._connection
-        if connection is None:
-            raise StopAsyncIteration
-        try:
-            body = await connection.read_body(self._deadlines)
-        except Exception as exc:
-            raise reading_error(self._transport.library, exc) from exc
-        if not body:
-            raise StopAsyncIteration
-        return body
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while self._connection and (body := await self._connection.read_body(self._deadlines)):
+            yield body
 
     async def aclose(self) -> None:
         # Once: afterwards the connection may be somebody else's.
@@ -309,69 +279,39 @@ class BodyStream:
             await self._transport.release(connection)
 
 
-class AsyncTransport:
-    """Sends requests of an async client of ``library``, in one event loop.
-
-    Those to secure origins need ``context``. A request has its `Exchange` among its extensions.
-    """
+class AsyncTransport(TransportBase[Connection]):
+    """Serves one event loop."""
 
     def __init__(self, library: Any, context: ssl.SSLContext | None) -> None:
-        self.library = library
-        self._context = context
-        self._pool: Pool[Connection] = Pool()
+        super().__init__(library, context)
         #: Those in use, which the event loop would keep open for an answer that nobody has.
         self._busy: set[Connection] = set()
         self._stream_class: Any = type("BodyStream", (BodyStream, library.AsyncByteStream), {})
 
     async def handle_async_request(self, request: Any) -> Any:
         exchange: Exchange = request.extensions[EXTENSION]
-        try:
-            pieces = request_pieces(request)
-        except InvalidRequestHeadError as exc:
-            raise self.library.LocalProtocolError("the request is not valid HTTP") from exc
-        connection = await self._connection_to(origin_of(request.url), exchange)
+        pieces = request_pieces(request)
+        connection = await self._take_connection(origin_of(request.url), exchange)
         self._busy.add(connection)
         try:
             exchange.canceller.attach(connection)
-            head = await self._send(connection, pieces, request.method, exchange.deadlines)
+            await connection.send(pieces, request.method, exchange.deadlines)
+            head = await connection.read_head(exchange.deadlines)
         except BaseException:
-            self._busy.discard(connection)
-            await connection.aclose()
+            await self._close_connection(connection)
             raise
-        return self.library.Response(
-            head.status,
-            headers=head.headers,
-            stream=self._stream_class(self, connection, exchange),
-            extensions={"http_version": head.http_version, "network_stream": connection},
-        )
+        stream = self._stream_class(self, connection, exchange)
+        return self._make_response(head, connection, stream)
 
-    async def _send(
-        self,
-        connection: Connection,
-        pieces: Sequence[bytes | memoryview],
-        method: str,
-        deadlines: Deadlines,
-    ) -> Head:
-        try:
-            await connection.send(pieces, method, deadlines)
-        except OSError as exc:
-            raise sending_error(self.library, exc) from exc
-        try:
-            return await connection.read_head(deadlines)
-        except Exception as exc:
-            raise reading_error(self.library, exc) from exc
-
-    async def _connection_to(self, origin: Origin, exchange: Exchange) -> Connection:
-        connection, dead = self._pool.take(origin)
-        for each in dead:
-            await each.aclose()
+    async def _take_connection(self, origin: Origin, exchange: Exchange) -> Connection:
+        connection = self._pool.take(origin)
         if connection is not None:
             return connection
+        exchange.phase = "connect"
         limit = exchange.deadlines.moment_after(exchange.deadlines.timeouts.connect)
-        try:
-            return await _within(limit, self._connect(origin))
-        except OSError as exc:
-            raise connecting_error(self.library, exc) from exc
+        connection = await await_until(limit, self._connect(origin))
+        exchange.phase = "first_byte"
+        return connection
 
     async def _connect(self, origin: Origin) -> Connection:
         tls: TlsSession | None = None
@@ -379,9 +319,7 @@ class AsyncTransport:
             # Here, because plain HTTP does without.
             from agent_host.wire.transport.tls import TlsSession
 
-            if self._context is None:
-                raise OSError("this client has no certificates to check the server with")
-            tls = TlsSession(self._context, origin.host)
+            tls = TlsSession(self._certificates(), origin.host)
         sock = await connect_socket(origin.host, origin.port)
         try:
             connection = Connection(origin, sock, tls)
@@ -392,46 +330,30 @@ class AsyncTransport:
         try:
             await connection.shake_hands()
         except BaseException:
-            connection.abort()
+            connection.close()
             raise
         return connection
 
     async def release(self, connection: Connection) -> None:
         """Take back a connection whose answer nobody reads any more."""
+        if connection.is_reusable:
+            self._busy.discard(connection)
+            connection.rest()
+            self._pool.give(connection)
+        else:
+            await self._close_connection(connection)
+
+    async def _close_connection(self, connection: Connection) -> None:
         self._busy.discard(connection)
-        connection.end_exchange()
-        unused = self._pool.give(connection) if connection.is_reusable else [connection]
-        for each in unused:
-            await each.aclose()
+        connection.close()
+        await asyncio.sleep(0)
 
     async def aclose(self) -> None:
         """Close all connections; whoever still reads gets an error."""
-        for connection in (*self._pool.close(), *self._busy):
-            await connection.aclose()
-
-
-async def _within(limit: float | None, work: Coroutine[Any, Any, Connection]) -> Connection:
-    """What connecting comes to; one that nobody waits for any more is given up."""
-    task = asyncio.ensure_future(work)
-    try:
-        timeout = None if limit is None else max(limit - monotonic(), 0)
-        await asyncio.wait((task,), timeout=timeout)
-    except asyncio.CancelledError:
-        _discard(task)
-        raise
-    if not task.done():
-        _discard(task)
-        raise TimeoutError
-    return task.result()
-
-
-def _discard(task: asyncio.Future[Connection]) -> None:
-    """End an attempt of which nobody wants the result; its connection is closed if there is one."""
-    if not task.done():
-        task.cancel()
-        task.add_done_callback(_discard)
-    elif not task.cancelled() and task.exception() is None:
-        task.result().abort()
+        self._pool.close()
+        for connection in self._busy:
+            connection.close()
+        await asyncio.sleep(0)
 
 
 def transport_class(library: Any) -> Any:

@@ -10,20 +10,14 @@ from typing import Final, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-__all__ = ["Head", "MalformedAnswerError", "ResponseParser", "TruncatedAnswerError"]
+from agent_host.wire.transport.errors import MalformedAnswerError, TruncatedAnswerError
+
+__all__ = ["MAX_HEAD_BYTES", "Head", "ResponseParser"]
 
 #: Heads, trailers and chunk extensions that are larger are refused.
 MAX_HEAD_BYTES: Final = 64 * 1024
 _HEAD_END: Final = b"\r\n\r\n"
 _VERSIONS: Final = {"1.1": b"HTTP/1.1", "1.0": b"HTTP/1.0"}
-
-
-class MalformedAnswerError(Exception):
-    """What came is not HTTP, or a kind of it that nobody asked for."""
-
-
-class TruncatedAnswerError(Exception):
-    """The connection ended before the answer did."""
 
 
 class Head(NamedTuple):
@@ -42,27 +36,6 @@ class ResponseParser:
     after it. ``has_surplus`` says that more came than this answer.
     """
 
-    __slots__ = (
-        "_body",
-        "_chunked",
-        "_head_bytes",
-        "_headers",
-        "_is_head_request",
-        "_keeps_alive",
-        "_parser",
-        "_pieces",
-        "_remaining",
-        "_start",
-        "_tail",
-        "_without_body",
-        "failure",
-        "has_surplus",
-        "head",
-        "is_complete",
-        "on_body",
-        "on_header",
-    )
-
     def __init__(self, *, is_head_request: bool = False) -> None:
         self._is_head_request = is_head_request
         self._body: list[bytes] = []
@@ -70,8 +43,8 @@ class ResponseParser:
         #: The head as it came, until all of it is there.
         self._start = bytearray()
         self._head_bytes = 0
-        self._keeps_alive = False
-        self._chunked = False
+        self._may_stay_open = False
+        self._is_chunked = False
         #: How much of the body is to come; None if its chunks or the connection's end tell.
         self._remaining: int | None = None
         #: The last bytes of a body in chunks, by which its exact end is known.
@@ -84,7 +57,6 @@ class ResponseParser:
         self.has_surplus = False
         self.failure: MalformedAnswerError | TruncatedAnswerError | None = None
         self.on_body = self._body.append
-        self.on_header = self._add_header
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         # As the standard says, chunks count if a server gives a length too. It is not trusted with
         # another request.
@@ -93,7 +65,7 @@ class ResponseParser:
     @property
     def is_reusable(self) -> bool:
         """Whether the connection may carry another request."""
-        return self.is_complete and self._keeps_alive and not self.has_surplus
+        return self.is_complete and self._may_stay_open and not self.has_surplus
 
     def take_body(self) -> bytes:
         """What has come of the body since the last call."""
@@ -112,7 +84,7 @@ class ResponseParser:
             self.has_surplus = True
         elif self.head is None:
             self._feed_head(data)
-        elif self._chunked:
+        elif self._is_chunked:
             self._feed_chunks(data)
         else:
             self._feed_plain(data)
@@ -121,7 +93,7 @@ class ResponseParser:
         """Take the end of the connection."""
         if self.is_complete or self.failure is not None:
             return
-        if self.head is not None and not self._chunked and self._remaining is None:
+        if self.head is not None and not self._is_chunked and self._remaining is None:
             self._complete()
             return
         begun = self.head is not None or bool(self._head_bytes)
@@ -204,7 +176,7 @@ class ResponseParser:
 
     # What the parser reports.
 
-    def _add_header(self, name: bytes, value: bytes) -> None:
+    def on_header(self, name: bytes, value: bytes) -> None:
         # Those that come after the body are trailers, in which nobody is interested.
         if self.head is None:
             self._headers.append((name, value.rstrip(b" \t")))
@@ -225,13 +197,13 @@ class ResponseParser:
         elif status < 200:
             self._headers.clear()
         else:
-            self._keeps_alive = self._parser.should_keep_alive()
+            self._may_stay_open = self._parser.should_keep_alive()
             self._begin_body(status)
             self.head = Head(status, self._headers, version)
 
     def on_message_complete(self) -> None:
         # Bodies that are not in chunks are measured here; informational answers have none.
-        if self._chunked and not self.is_complete:
+        if self._is_chunked and not self.is_complete:
             self._pieces = len(self._body)
             self._complete()
 
@@ -244,11 +216,11 @@ class ResponseParser:
         codings = [value.strip().lower() for name, value in fields if name == b"transfer-encoding"]
         lengths = [value for name, value in fields if name == b"content-length"]
         if codings:
-            self._chunked = True
+            self._is_chunked = True
             if codings != [b"chunked"]:
                 self.failure = MalformedAnswerError("the answer has an unknown transfer encoding")
             if lengths:
-                self._keeps_alive = False
+                self._may_stay_open = False
         elif lengths:
             # The parser has refused what is not a number, and more than one.
             self._remaining = int(lengths[0])

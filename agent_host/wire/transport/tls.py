@@ -13,7 +13,7 @@ _READ_BYTES: Final = 64 * 1024
 class TlsSession:
     """The client's side of one connection.
 
-    ``is_ready`` says that the handshake is over, ``is_ended`` that the server has said good-bye.
+    ``is_ready`` says that the handshake is over, ``is_ended`` that the server has pieces good-bye.
     What `take_outgoing` gives is to be sent after every other call. Whatever is wrong is raised as
     an ``ssl.SSLError``.
     """
@@ -31,17 +31,17 @@ class TlsSession:
     def receive(self, data: bytes) -> bytes:
         """What ``data`` of the server says; without any, the handshake is begun."""
         self._incoming.write(data)
-        said: list[bytes] = []
+        pieces: list[bytes] = []
         try:
             if not self.is_ready:
                 self._object.do_handshake()
                 self.is_ready = True
             while piece := self._object.read(_READ_BYTES):
-                said.append(piece)
+                pieces.append(piece)
             self.is_ended = True
         except ssl.SSLWantReadError:
             pass
-        return said[0] if len(said) == 1 else b"".join(said)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def encrypt(self, data: bytes | memoryview) -> bytes:
         """What to send so that the server gets ``data``."""
