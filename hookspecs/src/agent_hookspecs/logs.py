@@ -20,17 +20,7 @@ from urllib.parse import quote
 
 from agent_hookspecs.errors import AgentError
 
-__all__ = [
-    "MASK",
-    "Logger",
-    "get_logger",
-    "get_warn_from_context",
-    "names_secret",
-    "redact",
-    "redact_error",
-    "remember_secrets",
-    "replace_secrets",
-]
+__all__ = ["get_logger", "get_warn_from_context", "redact"]
 
 MASK = "[redacted]"
 _MAX_VALUE = 2000

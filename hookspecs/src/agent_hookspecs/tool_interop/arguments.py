@@ -12,12 +12,7 @@ from typing import Any, Literal, NoReturn
 
 from agent_hookspecs.authoring.merging import arguments_problem
 
-__all__ = [
-    "MAX_ARGUMENT_BYTES",
-    "compact_json",
-    "parse_tool_arguments",
-    "sanitize_arguments",
-]
+__all__ = ["compact_json", "parse_tool_arguments"]
 
 #: Arguments beyond this many bytes of UTF-8 are not parsed.
 MAX_ARGUMENT_BYTES = 200_000

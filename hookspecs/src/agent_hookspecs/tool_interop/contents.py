@@ -14,15 +14,7 @@ from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.arguments import compact_json
 from agent_hookspecs.tool_interop.views import JsonObject, ResultView, ToolInteropTarget, Warn
 
-__all__ = [
-    "NATIVE_ENVELOPE",
-    "build_contents",
-    "content_part",
-    "native_contents",
-    "native_part",
-    "read_contents",
-    "text_of_parts",
-]
+__all__ = ["content_part"]
 
 #: The ``type`` of an envelope whose ``content`` is written as the API family in ``format`` does. It
 #: is also the format of such a result: no API takes the envelope itself.

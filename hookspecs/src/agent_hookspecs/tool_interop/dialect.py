@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from agent_hookspecs.tool_interop.views import JsonObject, Warn
 from agent_hookspecs.values import dataclass
 
-__all__ = ["OPENAI_DIALECT", "SchemaDialect", "adapt_schema"]
+__all__ = ["SchemaDialect", "adapt_schema"]
 
 _log = logging.getLogger(__name__)
 

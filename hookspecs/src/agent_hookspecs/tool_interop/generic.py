@@ -29,7 +29,7 @@ from agent_hookspecs.tool_interop.views import (
     Warn,
 )
 
-__all__ = ["GENERIC_FUNCTION", "GenericFunctionFormat"]
+__all__ = ["GENERIC_FUNCTION"]
 
 #: The format of tools without any API's wrapping.
 GENERIC_FUNCTION = "generic.function"

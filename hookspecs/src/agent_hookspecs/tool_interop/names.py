@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from agent_hookspecs.errors import CollisionError
 
-__all__ = ["MAX_WIRE_NAME", "WireNames"]
+__all__ = ["WireNames"]
 
 #: The longest tool name that the large providers accept.
 MAX_WIRE_NAME = 64

@@ -23,13 +23,7 @@ from agent_hookspecs.tool_interop.views import (
     Warn,
 )
 
-__all__ = [
-    "OPENAI_CHAT",
-    "OPENAI_CHAT_CUSTOM",
-    "OPENAI_CHAT_FUNCTION",
-    "OpenAIChatCustomFormat",
-    "OpenAIChatFunctionFormat",
-]
+__all__ = ["OPENAI_CHAT", "OPENAI_CHAT_CUSTOM", "OPENAI_CHAT_FUNCTION"]
 
 #: The family of the formats of the Chat Completions API.
 OPENAI_CHAT = "openai.chat_completions"

@@ -28,7 +28,6 @@ __all__ = [
     "OPENAI_RESPONSES",
     "OPENAI_RESPONSES_CUSTOM",
     "OPENAI_RESPONSES_FUNCTION",
-    "OpenAIResponsesCustomFormat",
     "OpenAIResponsesFunctionFormat",
 ]
 
