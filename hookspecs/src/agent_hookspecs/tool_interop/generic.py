@@ -20,7 +20,7 @@ from agent_hookspecs.tool_interop.contents import (
     text_of_parts,
 )
 from agent_hookspecs.tool_interop.freeform import no_parameters
-from agent_hookspecs.tool_interop.tool_format import ToolFormat
+from agent_hookspecs.tool_interop.tool_format import ToolFormat, is_named
 from agent_hookspecs.tool_interop.views import (
     CallView,
     JsonObject,
@@ -50,8 +50,7 @@ class GenericFunctionFormat(ToolFormat):
     format = GENERIC_FUNCTION
 
     def matches_schema(self, schema: JsonObject) -> bool:
-        name = schema.get("name")
-        if "type" in schema or not isinstance(name, str) or not name:
+        if "type" in schema or not is_named(schema):
             return False
         return "parameters" in schema or set(schema) <= {"name", "description"}
 
@@ -61,10 +60,8 @@ class GenericFunctionFormat(ToolFormat):
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
         self.warn_of_dropped(view, warn, "strict")
-        schema: JsonObject = {"name": view.name}
-        if view.description:
-            schema["description"] = view.description
-        schema["parameters"] = copy.deepcopy(view.parameters or no_parameters())
+        parameters = copy.deepcopy(view.parameters or no_parameters())
+        schema = {**self.schema_head(view), "parameters": parameters}
         if isinstance(strict := view.metadata.get("strict"), bool):
             schema["strict"] = strict
         return schema

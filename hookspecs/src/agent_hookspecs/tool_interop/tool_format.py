@@ -6,6 +6,7 @@ It must not know any format.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from agent_hookspecs.messages import MultipartContent
@@ -16,8 +17,7 @@ from agent_hookspecs.tool_interop.arguments import (
 )
 from agent_hookspecs.tool_interop.contents import (
     NATIVE_ENVELOPE,
-    build_contents,
-    native_contents,
+    content_part,
     read_contents,
     text_of_parts,
 )
@@ -27,6 +27,7 @@ from agent_hookspecs.tool_interop.views import (
     PayloadKind,
     ResultView,
     SchemaView,
+    ToolInteropTarget,
     Warn,
 )
 
@@ -113,7 +114,7 @@ class ToolFormat:
 
         Without ``keeps_content`` the family has to write them anew even for itself.
         """
-        inner = native_contents(result, self.family)
+        inner = self._envelope_content(result)
         content = content if inner is None else inner
         parts = read_contents(content, self.family, self.read_part)
         keeps_content = keeps_content or inner is not None
@@ -128,20 +129,37 @@ class ToolFormat:
             source=result,
         )
 
+    def schema_head(self, view: SchemaView) -> JsonObject:
+        """The name of a tool and, if it has one, its description."""
+        described = {"description": view.description} if view.description else {}
+        return {"name": view.name, **described}
+
     def arguments_text(self, view: CallView) -> str:
-        """The arguments of a call as text; text that came from a wire is unchanged."""
-        return view.text if view.text is not None else compact_json(view.payload or {}) or "{}"
+        """The payload of a call as text; text that came from a wire is unchanged."""
+        if self.payload_kind == "text" or view.text is not None:
+            return view.text or ""
+        return compact_json(view.payload or {}) or "{}"
 
     def sanitize_arguments(self, arguments: object, *, keep_object: bool = False) -> Any:
         """Arguments as history may keep them: the same object if they are one JSON object.
 
-        They are text, unless ``keep_object`` says that the format carries objects too.
+        They are text, unless ``keep_object`` says that the format carries objects too. Freeform
+        text is always fit to keep.
         """
+        if self.payload_kind == "text":
+            return arguments
         return sanitize_arguments(arguments, keep_object=keep_object)
 
     def is_envelope(self, result: object) -> bool:
         """Whether a tool has marked the result as contents of this family."""
-        return native_contents(result, self.family) is not None
+        return self._envelope_content(result) is not None
+
+    def _envelope_content(self, result: object) -> Any:
+        if isinstance(result, dict) and result.get("type") == NATIVE_ENVELOPE:
+            format = result.get("format")
+            if isinstance(format, str) and ToolInteropTarget(self.family).includes(format):
+                return result.get("content")
+        return None
 
     def read_part(self, part: JsonObject) -> MultipartContent | None:
         """A part of a result's contents in neutral form; None if it cannot be explained."""
@@ -157,13 +175,42 @@ class ToolFormat:
         What already is of the family is used unchanged; what it has no form for becomes a text
         that says so, and ``warn`` is told.
         """
-        return build_contents(view, self.family, self.build_part, warn)
+        if view.content is not None and view.content_format == self.family:
+            return copy.deepcopy(view.content)
+        if all(part.get("type") == "text" for part in view.parts):
+            return view.text
+        return [self._build_content(part, warn) for part in view.parts]
+
+    def _build_content(self, part: MultipartContent, warn: Warn) -> Any:
+        # The parts of core messages may lack keys.
+        content, metadata = part.get("content", {}), part.get("metadata", {})
+        kind: object = part.get("type")
+        if kind != "native":
+            complete: MultipartContent = {"type": "", "content": {}, "metadata": {}, **part}
+            made = self.build_part(complete)
+        elif metadata.get("format") == self.family:
+            return copy.deepcopy(content["part"])
+        else:
+            original, made = content.get("part"), None
+            kind = original.get("type") if isinstance(original, dict) else None
+        if made is None:
+            kind = kind if isinstance(kind, str) else "unknown"
+            warn(
+                f"a part of type {kind!r} in its result is left out: {self.family} has no such part"
+            )
+            made = self.build_part(content_part("text", {"text": f"[{kind} omitted]"}))
+        return made
 
     def warn_of_dropped(self, view: SchemaView, warn: Warn, *kept: str) -> None:
         """Say which other keys of a declaration this format has no place for."""
         # What is None or False says no more than its absence.
         if dropped := [key for key, value in view.metadata.items() if key not in kept and value]:
             warn(f"{', '.join(sorted(dropped))} of its declaration is dropped")
+
+
+def is_named(declared: object) -> bool:
+    """Whether it is a declaration with a name."""
+    return isinstance(declared, dict) and _text_or_none(declared.get("name")) is not None
 
 
 def _payload_text(payload: object) -> str:
