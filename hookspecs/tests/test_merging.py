@@ -13,7 +13,6 @@ from agent_hookspecs.authoring.merging import (
     MAX_TOOL_INDEX,
     ReasoningDetails,
     ToolCalls,
-    arguments_problem,
     choice_delta,
     content_fragment,
     finish_reasoning_details,
@@ -24,6 +23,7 @@ from agent_hookspecs.authoring.merging import (
     reasoning_fragment,
     tool_call_deltas,
 )
+from agent_hookspecs.tool_interop.arguments import arguments_problem
 
 
 def delta(

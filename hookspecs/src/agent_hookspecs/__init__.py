@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 
 def _lazy_names(
-    namespace: dict[str, Any], *modules: str
+    namespace: dict[str, Any], module_names: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package that offers what its ``modules`` offer.
+    """The ``__getattr__`` and ``__dir__`` of a package that offers what its modules offer.
 
-    A name is looked for from the first module to the last, and none is imported after the one that
-    has it; so those that every plugin needs come first, and those that cost most come last.
+    ``module_names`` has a space between them. A name is looked for from the first to the last, and
+    none is imported after the one that has it; so those that every plugin needs come first, and
+    those that cost most come last.
     """
-    package = namespace["__name__"]
+    package, modules = namespace["__name__"], module_names.split()
 
     def load_name(name: str) -> Any:
         if name == "__all__":
@@ -51,5 +52,5 @@ def _lazy_names(
 
 
 __getattr__, __dir__ = _lazy_names(
-    globals(), "_version", "messages", "errors", "roles", "markers", "logs", "session", "events"
+    globals(), "_version messages errors roles markers logs session events"
 )

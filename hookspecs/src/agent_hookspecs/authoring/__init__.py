@@ -22,14 +22,5 @@ if TYPE_CHECKING:
     from agent_hookspecs.authoring.partial import *
 
 __getattr__, __dir__ = _lazy_names(
-    globals(),
-    "partial",
-    "calls",
-    "natives",
-    "merging",
-    "mixins",
-    "facts",
-    "knobs",
-    "attachments",
-    "function_tools",
+    globals(), "partial calls natives merging mixins facts knobs attachments function_tools"
 )

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
 
 __getattr__, __dir__ = _lazy_names(
     globals(),
-    "views",
-    "arguments",
-    "contents",
-    "names",
-    "dialect",
-    "formats",
-    "tool_format",
-    "generic",
-    "openai_chat",
-    "openai_responses",
-    "registry",
-    "context",
+    "views arguments contents names dialect formats "
+    "tool_format generic openai_chat openai_responses registry context",
 )

@@ -12,6 +12,7 @@ from typing import Any
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.arguments import (
     compact_json,
+    is_too_large,
     parse_tool_arguments,
     sanitize_arguments,
 )
@@ -87,7 +88,7 @@ class ToolFormat:
             text = payload if isinstance(payload, str) and payload.strip() else None
         else:
             text = payload if isinstance(payload, str) else _payload_text(payload)
-            large = len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit
+            large = is_too_large(text, limit)
             given, problem = (None, "too_large") if large else (text, None)
         return CallView(
             tool_name=_text_or_none(name),
