@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from agent_hookspecs.markers import Combining, combining_of
-from agent_hookspecs.specs.extension import ExtensionSpec
-from agent_hookspecs.specs.feature import FeatureSpec
+from agent_hookspecs.specs.additions import ExtensionSpec, FeatureSpec
 from agent_hookspecs.specs.host import HostSpec
 from agent_hookspecs.specs.provider import ProviderSpec
 from agent_hookspecs.specs.tool import ToolSpec
