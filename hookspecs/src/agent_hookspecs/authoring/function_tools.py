@@ -1,7 +1,7 @@
 """Tools from plain typed functions: schema, validation and effect from signature and docstring.
 
 Owns the `tool` decorator and the plugin classes it makes. pydantic does the types and is imported
-when a schema is first asked for, never when a function is decorate. It must not know how calls
+when a schema is first asked for, never when a function is decorated. It must not know how calls
 arrive, who allows them, or what becomes of a result.
 """
 
@@ -165,7 +165,7 @@ def tools(
 ) -> type[ToolPlugin]:
     """One tool plugin class of several functions, called ``name``.
 
-    Functions that are not decorate get the effect ``execute``.
+    Functions that are not decorated get the effect ``execute``.
     """
     if not _NAME.fullmatch(name):
         raise _unfit(name, "is no plugin id", "use letters, digits, and _ . : - after the first")
@@ -474,9 +474,8 @@ def _notes(lines: list[str]) -> dict[str, str]:
             notes |= _entries(lines, place + 1, _indent(line) + 1, _GOOGLE_ENTRY)
         elif _NUMPY.fullmatch(text) and _is_underlined(lines, place):
             notes |= _entries(lines, place + 2, _indent(line), _NUMPY_ENTRY)
-        elif match := _SPHINX_ENTRY.fullmatch(text):
-            rest = _block(lines, place + 1, _indent(line) + 1)
-            notes[match[1]] = " ".join(filter(None, (match[2].strip(), *rest)))
+        elif _SPHINX_ENTRY.fullmatch(text):
+            notes |= _entries(lines, place, _indent(line), _SPHINX_ENTRY)
     return notes
 
 
@@ -503,16 +502,6 @@ def _entries(lines: list[str], start: int, least: int, entry: re.Pattern[str]) -
         for name in names:
             notes[name] = f"{notes.get(name, '')} {text}".strip()
     return {name: note for name, note in notes.items() if note}
-
-
-def _block(lines: list[str], start: int, least: int) -> list[str]:
-    """The lines that follow and are indented by ``least`` or more, up to a blank one."""
-    block: list[str] = []
-    for line in lines[start:]:
-        if not line.strip() or _indent(line) < least:
-            break
-        block.append(line.strip())
-    return block
 
 
 def _indent(line: str) -> int:

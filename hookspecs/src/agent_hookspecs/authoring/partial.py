@@ -138,18 +138,10 @@ class Partial(dict[str, Any]):
         return dict, (), None, None, iter(self.items())
 
     def __or__(self, other: Any) -> Any:
-        if not isinstance(other, dict):
-            return NotImplemented
-        merged: dict[Any, Any] = dict(self)
-        merged.update(other)
-        return merged
+        return dict(self) | other
 
     def __ror__(self, other: Any) -> Any:
-        if not isinstance(other, dict):
-            return NotImplemented
-        merged: dict[Any, Any] = dict(other)
-        merged.update(self)
-        return merged
+        return other | dict(self)
 
     # Writing.
 
