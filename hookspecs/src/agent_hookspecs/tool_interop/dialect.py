@@ -59,11 +59,11 @@ OPENAI_DIALECT = SchemaDialect(name="OpenAI", root_unions=False)
 # Where schemas stand within a schema; everything else is data.
 _SCHEMA_MAPS = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
 _SCHEMA_LISTS = {"anyOf", "oneOf", "allOf", "prefixItems"}
-_SCHEMAS = {
-    *("items", "additionalItems", "unevaluatedItems", "contains", "contentSchema"),
-    *("additionalProperties", "unevaluatedProperties", "propertyNames"),
-    *("not", "if", "then", "else"),
-}
+_SCHEMAS = (
+    {"items", "additionalItems", "unevaluatedItems", "contains", "contentSchema"}
+    | {"additionalProperties", "unevaluatedProperties", "propertyNames"}
+    | {"not", "if", "then", "else"}
+)
 
 _DEFINITIONS = frozenset({"$defs", "definitions"})
 _REFS = ("$ref", "$dynamicRef", "$recursiveRef")
