@@ -157,7 +157,13 @@ class ToolCalls(list[dict[str, Any]]):
         return list, (), None, iter(self)
 
     def merge(self, deltas: object) -> list[CallFragment]:
-        """Merge the call fragments of one chunk and say what each added to which call."""
+        """Merge the call fragments of one chunk, or a single one: what each added to which call.
+
+        - An integer ``index`` says which call; the same index with another id is another call.
+        - Without a usable index: the call of that id, else the last one that was merged into. Only
+          a new id, another name, or a second fragment of the same chunk starts a new call.
+        - Null and "" never erase anything; a repeated name is not doubled; the first id stays.
+        """
         if len(self) != self._routed:
             # Another plugin added or removed calls: what was known of positions is void.
             self[:] = _entries(self)
@@ -290,22 +296,6 @@ class ToolCalls(list[dict[str, Any]]):
         if not self._tail.rstrip().endswith("}"):
             return False
         return arguments_problem(_payload(self[position], "function")) is None
-
-
-def merge_tool_calls(existing: object, deltas: object) -> ToolCalls:
-    """Merge the call fragments of one chunk into ``existing`` and return it.
-
-    A `ToolCalls` is changed in place; a plain list is adopted into a new one, anything else counts
-    as none. ``deltas`` is a list of fragments or a single one.
-
-    - An integer ``index`` says which call; the same index with another id is another call.
-    - Without a usable index: the call of that id, else the last one that was merged into. Only a
-      new id, another name, or a second fragment of the same chunk starts a new call.
-    - Null and "" never erase anything; a repeated name is not doubled; the first id stays.
-    """
-    calls = ToolCalls.of(existing)
-    calls.merge(deltas)
-    return calls
 
 
 def _merge_call(call: dict[str, Any], delta: dict[str, Any]) -> str:

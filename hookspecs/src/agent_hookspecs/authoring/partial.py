@@ -7,14 +7,12 @@ ordinary dicts and lists. It must not know any wire format, nor what the keys me
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from typing import Any, SupportsIndex, TypeVar, overload
+from typing import Any, SupportsIndex
 
 __all__ = ["Partial", "plain"]
 
 #: How many fragments are joined at a time.
 _BLOCK = 1024
-
-_T = TypeVar("_T")
 
 # These run for every fragment of a stream, where looking up `super()` would be half of the cost.
 _get = dict.get
@@ -167,10 +165,6 @@ class Partial(dict[str, Any]):
             self._join(key)
         return super().setdefault(key, default)
 
-    @overload
-    def pop(self, key: str, /) -> Any: ...
-    @overload
-    def pop(self, key: str, default: _T, /) -> Any | _T: ...
     def pop(self, key: str, /, *default: Any) -> Any:
         if key in self._pending:
             self._join(key)

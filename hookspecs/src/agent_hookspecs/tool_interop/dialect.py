@@ -386,11 +386,11 @@ def _union_of_objects(members: list[JsonObject]) -> JsonObject:
     properties: JsonObject = {}
     required: list[Any] | None = None
     for member in members:
-        for name, schema in _mapping(member.get("properties")).items():
+        given, asked = member.get("properties"), member.get("required")
+        for name, schema in given.items() if isinstance(given, dict) else ():
             known = properties.setdefault(name, schema)
             if known != schema:
                 properties[name] = {"anyOf": [known, schema]}
-        asked = member.get("required")
         names = asked if isinstance(asked, list) else []
         required = [name for name in names if required is None or name in required]
     return {
@@ -398,7 +398,3 @@ def _union_of_objects(members: list[JsonObject]) -> JsonObject:
         "properties": properties,
         **({"required": required} if required else {}),
     }
-
-
-def _mapping(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
