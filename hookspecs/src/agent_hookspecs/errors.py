@@ -142,10 +142,8 @@ class ContractError(PluginError):
 
     details: tuple[str, ...] = ("plugin", "hook")
 
-    def __init__(
-        self, message: str, *, plugin: str | None = None, hook: str | None = None, hint: str = ""
-    ) -> None:
-        super().__init__(message, plugin=plugin, hint=hint)
+    def __init__(self, message: str, *, hook: str | None = None, **known: Any) -> None:
+        super().__init__(message, **known)
         self.hook = hook
 
 

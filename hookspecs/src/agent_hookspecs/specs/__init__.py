@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Literal
 
 from agent_hookspecs.markers import Combining, combining_of
@@ -29,15 +28,13 @@ __all__ = [
 
 SpecRole = Literal["provider", "extension", "feature", "tool", "host"]
 
-SPECS: Mapping[SpecRole, type] = MappingProxyType(
-    {
-        "provider": ProviderSpec,
-        "extension": ExtensionSpec,
-        "feature": FeatureSpec,
-        "tool": ToolSpec,
-        "host": HostSpec,
-    }
-)
+SPECS: Mapping[SpecRole, type] = {
+    "provider": ProviderSpec,
+    "extension": ExtensionSpec,
+    "feature": FeatureSpec,
+    "tool": ToolSpec,
+    "host": HostSpec,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ def hooks_of(role: SpecRole) -> Mapping[str, Hook]:
             combining = combining_of(function)
             if combining is not None:
                 found[name] = _hook(role, name, function, combining)
-    return MappingProxyType(found)
+    return found
 
 
 def _hook(role: SpecRole, name: str, function: object, combining: Combining) -> Hook:

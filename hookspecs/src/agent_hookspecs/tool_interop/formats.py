@@ -7,7 +7,6 @@ know any concrete format, nor how a registry chooses among them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import Any, Protocol
 
 from agent_hookspecs.errors import ContractError
@@ -149,8 +148,7 @@ class ToolInteropContribution:
         try:
             if not isinstance(value, Mapping):
                 raise ContractError(f"a tool interop contribution is {type(value).__name__}")
-            known = {field.name for field in fields(cls)}
-            if unknown := sorted(str(key) for key in value if key not in known):
+            if unknown := sorted(str(key) for key in value if key not in _MEMBERS):
                 raise ContractError(f"a tool interop contribution has {', '.join(unknown)}")
             return cls(**value)
         except ContractError as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.contents import (
     NATIVE_ENVELOPE,
@@ -48,6 +47,7 @@ class GenericFunctionFormat(ToolFormat):
     """
 
     format = GENERIC_FUNCTION
+    carries_objects = True
 
     def matches_schema(self, schema: JsonObject) -> bool:
         if "type" in schema or not is_named(schema):
@@ -68,21 +68,6 @@ class GenericFunctionFormat(ToolFormat):
 
     def matches_call(self, call: JsonObject) -> bool:
         return "type" not in call and isinstance(call.get("name"), str) and "arguments" in call
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        return self.view_call(
-            call,
-            limit,
-            name=call["name"],
-            call_id=tool_call_id(call),
-            payload=call["arguments"],
-            known=("arguments",),
-        )
-
-    def sanitize_call(self, call: JsonObject) -> JsonObject:
-        arguments = call.get("arguments")
-        sanitized = self.sanitize_arguments(arguments, keep_object=True)
-        return call if sanitized is arguments else {**call, "arguments": sanitized}
 
     def build_call(self, view: CallView) -> JsonObject:
         answered = {"id": view.call_id} if view.call_id else {}

@@ -30,12 +30,9 @@ class WireNames:
 
     __slots__ = ("_ids", "_wires")
 
-    _ids: dict[str, str]
-    _wires: dict[str, str]
-
     def __init__(self, ids: Iterable[str] = ()) -> None:
-        self._ids = {}
-        self._wires = {}
+        self._ids: dict[str, str] = {}
+        self._wires: dict[str, str] = {}
         for tool_id in ids:
             self.encode(tool_id)
 

@@ -45,7 +45,6 @@ class _ChatFormat(ToolFormat):
 
     family = OPENAI_CHAT
     kind: str
-    payload_key: str
 
     def matches_schema(self, schema: JsonObject) -> bool:
         return schema.get("type") == self.kind and is_named(schema.get(self.kind))
@@ -112,7 +111,6 @@ class OpenAIChatFunctionFormat(_ChatFormat):
 
     format = OPENAI_CHAT_FUNCTION
     kind = "function"
-    payload_key = "arguments"
 
     def inspect_schema(self, schema: JsonObject) -> SchemaView:
         function = schema["function"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.contents import content_part
 from agent_hookspecs.tool_interop.dialect import OPENAI_DIALECT, adapt_schema
@@ -53,28 +52,12 @@ class _ResponsesFormat(ToolFormat):
     family = OPENAI_RESPONSES
     item: str
     declared_as: str
-    payload_key: str
 
     def matches_schema(self, schema: JsonObject) -> bool:
         return schema.get("type") == self.declared_as and is_named(schema)
 
     def matches_call(self, call: JsonObject) -> bool:
         return call.get("type") == self.item
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        return self.view_call(
-            call,
-            limit,
-            name=call.get("name"),
-            call_id=tool_call_id(call),
-            payload=call.get(self.payload_key),
-            known=(self.payload_key,),
-        )
-
-    def sanitize_call(self, call: JsonObject) -> JsonObject:
-        payload = call.get(self.payload_key)
-        sanitized = self.sanitize_arguments(payload)
-        return call if sanitized is payload else {**call, self.payload_key: sanitized}
 
     def build_call(self, view: CallView) -> JsonObject:
         body = {"name": view.tool_name or "", self.payload_key: self.arguments_text(view)}
@@ -125,7 +108,6 @@ class OpenAIResponsesFunctionFormat(_ResponsesFormat):
     format = OPENAI_RESPONSES_FUNCTION
     item = "function_call"
     declared_as = "function"
-    payload_key = "arguments"
 
     def inspect_schema(self, schema: JsonObject) -> SchemaView:
         parameters = schema.get("parameters")

@@ -120,9 +120,6 @@ class ToolInteropRegistry:
 
     __slots__ = ("_contributions", "_formats")
 
-    _contributions: tuple[ToolInteropContribution, ...]
-    _formats: ToolInteropContribution
-
     def __init__(self, *contributions: object) -> None:
         self._contributions = tuple(ToolInteropContribution.of(each) for each in contributions)
         self._formats = ToolInteropContribution.join((*self._contributions, _BUILT_IN))

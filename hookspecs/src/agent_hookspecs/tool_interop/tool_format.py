@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.arguments import (
     compact_json,
@@ -48,6 +49,10 @@ class ToolFormat:
     family: str = ""
     source_format: str | None = None
     payload_kind: PayloadKind = "object"
+    #: The key under which a call has its payload.
+    payload_key: str = "arguments"
+    #: Whether the arguments of a call may be an object; else they are its text.
+    carries_objects: bool = False
 
     def view_schema(
         self,
@@ -141,15 +146,31 @@ class ToolFormat:
             return view.text or ""
         return compact_json(view.payload or {}) or "{}"
 
-    def sanitize_arguments(self, arguments: object, *, keep_object: bool = False) -> Any:
+    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
+        """What a call asks for that has its name, id and payload side by side."""
+        return self.view_call(
+            call,
+            limit,
+            name=call.get("name"),
+            call_id=tool_call_id(call),
+            payload=call.get(self.payload_key),
+            known=(self.payload_key,),
+        )
+
+    def sanitize_call(self, call: JsonObject) -> JsonObject:
+        """Such a call as history may keep it."""
+        payload = call.get(self.payload_key)
+        sanitized = self.sanitize_arguments(payload)
+        return call if sanitized is payload else {**call, self.payload_key: sanitized}
+
+    def sanitize_arguments(self, arguments: object) -> Any:
         """Arguments as history may keep them: the same object if they are one JSON object.
 
-        They are text, unless ``keep_object`` says that the format carries objects too. Freeform
-        text is always fit to keep.
+        Freeform text is always fit to keep.
         """
         if self.payload_kind == "text":
             return arguments
-        return sanitize_arguments(arguments, keep_object=keep_object)
+        return sanitize_arguments(arguments, keep_object=self.carries_objects)
 
     def is_envelope(self, result: object) -> bool:
         """Whether a tool has marked the result as contents of this family."""
