@@ -124,10 +124,8 @@ class Partial(dict[str, Any]):
         return super().__eq__(other)
 
     def __ne__(self, other: object) -> bool:
-        self._join_all()
-        if isinstance(other, Partial):
-            other._join_all()
-        return super().__ne__(other)
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
 
     def copy(self) -> dict[str, Any]:
         return dict(self)

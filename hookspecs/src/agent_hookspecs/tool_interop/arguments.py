@@ -123,8 +123,7 @@ def _text_in_fence(text: str) -> str | None:
     if len(text) < 2 * len(_FENCE) or not text.startswith(_FENCE) or not text.endswith(_FENCE):
         return None
     inner = text[len(_FENCE) : -len(_FENCE)]
-    label = inner[:4]
-    return inner[4:] if label.lower() == "json" else inner
+    return inner[4:] if inner[:4].lower() == "json" else inner
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -162,11 +162,10 @@ class ToolInteropContribution:
             ) from None
 
     @classmethod
-    def join(cls, ranked: Iterable[ToolInteropContribution]) -> ToolInteropContribution:
+    def join(cls, *ranked: ToolInteropContribution) -> ToolInteropContribution:
         """One contribution of several, of which the earlier ones win."""
-        contributions = tuple(ranked)
         lists: dict[str, Any] = {
-            name: tuple(entry for each in contributions for entry in getattr(each, name))
+            name: tuple(entry for each in ranked for entry in getattr(each, name))
             for name in _MEMBERS
         }
         return cls(**lists)

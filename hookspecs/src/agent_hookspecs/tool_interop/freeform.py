@@ -11,13 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_hookspecs.tool_interop.arguments import compact_json, parse_tool_arguments
-from agent_hookspecs.tool_interop.views import (
-    CallView,
-    JsonObject,
-    PayloadKind,
-    SchemaView,
-    Warn,
-)
+from agent_hookspecs.tool_interop.views import CallView, JsonObject, PayloadKind, SchemaView, Warn
 
 __all__ = [
     "INPUT_PROPERTY",

@@ -20,13 +20,7 @@ from agent_hookspecs.tool_interop.contents import (
 )
 from agent_hookspecs.tool_interop.freeform import no_parameters
 from agent_hookspecs.tool_interop.tool_format import ToolFormat, is_named
-from agent_hookspecs.tool_interop.views import (
-    CallView,
-    JsonObject,
-    ResultView,
-    SchemaView,
-    Warn,
-)
+from agent_hookspecs.tool_interop.views import CallView, JsonObject, ResultView, SchemaView, Warn
 
 __all__ = ["GENERIC_FUNCTION"]
 

@@ -122,7 +122,7 @@ class ToolInteropRegistry:
 
     def __init__(self, *contributions: object) -> None:
         self._contributions = tuple(ToolInteropContribution.of(each) for each in contributions)
-        self._formats = ToolInteropContribution.join((*self._contributions, _BUILT_IN))
+        self._formats = ToolInteropContribution.join(*self._contributions, _BUILT_IN)
 
     def with_contributions(self, *contributions: object) -> ToolInteropRegistry:
         """A new registry in which ``contributions`` rank above what this one has."""
