@@ -36,6 +36,7 @@ AUTHORING = [
     "knob_elements",
     "knob_schema",
     "load_facts",
+    "model_element",
     "nearest_effort",
     "plain",
     "refers_to_files",

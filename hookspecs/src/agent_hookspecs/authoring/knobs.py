@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent_hookspecs.messages import Config, State
+from agent_hookspecs.messages import Config, ModelInfo, State
 
 __all__ = [
     "EFFORTS",
     "knob_elements",
     "knob_schema",
+    "model_element",
     "nearest_effort",
     "requested_knobs",
     "take_effort",
@@ -68,6 +69,18 @@ def knob_schema(*names: str) -> dict[str, dict[str, Any]]:
 def knob_elements(*names: str, efforts: Sequence[str] = EFFORTS) -> list[dict[str, Any]]:
     """The part of ``get_ui_elements`` that shows these knobs; ``efforts`` are those on offer."""
     return [_element(name, efforts) for name in names]
+
+
+def model_element(models: Sequence[ModelInfo]) -> dict[str, Any]:
+    """The part of ``get_ui_elements`` that chooses the model: from the list, else by its id."""
+    options = [
+        {"value": model["id"], "label": model.get("name") or model["id"]}
+        for model in models
+        if isinstance(model.get("id"), str)
+    ]
+    if not options:
+        return {"type": "text", "key": "model", "label": "Model id"}
+    return {"type": "select", "key": "model", "label": "Model", "options": options}
 
 
 def _element(name: str, efforts: Sequence[str]) -> dict[str, Any]:
