@@ -73,7 +73,9 @@ class AccumulatorStreamingMixin:
     _reads_usage: ClassVar[bool] = True
     #: Whether chunks of text alone, or of pieces of calls alone, need none of the steps.
     _reads_text: ClassVar[bool] = True
-    #: Whether the class merges more than text; an empty call for every chunk would be dear.
+    #: Whether the class has these steps; an empty call for every chunk would be dear.
+    _checks_chunks: ClassVar[bool] = False
+    _notes_chunks: ClassVar[bool] = False
     _merges_more: ClassVar[bool] = False
     _merges_calls: ClassVar[bool] = False
     _merges_reasoning: ClassVar[bool] = False
@@ -87,6 +89,8 @@ class AccumulatorStreamingMixin:
         cls._reads_text = (
             cls._reads_choices and cls._reads_usage and cls.process_delta is base.process_delta
         )
+        cls._notes_chunks = cls.note_chunk is not base.note_chunk
+        cls._checks_chunks = cls.check_chunk is not base.check_chunk
         cls._merges_more = cls.merge_more is not base.merge_more or bool(cls.accumulates)
         cls._merges_calls = "tool_calls" in cls.accumulates
         cls._calls_wait_as = cls.waiting_keys.get("tool_calls")
@@ -229,7 +233,7 @@ class AccumulatorStreamingMixin:
         accumulated = before if type(before) is Partial else _accumulator(before)
         partials: _Messages = []
         begins, reason = not _stored(accumulated, "role"), choice.get("finish_reason")
-        if reason or not choice or chunk.get("error") or event == "error":
+        if self._checks_chunks and (reason or not choice or chunk.get("error") or event == "error"):
             self.check_chunk(chunk, choice, event)
         delta = choice if self._reads_choices else self.extract_delta(chunk)
         if delta:
@@ -250,7 +254,9 @@ class AccumulatorStreamingMixin:
             accumulated["usage"] = usage
         if reason and isinstance(reason, str):
             accumulated["finish_reason"] = reason
-        if begins or reason or usage or not choice.get("delta") or choice.get("logprobs"):
+        if self._notes_chunks and (
+            begins or reason or usage or not choice.get("delta") or choice.get("logprobs")
+        ):
             self.note_chunk(chunk, choice, accumulated)
         if accumulated is not before and accumulated:
             state["partial"] = accumulated
