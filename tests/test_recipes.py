@@ -23,7 +23,7 @@ from agent_hookspecs.authoring import (
     AccumulatorStreamingMixin,
     accumulate_reasoning,
 )
-from agent_hookspecs.authoring.merging import merge_tool_calls
+from agent_hookspecs.authoring.merging import ToolCalls
 from agent_hookspecs.tool_interop import (
     ToolInteropTarget,
     get_registry_from_context,
@@ -252,7 +252,8 @@ class Tools(AccumulatorExtensionMixin, ProviderExtensionPlugin):
         deltas = body.get("tool_calls")
         if not deltas:
             return None, base
-        merged = merge_tool_calls(base.get("tool_calls"), deltas)
+        merged = ToolCalls.of(base.get("tool_calls"))
+        merged.merge(deltas)
         return {"tool_calls": merged}, {**base, "tool_calls": merged}
 
     def finalize(self, finals, natives, state, *, context=None):  # type: ignore[no-untyped-def]
@@ -423,7 +424,8 @@ class Patching(ProviderExtensionPlugin):
             patch["reasoning"] = body["reasoning"]
             base = {**base, "reasoning": base.get("reasoning", "") + body["reasoning"]}
         if body.get("tool_calls"):
-            patch["tool_calls"] = merge_tool_calls(base.get("tool_calls"), body["tool_calls"])
+            patch["tool_calls"] = ToolCalls.of(base.get("tool_calls"))
+            patch["tool_calls"].merge(body["tool_calls"])
             base = {**base, "tool_calls": patch["tool_calls"]}
         if patch and partial_messages:
             partial_messages = [*partial_messages[:-1], {**partial_messages[-1], **patch}]

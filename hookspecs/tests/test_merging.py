@@ -13,17 +13,22 @@ from agent_hookspecs.authoring.merging import (
     MAX_TOOL_INDEX,
     ReasoningDetails,
     ToolCalls,
-    arguments_problem,
     choice_delta,
     content_fragment,
     finish_reasoning_details,
     finish_tool_calls,
     first_choice,
     merge_reasoning_details,
-    merge_tool_calls,
     reasoning_fragment,
     tool_call_deltas,
 )
+from agent_hookspecs.tool_interop.arguments import arguments_problem
+
+
+def merge_tool_calls(existing: object, deltas: object) -> ToolCalls:
+    calls = ToolCalls.of(existing)
+    calls.merge(deltas)
+    return calls
 
 
 def delta(

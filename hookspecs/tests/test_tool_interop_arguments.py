@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_hookspecs.authoring.merging import arguments_problem
 from agent_hookspecs.tool_interop import (
     DEFAULT_TOOL_INTEROP_REGISTRY,
     parse_tool_arguments,
 )
-from agent_hookspecs.tool_interop.arguments import sanitize_arguments
+from agent_hookspecs.tool_interop.arguments import arguments_problem, sanitize_arguments
 
 registry = DEFAULT_TOOL_INTEROP_REGISTRY
 

@@ -22,7 +22,7 @@ _HOST = "agent_host"
 #: Run by the other process, which is given the modules and puts what it saw on its last line.
 _WATCH = r"""
 import importlib, io, json, os, sys, threading
-import agent_hookspecs.authoring.mixins, agent_hookspecs.tool_interop
+import agent_hookspecs.authoring.mixins, agent_hookspecs.tool_interop.context
 seen, watching = [], True
 CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".zip", ".pth")
 ABOUT = {

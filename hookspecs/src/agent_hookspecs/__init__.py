@@ -7,146 +7,50 @@ which only lists plugins does not pay for the rest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_hookspecs._version import (
-        API_VERSION as API_VERSION,
-        __version__ as __version__,
-    )
+    from agent_hookspecs._version import *
     from agent_hookspecs.errors import *
     from agent_hookspecs.events import *
-    from agent_hookspecs.logs import (
-        get_logger as get_logger,
-        get_warn_from_context as get_warn_from_context,
-        redact as redact,
-    )
-    from agent_hookspecs.markers import (
-        hookimpl as hookimpl,
-        hookspec as hookspec,
-    )
+    from agent_hookspecs.logs import *
+    from agent_hookspecs.markers import *
     from agent_hookspecs.messages import *
-    from agent_hookspecs.roles import (
-        FeaturePlugin as FeaturePlugin,
-        ProviderExtensionPlugin as ProviderExtensionPlugin,
-        ProviderPlugin as ProviderPlugin,
-        ToolPlugin as ToolPlugin,
-    )
+    from agent_hookspecs.roles import *
     from agent_hookspecs.session import *
 
-#: Where each public name is defined; read by `__getattr__` on first use.
-_MODULES = {
-    "_version": (
-        "API_VERSION",
-        "__version__",
-    ),
-    "errors": (
-        "AgentError",
-        "AuthenticationError",
-        "BindingError",
-        "CollisionError",
-        "ConfigError",
-        "ConnectionFailedError",
-        "ContentBlockedError",
-        "ContextLengthError",
-        "ContractError",
-        "DescriptorError",
-        "GatingError",
-        "HookError",
-        "HookResultError",
-        "IncompatibleError",
-        "InvalidRequestError",
-        "LoadError",
-        "MalformedCallError",
-        "ModelNotFoundError",
-        "OrderingError",
-        "OverloadedError",
-        "PluginError",
-        "ProtocolError",
-        "ProviderError",
-        "RateLimitError",
-        "RequestTimeoutError",
-        "ResolutionError",
-        "ServerError",
-        "SessionError",
-        "SourceError",
-        "StreamCutError",
-        "ToolArgumentsError",
-        "ToolDeniedError",
-        "ToolError",
-        "TransportError",
-        "UnknownPluginError",
-        "UnknownToolError",
-    ),
-    "logs": (
-        "get_logger",
-        "get_warn_from_context",
-        "redact",
-    ),
-    "events": (
-        "ApprovalRequiredEvent",
-        "DoneEvent",
-        "ErrorEvent",
-        "Event",
-        "FinalEvent",
-        "PartialEvent",
-        "ReasoningEvent",
-        "RequestStartedEvent",
-        "ToolCallDeltaEvent",
-        "ToolCallEvent",
-        "ToolCallStartedEvent",
-        "ToolResultEvent",
-        "ToolStartedEvent",
-        "ToolUpdateEvent",
-        "TurnEndEvent",
-        "UsageEvent",
-        "WarningEvent",
-    ),
-    "markers": (
-        "hookimpl",
-        "hookspec",
-    ),
-    "messages": (
-        "Action",
-        "ActionResult",
-        "Config",
-        "Context",
-        "CoreMessage",
-        "Effect",
-        "Framing",
-        "MessageMetadata",
-        "ModelInfo",
-        "MultipartContent",
-        "NativeChunk",
-        "NativeMessage",
-        "RequestSpec",
-        "Role",
-        "State",
-        "ToolResult",
-        "Usage",
-    ),
-    "roles": (
-        "FeaturePlugin",
-        "ProviderExtensionPlugin",
-        "ProviderPlugin",
-        "ToolPlugin",
-    ),
-    "session": ("Session",),
-}
-_DEFINED_IN = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted(_DEFINED_IN)
+def _lazy_names(
+    namespace: dict[str, Any], module_names: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package that offers what its modules offer.
+
+    ``module_names`` has a space between them. A name is looked for from the first to the last, and
+    none is imported after the one that has it; so those that every plugin needs come first, and
+    those that cost most come last.
+    """
+    package, modules = namespace["__name__"], module_names.split()
+
+    def load_name(name: str) -> Any:
+        if name == "__all__":
+            return list_names()
+        # The import system asks for a module too, before it looks for the file.
+        for module in modules if name not in modules else ():
+            found = import_module(f"{package}.{module}")
+            if name in found.__all__:
+                value = namespace[name] = getattr(found, name)
+                return value
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def list_names() -> list[str]:
+        loaded = [import_module(f"{package}.{module}") for module in modules]
+        return sorted(name for module in loaded for name in module.__all__)
+
+    return load_name, list_names
 
 
-def __getattr__(name: str) -> Any:
-    module = _DEFINED_IN.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = _lazy_names(
+    globals(), "_version messages errors roles markers logs session events"
+)

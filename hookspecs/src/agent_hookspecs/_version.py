@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__all__ = ["API_VERSION", "__version__"]
+
 #: The version of this distribution.
 __version__ = "0.1.0"
 

@@ -46,45 +46,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "AgentError",
-    "AuthenticationError",
-    "BindingError",
-    "CollisionError",
-    "ConfigError",
-    "ConnectionFailedError",
-    "ContentBlockedError",
-    "ContextLengthError",
-    "ContractError",
-    "DescriptorError",
-    "GatingError",
-    "HookError",
-    "HookResultError",
-    "IncompatibleError",
-    "InvalidRequestError",
-    "LoadError",
-    "MalformedCallError",
-    "ModelNotFoundError",
-    "OrderingError",
-    "OverloadedError",
-    "PluginError",
-    "ProtocolError",
-    "ProviderError",
-    "RateLimitError",
-    "RequestTimeoutError",
-    "ResolutionError",
-    "ServerError",
-    "SessionError",
-    "SourceError",
-    "StreamCutError",
-    "ToolArgumentsError",
-    "ToolDeniedError",
-    "ToolError",
-    "TransportError",
-    "UnknownPluginError",
-    "UnknownToolError",
-]
-
 
 class AgentError(Exception):
     """The root of the tree. ``hint`` says what to do next; it may be empty."""
@@ -99,7 +60,7 @@ class AgentError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Constructors take keywords that pickle does not know of.
-        return _restored, (type(self), self.args, self.__dict__)
+        return _restore_error, (type(self), self.args, self.__dict__)
 
     def explain(self) -> str:
         """The message and the way out, as one sentence for a table or a log line."""
@@ -116,7 +77,9 @@ class AgentError(Exception):
         }
 
 
-def _restored(kind: type[AgentError], args: tuple[Any, ...], values: dict[str, Any]) -> AgentError:
+def _restore_error(
+    kind: type[AgentError], args: tuple[Any, ...], values: dict[str, Any]
+) -> AgentError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(values)
     return error
@@ -155,15 +118,9 @@ class DescriptorError(PluginError):
     details: tuple[str, ...] = ("plugin", "key", "file")
 
     def __init__(
-        self,
-        message: str,
-        *,
-        plugin: str | None = None,
-        key: str | None = None,
-        file: str | None = None,
-        hint: str = "",
+        self, message: str, *, key: str | None = None, file: str | None = None, **known: Any
     ) -> None:
-        super().__init__(message, plugin=plugin, hint=hint)
+        super().__init__(message, **known)
         self.key = key
         self.file = file
 
@@ -185,10 +142,8 @@ class ContractError(PluginError):
 
     details: tuple[str, ...] = ("plugin", "hook")
 
-    def __init__(
-        self, message: str, *, plugin: str | None = None, hook: str | None = None, hint: str = ""
-    ) -> None:
-        super().__init__(message, plugin=plugin, hint=hint)
+    def __init__(self, message: str, *, hook: str | None = None, **known: Any) -> None:
+        super().__init__(message, **known)
         self.hook = hook
 
 
@@ -201,15 +156,8 @@ class CollisionError(PluginError):
 
     details: tuple[str, ...] = ("plugin", "owners")
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        plugin: str | None = None,
-        owners: tuple[str, ...] = (),
-        hint: str = "",
-    ) -> None:
-        super().__init__(message, plugin=plugin, hint=hint)
+    def __init__(self, message: str, *, owners: tuple[str, ...] = (), **known: Any) -> None:
+        super().__init__(message, **known)
         self.owners = owners
 
 
@@ -385,3 +333,7 @@ class ProtocolError(TransportError):
     """The answer is not what the protocol allows: a web page, garbage, one event too large."""
 
     usually_retryable = False
+
+
+#: Every error, so that none is forgotten.
+__all__ = [name for name in dir() if name.endswith("Error")]

@@ -10,26 +10,6 @@ from typing import Any, Literal, TypeAlias, TypedDict, Union
 
 from agent_hookspecs.messages import CoreMessage, Usage
 
-__all__ = [
-    "ApprovalRequiredEvent",
-    "DoneEvent",
-    "ErrorEvent",
-    "Event",
-    "FinalEvent",
-    "PartialEvent",
-    "ReasoningEvent",
-    "RequestStartedEvent",
-    "ToolCallDeltaEvent",
-    "ToolCallEvent",
-    "ToolCallStartedEvent",
-    "ToolResultEvent",
-    "ToolStartedEvent",
-    "ToolUpdateEvent",
-    "TurnEndEvent",
-    "UsageEvent",
-    "WarningEvent",
-]
-
 
 class RequestStartedEvent(TypedDict):
     """A request is about to be sent."""
@@ -178,3 +158,7 @@ Event: TypeAlias = Union[  # noqa: UP007 - Python 3.10 cannot join forward refer
     ErrorEvent,
     DoneEvent,
 ]
+
+
+#: Every event, so that none is forgotten.
+__all__ = [name for name in dir() if name.endswith("Event")]

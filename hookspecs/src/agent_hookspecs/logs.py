@@ -20,17 +20,7 @@ from urllib.parse import quote
 
 from agent_hookspecs.errors import AgentError
 
-__all__ = [
-    "MASK",
-    "Logger",
-    "get_logger",
-    "get_warn_from_context",
-    "names_secret",
-    "redact",
-    "redact_error",
-    "remember_secrets",
-    "replace_secrets",
-]
+__all__ = ["get_logger", "get_warn_from_context", "redact"]
 
 MASK = "[redacted]"
 _MAX_VALUE = 2000
@@ -138,12 +128,12 @@ class Logger:
         if not self._logger.isEnabledFor(level):
             return
         event = redact(event)
-        shown = {key: _shown(key, value) for key, value in values.items()}
+        shown = {key: _show_value(key, value) for key, value in values.items()}
         text = " ".join([event, *(f"{key}={value}" for key, value in shown.items())])
         self._logger.log(level, "%s", text, extra={"event": event, "values": shown}, stacklevel=3)
 
 
-def _shown(key: str, value: object) -> str:
+def _show_value(key: str, value: object) -> str:
     try:
         value = replace_secrets({key: value}, _mask)[key]
         text = value if isinstance(value, str) else repr(value)

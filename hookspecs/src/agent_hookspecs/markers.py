@@ -15,16 +15,7 @@ import pluggy
 
 from agent_hookspecs.values import dataclass
 
-__all__ = [
-    "PROJECT",
-    "RESULT_PARTS",
-    "Combining",
-    "Mode",
-    "PartKind",
-    "combining_of",
-    "hookimpl",
-    "hookspec",
-]
+__all__ = ["hookimpl", "hookspec"]
 
 PROJECT = "agent_host"
 

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 if TYPE_CHECKING:
     from agent_hookspecs.messages import Effect, Framing
 
-__all__ = [
-    "PLUGIN_ROLES",
-    "FeaturePlugin",
-    "Plugin",
-    "PluginRole",
-    "ProviderExtensionPlugin",
-    "ProviderPlugin",
-    "ToolPlugin",
-]
+__all__ = ["FeaturePlugin", "ProviderExtensionPlugin", "ProviderPlugin", "ToolPlugin"]
 
 PluginRole = Literal["provider", "extension", "feature", "tool"]
 

@@ -23,12 +23,12 @@ else:
     def dataclass(*, slots, frozen=False, kw_only=False):
         """As `dataclasses.dataclass`, for classes that have slots and inherit no fields."""
         assert slots, "any other is the standard library's to make"
-        return lambda declared: _made(declared, frozen, kw_only)
+        return lambda declared: _make_class(declared, frozen, kw_only)
 
-    def _made(declared, frozen, kw_only):
+    def _make_class(declared, frozen, kw_only):
         for base in declared.__mro__[1:]:
             if hasattr(base, "__dataclass_fields__"):
-                raise _refused(declared, f"inherits the fields of {base.__qualname__}")
+                raise _refusal(declared, f"inherits the fields of {base.__qualname__}")
         make = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)
         made = make(declared)
         _check_fields(made)
@@ -48,7 +48,7 @@ else:
             if method.__name__ not in own:
                 setattr(made, method.__name__, method)
             elif method in _REFUSING:
-                raise _refused(declared, f"is frozen and has its own {method.__name__}")
+                raise _refusal(declared, f"is frozen and has its own {method.__name__}")
         return made
 
     def _check_fields(made):
@@ -58,7 +58,7 @@ else:
         for each in made.__dataclass_fields__.values():
             # Of what is declared and not stored, the others are variables of the class.
             if each.name not in stored and "InitVar" in str(each.type):
-                raise _refused(made, f"has {each.name!r}, which is an InitVar")
+                raise _refusal(made, f"has {each.name!r}, which is an InitVar")
         for each in fields(made):
             if each.init and not each.kw_only:
                 if each.default is not MISSING or each.default_factory is not MISSING:
@@ -69,7 +69,7 @@ else:
                         f"default argument {default!r}"
                     )
 
-    def _refused(made, what):
+    def _refusal(made, what):
         return TypeError(f"{made.__qualname__} {what}; use dataclasses.dataclass for that")
 
     def _initialiser(made):
@@ -110,22 +110,22 @@ else:
         return initialiser
 
     @cache
-    def _compared(made):
+    def _fields_to_compare(made):
         return attrgetter("__class__", *(each.name for each in fields(made) if each.compare))
 
     @cache
-    def _hashed(made):
-        told = [f.name for f in fields(made) if (f.compare if f.hash is None else f.hash)]
-        return attrgetter("__class__", *told)
+    def _fields_to_hash(made):
+        names = [f.name for f in fields(made) if (f.compare if f.hash is None else f.hash)]
+        return attrgetter("__class__", *names)
 
     def __eq__(self, other):
         if other.__class__ is not self.__class__:
             return NotImplemented
-        compared = _compared(self.__class__)
-        return compared(self) == compared(other)
+        values = _fields_to_compare(self.__class__)
+        return values(self) == values(other)
 
     def __hash__(self):
-        return hash(_hashed(self.__class__)(self))
+        return hash(_fields_to_hash(self.__class__)(self))
 
     @recursive_repr()
     def __repr__(self):

@@ -1,7 +1,7 @@
 """Tools from plain typed functions: schema, validation and effect from signature and docstring.
 
 Owns the `tool` decorator and the plugin classes it makes. pydantic does the types and is imported
-when a schema is first asked for, never when a function is decorate. It must not know how calls
+when a schema is first asked for, never when a function is decorated. It must not know how calls
 arrive, who allows them, or what becomes of a result.
 """
 
@@ -30,7 +30,6 @@ from typing import (
 from agent_hookspecs.errors import ContractError, ToolArgumentsError, UnknownToolError
 from agent_hookspecs.messages import Context, Effect, State
 from agent_hookspecs.roles import ToolPlugin
-from agent_hookspecs.values import dataclass
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -71,14 +70,13 @@ class FunctionTool(Generic[P, R]):
         name: str | None = None,
         description: str | None = None,
     ) -> None:
-        parameters = _check_function(function, effect, name)
+        self.parameters = _check_function(function, effect, name)
         update_wrapper(self, function)
         self.function = function
         self.name = name or function.__name__
         self.effect = effect
-        written, self._notes = _documentation(inspect.getdoc(function) or "")
+        written, self.notes = _documentation(inspect.getdoc(function) or "")
         self.description = written if description is None else description
-        self._parameters = parameters
         self._signature: _Signature | None = None
         self.plugin: type[ToolPlugin] = _plugin_class(self.name, (self,), function.__module__)
 
@@ -108,7 +106,7 @@ class FunctionTool(Generic[P, R]):
                 tool=self.name,
                 hint="send the arguments as a JSON object",
             )
-        arguments = signature.validate_payload(self.name, given)
+        arguments = signature.validate_payload(given)
         values = {"context": context, "state": state}
         arguments |= {name: values[name] for name in signature.injected}
         call: Callable[..., Any] = self.function
@@ -117,9 +115,7 @@ class FunctionTool(Generic[P, R]):
     def _ready(self) -> _Signature:
         # Two threads may both do the work; the results are equal and either will do.
         if self._signature is None:
-            self._signature = _read_signature(
-                self.name, self.function, self._parameters, self._notes
-            )
+            self._signature = _Signature(self)
         return self._signature
 
 
@@ -165,7 +161,7 @@ def tools(
 ) -> type[ToolPlugin]:
     """One tool plugin class of several functions, called ``name``.
 
-    Functions that are not decorate get the effect ``execute``.
+    Functions that are not decorated get the effect ``execute``.
     """
     if not _NAME.fullmatch(name):
         raise _unfit(name, "is no plugin id", "use letters, digits, and _ . : - after the first")
@@ -263,7 +259,6 @@ def _unfit(name: str, what: str, hint: str) -> ContractError:
 # Types, with pydantic.
 
 
-@dataclass(frozen=True, slots=True)
 class _Signature:
     """A function's parameters as a pydantic model.
 
@@ -271,13 +266,39 @@ class _Signature:
     (``json``, ``copy``) that a parameter may be called after.
     """
 
-    model: type[BaseModel]
-    schema: dict[str, Any]
-    #: From a field of the model to its parameter, and whether the function has a default for it.
-    fields: Mapping[str, tuple[str, bool]]
-    injected: tuple[str, ...]
+    def __init__(self, tool: FunctionTool[..., Any]) -> None:
+        try:
+            from pydantic import ConfigDict, create_model
+            from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+        except ImportError as error:
+            raise _unfit(
+                tool.name,
+                "is made from its function's types with pydantic 2, which cannot be imported: "
+                f"{error}",
+                "pip install 'pydantic>=2.7'",
+            ) from error
+        types = _resolve_hints(tool)
+        shown = [parameter for parameter in tool.parameters if parameter.name in types]
+        self.name = tool.name
+        self.injected = [each.name for each in tool.parameters if each.name not in types]
+        #: From a field of the model to its parameter.
+        self.fields = {f"p{number}": parameter for number, parameter in enumerate(shown)}
+        try:
+            definitions: dict[str, Any] = {
+                field: (types[parameter.name], _field(tool, parameter, types[parameter.name]))
+                for field, parameter in self.fields.items()
+            }
+            config = ConfigDict(extra="forbid")
+            self.model: type[BaseModel] = create_model(self.name, __config__=config, **definitions)
+            self.schema = _json_schema(self.model)
+        except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+            raise _unfit(
+                tool.name,
+                f"has a parameter that JSON Schema cannot describe: {error}",
+                "use types that JSON can carry, or derive a class from ToolPlugin",
+            ) from error
 
-    def validate_payload(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    def validate_payload(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments to call with; what was not given is left to the function's defaults."""
         from pydantic import ValidationError
 
@@ -285,14 +306,14 @@ class _Signature:
             filled = self.model.model_validate(dict(payload))
         except ValidationError as error:
             raise ToolArgumentsError(
-                f"tool {name!r} cannot take these arguments: {_problems(error)}",
-                tool=name,
+                f"tool {self.name!r} cannot take these arguments: {_problems(error)}",
+                tool=self.name,
                 hint="correct the fields named and call it again",
             ) from None
         return {
-            parameter: getattr(filled, field)
-            for field, (parameter, has_default) in self.fields.items()
-            if field in filled.model_fields_set or not has_default
+            parameter.name: getattr(filled, field)
+            for field, parameter in self.fields.items()
+            if field in filled.model_fields_set or parameter.default is inspect.Parameter.empty
         }
 
 
@@ -303,69 +324,20 @@ def _problems(error: ValidationError) -> str:
     return "; ".join(told[:_MAX_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _read_signature(
-    name: str,
-    function: Callable[..., Any],
-    parameters: tuple[inspect.Parameter, ...],
-    notes: Mapping[str, str],
-) -> _Signature:
-    try:
-        from pydantic import ConfigDict, create_model
-        from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
-    except ImportError as error:
-        raise ContractError(
-            f"tool {name!r} is made from its function's types with pydantic 2, which cannot be "
-            f"imported: {error}",
-            plugin=name,
-            hint="pip install 'pydantic>=2.7'",
-        ) from error
-    types = _resolve_hints(name, function, parameters)
-    shown = [parameter for parameter in parameters if parameter.name in types]
-    fields = {f"p{number}": parameter for number, parameter in enumerate(shown)}
-    try:
-        definitions: dict[str, Any] = {
-            field: (types[parameter.name], _field(name, parameter, types[parameter.name], notes))
-            for field, parameter in fields.items()
-        }
-        model = create_model(name, __config__=ConfigDict(extra="forbid"), **definitions)
-        schema = _json_schema(model)
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        raise ContractError(
-            f"tool {name!r} has a parameter that JSON Schema cannot describe: {error}",
-            plugin=name,
-            hint="use types that JSON can carry, or derive a class from ToolPlugin",
-        ) from error
-    return _Signature(
-        model,
-        schema,
-        {
-            field: (parameter.name, parameter.default is not inspect.Parameter.empty)
-            for field, parameter in fields.items()
-        },
-        tuple(parameter.name for parameter in parameters if parameter.name not in types),
-    )
-
-
-def _resolve_hints(
-    name: str, function: Callable[..., Any], parameters: tuple[inspect.Parameter, ...]
-) -> dict[str, Any]:
+def _resolve_hints(tool: FunctionTool[..., Any]) -> dict[str, Any]:
     """The types of the parameters that the model fills, by name."""
-    written = {
-        parameter.name: parameter.annotation
-        for parameter in parameters
-        if not _is_named_injected(parameter)
-    }
-    origin = inspect.unwrap(function)
+    written = {each.name: each.annotation for each in tool.parameters if not _is_injected(each)}
+    origin = inspect.unwrap(tool.function)
     # Parameters only: what a function returns need not be known at run time.
     holder = SimpleNamespace(__annotations__=written)
     try:
         types = get_type_hints(holder, getattr(origin, "__globals__", {}), include_extras=True)
     except Exception as error:
-        raise ContractError(
-            f"tool {name!r} has a type that cannot be read: {error}",
-            plugin=name,
-            hint="define or import it at the top of the module, not under TYPE_CHECKING and not "
-            "inside a function",
+        raise _unfit(
+            tool.name,
+            f"has a type that cannot be read: {error}",
+            "define or import it at the top of the module, not under TYPE_CHECKING and not inside "
+            "a function",
         ) from error
     return {
         parameter: hint
@@ -374,7 +346,7 @@ def _resolve_hints(
     }
 
 
-def _is_named_injected(parameter: inspect.Parameter) -> bool:
+def _is_injected(parameter: inspect.Parameter) -> bool:
     """Whether it is untyped, or typed by a name that may exist for type checkers only."""
     if parameter.name not in _INJECTED or parameter.annotation is inspect.Parameter.empty:
         return parameter.name in _INJECTED
@@ -390,13 +362,13 @@ def _without_none(hint: Any) -> Any:
     return rest[0] if NoneType in get_args(hint) and len(rest) == 1 else hint
 
 
-def _field(name: str, parameter: inspect.Parameter, hint: Any, notes: Mapping[str, str]) -> Any:
+def _field(tool: FunctionTool[..., Any], parameter: inspect.Parameter, hint: Any) -> Any:
     from pydantic import Field
     from pydantic.fields import FieldInfo
 
     if isinstance(parameter.default, FieldInfo):
         raise _unfit(
-            name,
+            tool.name,
             f"has a Field as the default of {parameter.name!r}, which a plain call would receive",
             "write Annotated[type, Field(…)] and an ordinary default",
         )
@@ -406,7 +378,7 @@ def _field(name: str, parameter: inspect.Parameter, hint: Any, notes: Mapping[st
     beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     if not any(isinstance(each, FieldInfo) and each.description for each in beside):
         texts = [each for each in beside if isinstance(each, str)]
-        if description := (texts[-1] if texts else notes.get(parameter.name)):
+        if description := (texts[-1] if texts else tool.notes.get(parameter.name)):
             settings["description"] = description
     return Field(**settings)
 
@@ -474,9 +446,8 @@ def _notes(lines: list[str]) -> dict[str, str]:
             notes |= _entries(lines, place + 1, _indent(line) + 1, _GOOGLE_ENTRY)
         elif _NUMPY.fullmatch(text) and _is_underlined(lines, place):
             notes |= _entries(lines, place + 2, _indent(line), _NUMPY_ENTRY)
-        elif match := _SPHINX_ENTRY.fullmatch(text):
-            rest = _block(lines, place + 1, _indent(line) + 1)
-            notes[match[1]] = " ".join(filter(None, (match[2].strip(), *rest)))
+        elif _SPHINX_ENTRY.fullmatch(text):
+            notes |= _entries(lines, place, _indent(line), _SPHINX_ENTRY)
     return notes
 
 
@@ -503,16 +474,6 @@ def _entries(lines: list[str], start: int, least: int, entry: re.Pattern[str]) -
         for name in names:
             notes[name] = f"{notes.get(name, '')} {text}".strip()
     return {name: note for name, note in notes.items() if note}
-
-
-def _block(lines: list[str], start: int, least: int) -> list[str]:
-    """The lines that follow and are indented by ``least`` or more, up to a blank one."""
-    block: list[str] = []
-    for line in lines[start:]:
-        if not line.strip() or _indent(line) < least:
-            break
-        block.append(line.strip())
-    return block
 
 
 def _indent(line: str) -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent_hookspecs.messages import Config, State
+from agent_hookspecs.messages import Config, ModelInfo, State
 
 __all__ = [
     "EFFORTS",
     "knob_elements",
     "knob_schema",
+    "model_element",
     "nearest_effort",
     "requested_knobs",
     "take_effort",
@@ -24,49 +25,33 @@ __all__ = [
 #: How hard a model should think, from not at all to as hard as it can.
 EFFORTS: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
+
+def _knob(kind: str, label: str, description: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, **more, "label": label, "description": description}
+
+
 #: Every knob as a setting. A knob that nobody set is never sent.
 KNOBS: dict[str, dict[str, Any]] = {
-    "effort": {
-        "type": "string",
-        "enum": list(EFFORTS),
-        "label": "Effort",
-        "description": "How hard the model should think before it answers.",
-    },
-    "max_output_tokens": {
-        "type": "integer",
-        "label": "Longest answer",
-        "description": "The most tokens an answer may have, reasoning included.",
-    },
-    "temperature": {
-        "type": "number",
-        "label": "Temperature",
-        "description": "Randomness of the answer; 0 is the least.",
-    },
-    "stop": {
-        "type": "array",
-        "label": "Stop at",
-        "description": "Texts at which the model stops.",
-    },
-    "seed": {
-        "type": "integer",
-        "label": "Seed",
-        "description": "Equal requests with equal seeds should give equal answers.",
-    },
-    "response_schema": {
-        "type": "object",
-        "label": "Answer schema",
-        "description": "A JSON Schema that the answer has to follow.",
-    },
-    "tool_choice": {
-        "type": "string",
-        "label": "Tool choice",
-        "description": "auto, none, required, or the name of the tool that must be called.",
-    },
-    "parallel_tool_calls": {
-        "type": "boolean",
-        "label": "Parallel tool calls",
-        "description": "Whether the model may call several tools in one turn.",
-    },
+    "effort": _knob(
+        "string", "Effort", "How hard the model should think before it answers.", enum=list(EFFORTS)
+    ),
+    "max_output_tokens": _knob(
+        "integer", "Longest answer", "The most tokens an answer may have, reasoning included."
+    ),
+    "temperature": _knob("number", "Temperature", "Randomness of the answer; 0 is the least."),
+    "stop": _knob("array", "Stop at", "Texts at which the model stops."),
+    "seed": _knob("integer", "Seed", "Equal requests with equal seeds should give equal answers."),
+    "response_schema": _knob(
+        "object", "Answer schema", "A JSON Schema that the answer has to follow."
+    ),
+    "tool_choice": _knob(
+        "string",
+        "Tool choice",
+        "auto, none, required, or the name of the tool that must be called.",
+    ),
+    "parallel_tool_calls": _knob(
+        "boolean", "Parallel tool calls", "Whether the model may call several tools in one turn."
+    ),
 }
 
 
@@ -84,6 +69,18 @@ def knob_schema(*names: str) -> dict[str, dict[str, Any]]:
 def knob_elements(*names: str, efforts: Sequence[str] = EFFORTS) -> list[dict[str, Any]]:
     """The part of ``get_ui_elements`` that shows these knobs; ``efforts`` are those on offer."""
     return [_element(name, efforts) for name in names]
+
+
+def model_element(models: Sequence[ModelInfo]) -> dict[str, Any]:
+    """The part of ``get_ui_elements`` that chooses the model: from the list, else by its id."""
+    options = [
+        {"value": model["id"], "label": model.get("name") or model["id"]}
+        for model in models
+        if isinstance(model.get("id"), str)
+    ]
+    if not options:
+        return {"type": "text", "key": "model", "label": "Model id"}
+    return {"type": "select", "key": "model", "label": "Model", "options": options}
 
 
 def _element(name: str, efforts: Sequence[str]) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import Any, Literal, NoReturn, SupportsIndex, TypedDict
+from typing import Any, SupportsIndex, TypedDict
 
 from agent_hookspecs.authoring.calls import unique_call_id
 from agent_hookspecs.authoring.partial import Partial, plain
+from agent_hookspecs.tool_interop.arguments import arguments_problem
 
 __all__ = ["finish_tool_calls", "first_choice"]
 
@@ -53,12 +54,10 @@ def first_choice(chunk: object) -> dict[str, Any]:
 def choice_delta(choice: object) -> dict[str, Any]:
     """The choice's ``delta``, or its ``message`` when the answer was not streamed, or ``{}``."""
     if isinstance(choice, dict):
-        body = choice.get("delta")
-        if body and isinstance(body, dict):
-            return body
-        body = choice.get("message")
-        if body and isinstance(body, dict):
-            return body
+        for key in ("delta", "message"):
+            body = choice.get(key)
+            if body and isinstance(body, dict):
+                return body
     return {}
 
 
@@ -76,14 +75,11 @@ def reasoning_fragment(delta: object) -> str:
     """
     if not isinstance(delta, dict):
         return ""
-    text = delta.get("reasoning")
-    if text and isinstance(text, str):
-        return text
-    text = delta.get("reasoning_content")
-    if text and isinstance(text, str):
-        return text
-    content = delta.get("content")
-    return _text_of_parts(content, "thinking") if isinstance(content, list) else ""
+    for key in ("reasoning", "reasoning_content"):
+        text = delta.get(key)
+        if text and isinstance(text, str):
+            return text
+    return _text_of_parts(delta.get("content"), "thinking")
 
 
 def _text_of_parts(parts: object, kind: str) -> str:
@@ -161,7 +157,13 @@ class ToolCalls(list[dict[str, Any]]):
         return list, (), None, iter(self)
 
     def merge(self, deltas: object) -> list[CallFragment]:
-        """Merge the call fragments of one chunk and say what each added to which call."""
+        """Merge the call fragments of one chunk, or a single one: what each added to which call.
+
+        - An integer ``index`` says which call; the same index with another id is another call.
+        - Without a usable index: the call of that id, else the last one that was merged into. Only
+          a new id, another name, or a second fragment of the same chunk starts a new call.
+        - Null and "" never erase anything; a repeated name is not doubled; the first id stays.
+        """
         if len(self) != self._routed:
             # Another plugin added or removed calls: what was known of positions is void.
             self[:] = _entries(self)
@@ -296,22 +298,6 @@ class ToolCalls(list[dict[str, Any]]):
         return arguments_problem(_payload(self[position], "function")) is None
 
 
-def merge_tool_calls(existing: object, deltas: object) -> ToolCalls:
-    """Merge the call fragments of one chunk into ``existing`` and return it.
-
-    A `ToolCalls` is changed in place; a plain list is adopted into a new one, anything else counts
-    as none. ``deltas`` is a list of fragments or a single one.
-
-    - An integer ``index`` says which call; the same index with another id is another call.
-    - Without a usable index: the call of that id, else the last one that was merged into. Only a
-      new id, another name, or a second fragment of the same chunk starts a new call.
-    - Null and "" never erase anything; a repeated name is not doubled; the first id stays.
-    """
-    calls = ToolCalls.of(existing)
-    calls.merge(deltas)
-    return calls
-
-
 def _merge_call(call: dict[str, Any], delta: dict[str, Any]) -> str:
     """Merge one fragment and give the payload text that it added."""
     added = ""
@@ -395,36 +381,6 @@ def _finish_call(call: dict[str, Any], call_id: str) -> dict[str, Any]:
     if not isinstance(kind, str) or not kind:
         kind = "function" if "function" in rest else "custom"
     return {"id": call_id, "type": kind, **rest}
-
-
-def arguments_problem(
-    arguments: object, limit: int = 200_000
-) -> Literal["invalid_json", "not_object", "too_large"] | None:
-    """What keeps the arguments of a function call from being one JSON object, or None.
-
-    ``"too_large"`` (more than ``limit`` bytes), ``"invalid_json"`` or ``"not_object"``. Strict: no
-    fences, no double encoding, no NaN or Infinity.
-    """
-    if isinstance(arguments, dict):
-        try:
-            arguments = json.dumps(
-                arguments, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-            )
-        except (TypeError, ValueError, RecursionError):
-            return "invalid_json"
-    if not isinstance(arguments, str):
-        return "not_object"
-    if len(arguments) > limit or len(arguments.encode("utf-8", "surrogatepass")) > limit:
-        return "too_large"
-    try:
-        value = json.loads(arguments, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        return "invalid_json"
-    return None if isinstance(value, dict) else "not_object"
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 # Reasoning blocks.
@@ -517,7 +473,9 @@ def merge_reasoning_details(existing: object, deltas: object) -> ReasoningDetail
 def _merge_detail(detail: Partial, delta: dict[str, Any]) -> None:
     for key, value in delta.items():
         if key not in _DETAIL_TEXTS or not isinstance(value, str):
-            _override(detail, key, value, absent=value)
+            # What says nothing only makes the key exist.
+            if key not in detail or (value is not None and value != ""):
+                detail[key] = value
             continue
         try:
             detail.append_text(key, value)
@@ -532,14 +490,6 @@ def finish_reasoning_details(details: object) -> list[dict[str, Any]]:
 
 
 # Fields of the wire.
-
-
-def _override(target: dict[str, Any], key: str, value: object, *, absent: object) -> None:
-    """Set ``key`` unless ``value`` says nothing; then the key is only made to exist."""
-    if value is not None and value != "":
-        target[key] = value
-    elif key not in target:
-        target[key] = absent
 
 
 def _entries(value: object) -> list[dict[str, Any]]:

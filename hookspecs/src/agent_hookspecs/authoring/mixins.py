@@ -327,7 +327,7 @@ class AccumulatorExtensionMixin:
             raise ContractError(
                 f"{cls.__module__}.{cls.__qualname__} uses AccumulatorExtensionMixin "
                 "but has no process_delta",
-                plugin=_plugin_id(cls),
+                plugin=getattr(cls, "name", None),
                 hook="process_delta",
                 hint="define process_delta(self, delta, accumulated) -> (patch or None, "
                 "accumulator) on it or on one of its bases",
@@ -479,8 +479,3 @@ def _final_message(accumulated: dict[str, Any], taken: Collection[str]) -> _Mess
         known = final.get("_metadata")
         final["_metadata"] = {**(known if isinstance(known, dict) else {}), **about}
     return final
-
-
-def _plugin_id(cls: type) -> str | None:
-    name = getattr(cls, "name", None)
-    return name if isinstance(name, str) else None

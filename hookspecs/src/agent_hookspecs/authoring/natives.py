@@ -13,13 +13,7 @@ from agent_hookspecs.authoring.calls import tool_call_ids
 from agent_hookspecs.authoring.partial import plain
 from agent_hookspecs.messages import NativeMessage
 
-__all__ = [
-    "Rendering",
-    "bare_messages",
-    "render_history",
-    "retained_count",
-    "taken_call_ids",
-]
+__all__ = ["Rendering", "bare_messages", "render_history", "retained_count", "taken_call_ids"]
 
 Self = TypeVar("Self", bound="Rendering")
 R = TypeVar("R", bound="Rendering")

@@ -7,14 +7,12 @@ ordinary dicts and lists. It must not know any wire format, nor what the keys me
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from typing import Any, SupportsIndex, TypeVar, overload
+from typing import Any, SupportsIndex
 
 __all__ = ["Partial", "plain"]
 
 #: How many fragments are joined at a time.
 _BLOCK = 1024
-
-_T = TypeVar("_T")
 
 # These run for every fragment of a stream, where looking up `super()` would be half of the cost.
 _get = dict.get
@@ -126,10 +124,8 @@ class Partial(dict[str, Any]):
         return super().__eq__(other)
 
     def __ne__(self, other: object) -> bool:
-        self._join_all()
-        if isinstance(other, Partial):
-            other._join_all()
-        return super().__ne__(other)
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
 
     def copy(self) -> dict[str, Any]:
         return dict(self)
@@ -138,18 +134,10 @@ class Partial(dict[str, Any]):
         return dict, (), None, None, iter(self.items())
 
     def __or__(self, other: Any) -> Any:
-        if not isinstance(other, dict):
-            return NotImplemented
-        merged: dict[Any, Any] = dict(self)
-        merged.update(other)
-        return merged
+        return dict(self) | other
 
     def __ror__(self, other: Any) -> Any:
-        if not isinstance(other, dict):
-            return NotImplemented
-        merged: dict[Any, Any] = dict(other)
-        merged.update(self)
-        return merged
+        return other | dict(self)
 
     # Writing.
 
@@ -175,10 +163,6 @@ class Partial(dict[str, Any]):
             self._join(key)
         return super().setdefault(key, default)
 
-    @overload
-    def pop(self, key: str, /) -> Any: ...
-    @overload
-    def pop(self, key: str, default: _T, /) -> Any | _T: ...
     def pop(self, key: str, /, *default: Any) -> Any:
         if key in self._pending:
             self._join(key)

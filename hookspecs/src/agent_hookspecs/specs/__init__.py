@@ -5,12 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Literal
 
 from agent_hookspecs.markers import Combining, combining_of
-from agent_hookspecs.specs.extension import ExtensionSpec
-from agent_hookspecs.specs.feature import FeatureSpec
+from agent_hookspecs.specs.additions import ExtensionSpec, FeatureSpec
 from agent_hookspecs.specs.host import HostSpec
 from agent_hookspecs.specs.provider import ProviderSpec
 from agent_hookspecs.specs.tool import ToolSpec
@@ -30,15 +28,13 @@ __all__ = [
 
 SpecRole = Literal["provider", "extension", "feature", "tool", "host"]
 
-SPECS: Mapping[SpecRole, type] = MappingProxyType(
-    {
-        "provider": ProviderSpec,
-        "extension": ExtensionSpec,
-        "feature": FeatureSpec,
-        "tool": ToolSpec,
-        "host": HostSpec,
-    }
-)
+SPECS: Mapping[SpecRole, type] = {
+    "provider": ProviderSpec,
+    "extension": ExtensionSpec,
+    "feature": FeatureSpec,
+    "tool": ToolSpec,
+    "host": HostSpec,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ def hooks_of(role: SpecRole) -> Mapping[str, Hook]:
             combining = combining_of(function)
             if combining is not None:
                 found[name] = _hook(role, name, function, combining)
-    return MappingProxyType(found)
+    return found
 
 
 def _hook(role: SpecRole, name: str, function: object, combining: Combining) -> Hook:

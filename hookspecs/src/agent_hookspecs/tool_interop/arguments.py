@@ -10,24 +10,19 @@ import json
 import sys
 from typing import Any, Literal, NoReturn
 
-from agent_hookspecs.authoring.merging import arguments_problem
-
-__all__ = [
-    "MAX_ARGUMENT_BYTES",
-    "compact_json",
-    "parse_tool_arguments",
-    "sanitize_arguments",
-]
+__all__ = ["compact_json", "parse_tool_arguments"]
 
 #: Arguments beyond this many bytes of UTF-8 are not parsed.
 MAX_ARGUMENT_BYTES = 200_000
 
 _FENCE = "```"
 
+ArgumentsProblem = Literal["invalid_json", "not_object", "too_large"]
+
 
 def parse_tool_arguments(
     arguments: object, limit: int = MAX_ARGUMENT_BYTES
-) -> tuple[dict[str, Any] | None, Literal["invalid_json", "not_object", "too_large"] | None]:
+) -> tuple[dict[str, Any] | None, ArgumentsProblem | None]:
     """``(payload, None)``, or ``(None, problem)`` when the arguments are not one JSON object.
 
     None and blank text mean no arguments, ``{}``; a dict is kept as it is. Text may stand in a
@@ -41,7 +36,7 @@ def parse_tool_arguments(
         return (None, problem) if problem else (arguments, None)
     if not isinstance(arguments, str):
         return None, "not_object"
-    if len(arguments) > limit or len(arguments.encode("utf-8", "surrogatepass")) > limit:
+    if is_too_large(arguments, limit):
         return None, "too_large"
     if not arguments.strip():
         return {}, None
@@ -52,6 +47,33 @@ def parse_tool_arguments(
     except (ValueError, RecursionError):
         return None, "invalid_json"
     return (value, None) if isinstance(value, dict) else (None, "not_object")
+
+
+def arguments_problem(
+    arguments: object, limit: int = MAX_ARGUMENT_BYTES
+) -> ArgumentsProblem | None:
+    """What keeps the arguments of a function call from being one JSON object, or None.
+
+    ``"too_large"`` (more than ``limit`` bytes), ``"invalid_json"`` or ``"not_object"``. Strict: no
+    fences, no double encoding, no NaN or Infinity.
+    """
+    text = compact_json(arguments) if isinstance(arguments, dict) else arguments
+    if text is None and arguments is not None:
+        return "invalid_json"
+    if not isinstance(text, str):
+        return "not_object"
+    if is_too_large(text, limit):
+        return "too_large"
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return "invalid_json"
+    return None if isinstance(value, dict) else "not_object"
+
+
+def is_too_large(text: str, limit: int) -> bool:
+    """Whether a payload has more than ``limit`` bytes of UTF-8."""
+    return len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit
 
 
 def sanitize_arguments(arguments: object, *, keep_object: bool = False) -> Any:
@@ -101,8 +123,7 @@ def _text_in_fence(text: str) -> str | None:
     if len(text) < 2 * len(_FENCE) or not text.startswith(_FENCE) or not text.endswith(_FENCE):
         return None
     inner = text[len(_FENCE) : -len(_FENCE)]
-    label = inner[:4]
-    return inner[4:] if label.lower() == "json" else inner
+    return inner[4:] if inner[:4].lower() == "json" else inner
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_hookspecs.tool_interop.registry import (
-    DEFAULT_TOOL_INTEROP_REGISTRY,
-    ToolInteropRegistry,
-)
+from agent_hookspecs.tool_interop.registry import DEFAULT_TOOL_INTEROP_REGISTRY, ToolInteropRegistry
 
 __all__ = ["get_registry_from_context", "get_schema_target_formats_from_context"]
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from agent_hookspecs.tool_interop.views import JsonObject, Warn
 from agent_hookspecs.values import dataclass
 
-__all__ = ["OPENAI_DIALECT", "SchemaDialect", "adapt_schema"]
+__all__ = ["SchemaDialect", "adapt_schema"]
 
 _log = logging.getLogger(__name__)
 
@@ -57,25 +57,12 @@ class SchemaDialect:
 OPENAI_DIALECT = SchemaDialect(name="OpenAI", root_unions=False)
 
 # Where schemas stand within a schema; everything else is data.
-_SCHEMA_MAPS = frozenset(
-    {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
-)
-_SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_SCHEMAS = frozenset(
-    {
-        "items",
-        "additionalItems",
-        "additionalProperties",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-        "contains",
-        "propertyNames",
-        "contentSchema",
-        "not",
-        "if",
-        "then",
-        "else",
-    }
+_SCHEMA_MAPS = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+_SCHEMA_LISTS = {"anyOf", "oneOf", "allOf", "prefixItems"}
+_SCHEMAS = (
+    {"items", "additionalItems", "unevaluatedItems", "contains", "contentSchema"}
+    | {"additionalProperties", "unevaluatedProperties", "propertyNames"}
+    | {"not", "if", "then", "else"}
 )
 
 _DEFINITIONS = frozenset({"$defs", "definitions"})
@@ -274,7 +261,7 @@ class _Rewriting:
             self.conjoin(node, {"type": types}, path)
         elif path == "" or all(isinstance(each.get("properties"), dict) for each in members):
             self.lose(f"{key} is now one object with the properties of all", path)
-            self.conjoin(node, _merged_objects(members), path)
+            self.conjoin(node, _union_of_objects(members), path)
         else:
             self.lose(f"of {key} the first is kept", path)
             self.conjoin(node, members[0], path)
@@ -394,16 +381,16 @@ def _common_types(mine: object, other: object) -> list[Any]:
     return [each for each in first if each in second]
 
 
-def _merged_objects(members: list[JsonObject]) -> JsonObject:
+def _union_of_objects(members: list[JsonObject]) -> JsonObject:
     """An object that accepts what any of the members does, as far as properties tell."""
     properties: JsonObject = {}
     required: list[Any] | None = None
     for member in members:
-        for name, schema in _mapping(member.get("properties")).items():
+        given, asked = member.get("properties"), member.get("required")
+        for name, schema in given.items() if isinstance(given, dict) else ():
             known = properties.setdefault(name, schema)
             if known != schema:
                 properties[name] = {"anyOf": [known, schema]}
-        asked = member.get("required")
         names = asked if isinstance(asked, list) else []
         required = [name for name in names if required is None or name in required]
     return {
@@ -411,7 +398,3 @@ def _merged_objects(members: list[JsonObject]) -> JsonObject:
         "properties": properties,
         **({"required": required} if required else {}),
     }
-
-
-def _mapping(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}

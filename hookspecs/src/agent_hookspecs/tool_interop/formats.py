@@ -7,7 +7,6 @@ know any concrete format, nor how a registry chooses among them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import Any, Protocol
 
 from agent_hookspecs.errors import ContractError
@@ -71,7 +70,7 @@ class ToolResultAccessor(_Format, Protocol):
         """What a result that matches says."""
 
 
-class _Adapter(_Format, Protocol):
+class Adapter(_Format, Protocol):
     """Makes objects of ``format``.
 
     With ``source_format`` None it is a builder, which works from any view. Otherwise it serves that
@@ -88,21 +87,21 @@ class _Adapter(_Format, Protocol):
         """What the format's tools take. A builder is only given views of this kind."""
 
 
-class ToolSchemaAdapter(_Adapter, Protocol):
+class ToolSchemaAdapter(Adapter, Protocol):
     """Makes tool declarations; `adapt_schema` helps where an API knows less than JSON Schema."""
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
         """A new declaration that shares nothing mutable with the source."""
 
 
-class ToolCallAdapter(_Adapter, Protocol):
+class ToolCallAdapter(Adapter, Protocol):
     """Makes tool calls."""
 
     def build_call(self, view: CallView) -> JsonObject:
         """A new call; text that came from the wire is kept as it was."""
 
 
-class ToolResultAdapter(_Adapter, Protocol):
+class ToolResultAdapter(Adapter, Protocol):
     """Makes tool results."""
 
     def build_result(self, view: ResultView, warn: Warn) -> JsonObject:
@@ -149,8 +148,7 @@ class ToolInteropContribution:
         try:
             if not isinstance(value, Mapping):
                 raise ContractError(f"a tool interop contribution is {type(value).__name__}")
-            known = {field.name for field in fields(cls)}
-            if unknown := sorted(str(key) for key in value if key not in known):
+            if unknown := sorted(str(key) for key in value if key not in _MEMBERS):
                 raise ContractError(f"a tool interop contribution has {', '.join(unknown)}")
             return cls(**value)
         except ContractError as error:
@@ -162,6 +160,15 @@ class ToolInteropContribution:
                 hint=error.hint
                 or f"return a ToolInteropContribution or a dict with {', '.join(_MEMBERS)}",
             ) from None
+
+    @classmethod
+    def join(cls, *ranked: ToolInteropContribution) -> ToolInteropContribution:
+        """One contribution of several, of which the earlier ones win."""
+        lists: dict[str, Any] = {
+            name: tuple(entry for each in ranked for entry in getattr(each, name))
+            for name in _MEMBERS
+        }
+        return cls(**lists)
 
     @classmethod
     def of_formats(cls, *formats: object) -> ToolInteropContribution:

@@ -6,18 +6,12 @@ the way back. It works on views and must not know any format.
 
 from __future__ import annotations
 
-import json
+import sys
 from dataclasses import replace
 from typing import Any
 
 from agent_hookspecs.tool_interop.arguments import compact_json, parse_tool_arguments
-from agent_hookspecs.tool_interop.views import (
-    CallView,
-    JsonObject,
-    PayloadKind,
-    SchemaView,
-    Warn,
-)
+from agent_hookspecs.tool_interop.views import CallView, JsonObject, PayloadKind, SchemaView, Warn
 
 __all__ = [
     "INPUT_PROPERTY",
@@ -152,11 +146,7 @@ def _parameters_of_note(description: str) -> tuple[str, JsonObject | None]:
 
 
 def _json_object(text: str) -> JsonObject | None:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+    return parse_tool_arguments(text, sys.maxsize)[0] if text else None
 
 
 def call_as_kind(view: CallView, kind: PayloadKind, schema: SchemaView | None = None) -> CallView:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.contents import (
     NATIVE_ENVELOPE,
@@ -20,16 +19,10 @@ from agent_hookspecs.tool_interop.contents import (
     text_of_parts,
 )
 from agent_hookspecs.tool_interop.freeform import no_parameters
-from agent_hookspecs.tool_interop.tool_format import ToolFormat
-from agent_hookspecs.tool_interop.views import (
-    CallView,
-    JsonObject,
-    ResultView,
-    SchemaView,
-    Warn,
-)
+from agent_hookspecs.tool_interop.tool_format import ToolFormat, is_named
+from agent_hookspecs.tool_interop.views import CallView, JsonObject, ResultView, SchemaView, Warn
 
-__all__ = ["GENERIC_FUNCTION", "GenericFunctionFormat"]
+__all__ = ["GENERIC_FUNCTION"]
 
 #: The format of tools without any API's wrapping.
 GENERIC_FUNCTION = "generic.function"
@@ -48,10 +41,10 @@ class GenericFunctionFormat(ToolFormat):
     """
 
     format = GENERIC_FUNCTION
+    carries_objects = True
 
     def matches_schema(self, schema: JsonObject) -> bool:
-        name = schema.get("name")
-        if "type" in schema or not isinstance(name, str) or not name:
+        if "type" in schema or not is_named(schema):
             return False
         return "parameters" in schema or set(schema) <= {"name", "description"}
 
@@ -61,31 +54,14 @@ class GenericFunctionFormat(ToolFormat):
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
         self.warn_of_dropped(view, warn, "strict")
-        schema: JsonObject = {"name": view.name}
-        if view.description:
-            schema["description"] = view.description
-        schema["parameters"] = copy.deepcopy(view.parameters or no_parameters())
+        parameters = copy.deepcopy(view.parameters or no_parameters())
+        schema = {**self.schema_head(view), "parameters": parameters}
         if isinstance(strict := view.metadata.get("strict"), bool):
             schema["strict"] = strict
         return schema
 
     def matches_call(self, call: JsonObject) -> bool:
         return "type" not in call and isinstance(call.get("name"), str) and "arguments" in call
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        return self.view_call(
-            call,
-            limit,
-            name=call["name"],
-            call_id=tool_call_id(call),
-            payload=call["arguments"],
-            known=("arguments",),
-        )
-
-    def sanitize_call(self, call: JsonObject) -> JsonObject:
-        arguments = call.get("arguments")
-        sanitized = self.sanitize_arguments(arguments, keep_object=True)
-        return call if sanitized is arguments else {**call, "arguments": sanitized}
 
     def build_call(self, view: CallView) -> JsonObject:
         answered = {"id": view.call_id} if view.call_id else {}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from agent_hookspecs.errors import CollisionError
 
-__all__ = ["MAX_WIRE_NAME", "WireNames"]
+__all__ = ["WireNames"]
 
 #: The longest tool name that the large providers accept.
 MAX_WIRE_NAME = 64
@@ -30,12 +30,9 @@ class WireNames:
 
     __slots__ = ("_ids", "_wires")
 
-    _ids: dict[str, str]
-    _wires: dict[str, str]
-
     def __init__(self, ids: Iterable[str] = ()) -> None:
-        self._ids = {}
-        self._wires = {}
+        self._ids: dict[str, str] = {}
+        self._wires: dict[str, str] = {}
         for tool_id in ids:
             self.encode(tool_id)
 

@@ -13,7 +13,7 @@ from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.contents import content_part
 from agent_hookspecs.tool_interop.dialect import OPENAI_DIALECT, adapt_schema
 from agent_hookspecs.tool_interop.freeform import no_parameters, text_format
-from agent_hookspecs.tool_interop.tool_format import ToolFormat
+from agent_hookspecs.tool_interop.tool_format import ToolFormat, is_named
 from agent_hookspecs.tool_interop.views import (
     CallView,
     JsonObject,
@@ -23,13 +23,7 @@ from agent_hookspecs.tool_interop.views import (
     Warn,
 )
 
-__all__ = [
-    "OPENAI_CHAT",
-    "OPENAI_CHAT_CUSTOM",
-    "OPENAI_CHAT_FUNCTION",
-    "OpenAIChatCustomFormat",
-    "OpenAIChatFunctionFormat",
-]
+__all__ = ["OPENAI_CHAT", "OPENAI_CHAT_CUSTOM", "OPENAI_CHAT_FUNCTION"]
 
 #: The family of the formats of the Chat Completions API.
 OPENAI_CHAT = "openai.chat_completions"
@@ -39,17 +33,48 @@ OPENAI_CHAT_FUNCTION = "openai.chat_completions.function"
 OPENAI_CHAT_CUSTOM = "openai.chat_completions.custom"
 
 
-def function_schema(view: SchemaView, warn: Warn) -> JsonObject:
-    """Name, description and parameters of a function, without what surrounds them."""
-    described = {"description": view.description} if view.description else {}
-    parameters = adapt_schema(view.parameters or no_parameters(), OPENAI_DIALECT, warn)
-    return {"name": view.name, **described, "parameters": parameters}
+#: The parts of a file that the API knows, each with its neutral name.
+_FILE_KEYS = {"data": "file_data", "file_id": "file_id", "name": "filename"}
 
 
 class _ChatFormat(ToolFormat):
-    """The results, which answer functions and freeform tools alike."""
+    """What functions and freeform tools have in common, their results among it.
+
+    The ``type`` of declarations and calls is ``kind``, and so is the key of what they hold.
+    """
 
     family = OPENAI_CHAT
+    kind: str
+
+    def matches_schema(self, schema: JsonObject) -> bool:
+        return schema.get("type") == self.kind and is_named(schema.get(self.kind))
+
+    def matches_call(self, call: JsonObject) -> bool:
+        kind = call.get("type") or "function"
+        return kind == self.kind and isinstance(call.get(self.kind), dict)
+
+    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
+        body = call[self.kind]
+        return self.view_call(
+            call,
+            limit,
+            name=body.get("name"),
+            call_id=call.get("id"),
+            payload=body.get(self.payload_key),
+            known=(self.kind, self.payload_key),
+        )
+
+    def sanitize_call(self, call: JsonObject) -> JsonObject:
+        payload = call[self.kind].get(self.payload_key)
+        sanitized = self.sanitize_arguments(payload)
+        if sanitized is payload:
+            return call
+        return {**call, self.kind: {**call[self.kind], self.payload_key: sanitized}}
+
+    def build_call(self, view: CallView) -> JsonObject:
+        body = {"name": view.tool_name or "", self.payload_key: self.arguments_text(view)}
+        answered = {"id": view.call_id} if view.call_id else {}
+        return {**answered, "type": self.kind, self.kind: body}
 
     def read_part(self, part: JsonObject) -> MultipartContent | None:
         kind = part.get("type")
@@ -61,14 +86,7 @@ class _ChatFormat(ToolFormat):
             if isinstance(image, dict) and isinstance(url := image.get("url"), str):
                 return content_part("image", {"url": url}, {"detail": image.get("detail")})
         if kind == "file" and isinstance(file := part.get("file"), dict):
-            return content_part(
-                "file",
-                {
-                    "data": file.get("file_data"),
-                    "file_id": file.get("file_id"),
-                    "name": file.get("filename"),
-                },
-            )
+            return content_part("file", {key: file.get(wire) for key, wire in _FILE_KEYS.items()})
         return None
 
     def build_part(self, part: MultipartContent) -> JsonObject | None:
@@ -79,11 +97,8 @@ class _ChatFormat(ToolFormat):
             shown = {"detail": detail} if detail else {}
             return {"type": "image_url", "image_url": {"url": content["url"], **shown}}
         if part["type"] == "file" and ("data" in content or "file_id" in content):
-            keys = {"data": "file_data", "file_id": "file_id", "name": "filename"}
-            return {
-                "type": "file",
-                "file": {wire: content[key] for key, wire in keys.items() if key in content},
-            }
+            file = {wire: content[key] for key, wire in _FILE_KEYS.items() if key in content}
+            return {"type": "file", "file": file}
         return None
 
     def build_result(self, view: ResultView, warn: Warn) -> JsonObject:
@@ -95,9 +110,7 @@ class OpenAIChatFunctionFormat(_ChatFormat):
     """Function tools: declarations, calls and the ``tool`` messages that answer them."""
 
     format = OPENAI_CHAT_FUNCTION
-
-    def matches_schema(self, schema: JsonObject) -> bool:
-        return schema.get("type") == "function" and _is_named(schema.get("function"))
+    kind = "function"
 
     def inspect_schema(self, schema: JsonObject) -> SchemaView:
         function = schema["function"]
@@ -110,40 +123,11 @@ class OpenAIChatFunctionFormat(_ChatFormat):
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
         self.warn_of_dropped(view, warn, "strict")
-        function = function_schema(view, warn)
+        parameters = adapt_schema(view.parameters or no_parameters(), OPENAI_DIALECT, warn)
+        function = {**self.schema_head(view), "parameters": parameters}
         if isinstance(strict := view.metadata.get("strict"), bool):
             function["strict"] = strict
         return {"type": "function", "function": function}
-
-    def matches_call(self, call: JsonObject) -> bool:
-        return isinstance(call.get("function"), dict) and (call.get("type") or "function") == (
-            "function"
-        )
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        function = call["function"]
-        return self.view_call(
-            call,
-            limit,
-            name=function.get("name"),
-            call_id=call.get("id"),
-            payload=function.get("arguments"),
-            known=("function", "arguments"),
-        )
-
-    def sanitize_call(self, call: JsonObject) -> JsonObject:
-        function = call.get("function")
-        if not isinstance(function, dict):
-            return call
-        arguments = function.get("arguments")
-        sanitized = self.sanitize_arguments(arguments)
-        if sanitized is arguments:
-            return call
-        return {**call, "function": {**function, "arguments": sanitized}}
-
-    def build_call(self, view: CallView) -> JsonObject:
-        function = {"name": view.tool_name or "", "arguments": self.arguments_text(view)}
-        return {**_id(view.call_id), "type": "function", "function": function}
 
     def matches_result(self, result: object) -> bool:
         if self.is_envelope(result):
@@ -170,10 +154,9 @@ class OpenAIChatCustomFormat(_ChatFormat):
 
     format = OPENAI_CHAT_CUSTOM
     payload_kind: PayloadKind = "text"
+    kind = "custom"
+    payload_key = "input"
     by_name_only = True
-
-    def matches_schema(self, schema: JsonObject) -> bool:
-        return schema.get("type") == "custom" and _is_named(schema.get("custom"))
 
     def inspect_schema(self, schema: JsonObject) -> SchemaView:
         custom = schema["custom"]
@@ -187,9 +170,7 @@ class OpenAIChatCustomFormat(_ChatFormat):
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
         self.warn_of_dropped(view, warn)
-        custom: JsonObject = {"name": view.name}
-        if view.description:
-            custom["description"] = view.description
+        custom = self.schema_head(view)
         if view.payload_format:
             given = copy.deepcopy(view.payload_format)
             if given.get("type") == "grammar":
@@ -197,33 +178,3 @@ class OpenAIChatCustomFormat(_ChatFormat):
                 given = {"type": "grammar", "grammar": grammar}
             custom["format"] = given
         return {"type": "custom", "custom": custom}
-
-    def matches_call(self, call: JsonObject) -> bool:
-        return call.get("type") == "custom" and isinstance(call.get("custom"), dict)
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        custom = call["custom"]
-        return self.view_call(
-            call,
-            limit,
-            name=custom.get("name"),
-            call_id=call.get("id"),
-            payload=custom.get("input"),
-            known=("custom", "input"),
-        )
-
-    def sanitize_call(self, call: JsonObject) -> JsonObject:
-        return call
-
-    def build_call(self, view: CallView) -> JsonObject:
-        custom = {"name": view.tool_name or "", "input": view.text or ""}
-        return {**_id(view.call_id), "type": "custom", "custom": custom}
-
-
-def _is_named(declared: object) -> bool:
-    name = declared.get("name") if isinstance(declared, dict) else None
-    return isinstance(name, str) and bool(name)
-
-
-def _id(call_id: str | None) -> JsonObject:
-    return {"id": call_id} if call_id else {}

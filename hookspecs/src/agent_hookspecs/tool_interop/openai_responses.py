@@ -1,7 +1,7 @@
 """Tools as the OpenAI Responses API writes them.
 
 Owns the formats `OPENAI_RESPONSES_FUNCTION` and `OPENAI_RESPONSES_CUSTOM`: declarations, calls and
-results. What it shares with the Chat API it takes from there.
+results. It must not know other formats; conversions meet in views.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.contents import content_part
-from agent_hookspecs.tool_interop.freeform import text_format
-from agent_hookspecs.tool_interop.openai_chat import function_schema
-from agent_hookspecs.tool_interop.tool_format import ToolFormat
+from agent_hookspecs.tool_interop.dialect import OPENAI_DIALECT, adapt_schema
+from agent_hookspecs.tool_interop.freeform import no_parameters, text_format
+from agent_hookspecs.tool_interop.tool_format import ToolFormat, is_named
 from agent_hookspecs.tool_interop.views import (
     CallView,
     JsonObject,
@@ -28,7 +27,6 @@ __all__ = [
     "OPENAI_RESPONSES",
     "OPENAI_RESPONSES_CUSTOM",
     "OPENAI_RESPONSES_FUNCTION",
-    "OpenAIResponsesCustomFormat",
     "OpenAIResponsesFunctionFormat",
 ]
 
@@ -38,6 +36,11 @@ OPENAI_RESPONSES = "openai.responses"
 OPENAI_RESPONSES_FUNCTION = "openai.responses.function"
 #: Freeform tools of the Responses API.
 OPENAI_RESPONSES_CUSTOM = "openai.responses.custom"
+
+
+#: The parts of an image and of a file that the API knows, each with its neutral name.
+_IMAGE_KEYS = {"url": "image_url", "file_id": "file_id"}
+_FILE_KEYS = {"data": "file_data", "file_id": "file_id", "url": "file_url", "name": "filename"}
 
 
 class _ResponsesFormat(ToolFormat):
@@ -51,11 +54,14 @@ class _ResponsesFormat(ToolFormat):
     declared_as: str
 
     def matches_schema(self, schema: JsonObject) -> bool:
-        name = schema.get("name")
-        return schema.get("type") == self.declared_as and isinstance(name, str) and bool(name)
+        return schema.get("type") == self.declared_as and is_named(schema)
 
     def matches_call(self, call: JsonObject) -> bool:
         return call.get("type") == self.item
+
+    def build_call(self, view: CallView) -> JsonObject:
+        body = {"name": view.tool_name or "", self.payload_key: self.arguments_text(view)}
+        return {"type": self.item, **_call_id(view.call_id), **body}
 
     def matches_result(self, result: object) -> bool:
         return isinstance(result, dict) and result.get("type") == f"{self.item}_output"
@@ -77,18 +83,10 @@ class _ResponsesFormat(ToolFormat):
         if kind in ("input_text", "output_text", "text") and isinstance(part.get("text"), str):
             return content_part("text", {"text": part["text"]})
         if kind == "input_image":
-            image = {"url": part.get("image_url"), "file_id": part.get("file_id")}
+            image = {key: part.get(wire) for key, wire in _IMAGE_KEYS.items()}
             return content_part("image", image, {"detail": part.get("detail")})
         if kind == "input_file":
-            return content_part(
-                "file",
-                {
-                    "data": part.get("file_data"),
-                    "file_id": part.get("file_id"),
-                    "url": part.get("file_url"),
-                    "name": part.get("filename"),
-                },
-            )
+            return content_part("file", {key: part.get(wire) for key, wire in _FILE_KEYS.items()})
         return None
 
     def build_part(self, part: MultipartContent) -> JsonObject | None:
@@ -96,20 +94,11 @@ class _ResponsesFormat(ToolFormat):
         if part["type"] == "text":
             return {"type": "input_text", "text": content.get("text", "")}
         if part["type"] == "image" and ("url" in content or "file_id" in content):
-            keys = {"url": "image_url", "file_id": "file_id"}
-            image = {wire: content[key] for key, wire in keys.items() if key in content}
+            image = {wire: content[key] for key, wire in _IMAGE_KEYS.items() if key in content}
             return {"type": "input_image", **image, **({"detail": detail} if detail else {})}
         if part["type"] == "file" and content:
-            keys = {
-                "data": "file_data",
-                "file_id": "file_id",
-                "url": "file_url",
-                "name": "filename",
-            }
-            return {
-                "type": "input_file",
-                **{wire: content[key] for key, wire in keys.items() if key in content},
-            }
+            file = {wire: content[key] for key, wire in _FILE_KEYS.items() if key in content}
+            return {"type": "input_file", **file}
         return None
 
 
@@ -126,35 +115,12 @@ class OpenAIResponsesFunctionFormat(_ResponsesFormat):
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
         self.warn_of_dropped(view, warn, "strict")
-        strict = view.metadata.get("strict")
         return {
             "type": "function",
-            **function_schema(view, warn),
+            **self.schema_head(view),
+            "parameters": adapt_schema(view.parameters or no_parameters(), OPENAI_DIALECT, warn),
             # This API is strict unless told otherwise and then refuses most ordinary schemas.
-            "strict": strict if isinstance(strict, bool) else False,
-        }
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        return self.view_call(
-            call,
-            limit,
-            name=call.get("name"),
-            call_id=tool_call_id(call),
-            payload=call.get("arguments"),
-            known=("arguments",),
-        )
-
-    def sanitize_call(self, call: JsonObject) -> JsonObject:
-        arguments = call.get("arguments")
-        sanitized = self.sanitize_arguments(arguments)
-        return call if sanitized is arguments else {**call, "arguments": sanitized}
-
-    def build_call(self, view: CallView) -> JsonObject:
-        return {
-            "type": self.item,
-            **_call_id(view.call_id),
-            "name": view.tool_name or "",
-            "arguments": self.arguments_text(view),
+            "strict": view.metadata.get("strict") is True,
         }
 
     def matches_result(self, result: object) -> bool:
@@ -168,6 +134,7 @@ class OpenAIResponsesCustomFormat(_ResponsesFormat):
     payload_kind: PayloadKind = "text"
     item = "custom_tool_call"
     declared_as = "custom"
+    payload_key = "input"
 
     def inspect_schema(self, schema: JsonObject) -> SchemaView:
         payload_format = text_format(schema.get("format"))
@@ -177,33 +144,10 @@ class OpenAIResponsesCustomFormat(_ResponsesFormat):
 
     def build_schema(self, view: SchemaView, warn: Warn) -> JsonObject:
         self.warn_of_dropped(view, warn)
-        schema: JsonObject = {"type": "custom", "name": view.name}
-        if view.description:
-            schema["description"] = view.description
+        schema = {"type": "custom", **self.schema_head(view)}
         if view.payload_format:
             schema["format"] = copy.deepcopy(view.payload_format)
         return schema
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        return self.view_call(
-            call,
-            limit,
-            name=call.get("name"),
-            call_id=tool_call_id(call),
-            payload=call.get("input"),
-            known=("input",),
-        )
-
-    def sanitize_call(self, call: JsonObject) -> JsonObject:
-        return call
-
-    def build_call(self, view: CallView) -> JsonObject:
-        return {
-            "type": self.item,
-            **_call_id(view.call_id),
-            "name": view.tool_name or "",
-            "input": view.text or "",
-        }
 
 
 def _call_id(call_id: str | None) -> JsonObject:

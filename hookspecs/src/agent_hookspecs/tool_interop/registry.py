@@ -10,11 +10,12 @@ import logging
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from agent_hookspecs.errors import ContractError
 from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
 from agent_hookspecs.tool_interop.formats import (
+    Adapter,
     ToolCallAccessor,
     ToolInteropContribution,
     ToolResultAccessor,
@@ -54,16 +55,7 @@ _BUILT_IN = ToolInteropContribution.of_formats(
 )
 
 
-class _Adapter(Protocol):
-    @property
-    def format(self) -> str: ...
-    @property
-    def source_format(self) -> str | None: ...
-    @property
-    def payload_kind(self) -> PayloadKind: ...
-
-
-_AdapterT = TypeVar("_AdapterT", bound=_Adapter)
+_AdapterT = TypeVar("_AdapterT", bound=Adapter)
 
 
 class _Route(Generic[_AdapterT]):
@@ -128,20 +120,9 @@ class ToolInteropRegistry:
 
     __slots__ = ("_contributions", "_formats")
 
-    _contributions: tuple[ToolInteropContribution, ...]
-    _formats: ToolInteropContribution
-
     def __init__(self, *contributions: object) -> None:
         self._contributions = tuple(ToolInteropContribution.of(each) for each in contributions)
-        ranked = (*self._contributions, _BUILT_IN)
-        self._formats = ToolInteropContribution(
-            schema_accessors=tuple(item for each in ranked for item in each.schema_accessors),
-            call_accessors=tuple(item for each in ranked for item in each.call_accessors),
-            result_accessors=tuple(item for each in ranked for item in each.result_accessors),
-            schema_adapters=tuple(item for each in ranked for item in each.schema_adapters),
-            call_adapters=tuple(item for each in ranked for item in each.call_adapters),
-            result_adapters=tuple(item for each in ranked for item in each.result_adapters),
-        )
+        self._formats = ToolInteropContribution.join(*self._contributions, _BUILT_IN)
 
     def with_contributions(self, *contributions: object) -> ToolInteropRegistry:
         """A new registry in which ``contributions`` rank above what this one has."""

@@ -6,18 +6,20 @@ It must not know any format.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
+from agent_hookspecs.authoring.calls import tool_call_id
 from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.tool_interop.arguments import (
     compact_json,
+    is_too_large,
     parse_tool_arguments,
     sanitize_arguments,
 )
 from agent_hookspecs.tool_interop.contents import (
     NATIVE_ENVELOPE,
-    build_contents,
-    native_contents,
+    content_part,
     read_contents,
     text_of_parts,
 )
@@ -27,6 +29,7 @@ from agent_hookspecs.tool_interop.views import (
     PayloadKind,
     ResultView,
     SchemaView,
+    ToolInteropTarget,
     Warn,
 )
 
@@ -46,6 +49,10 @@ class ToolFormat:
     family: str = ""
     source_format: str | None = None
     payload_kind: PayloadKind = "object"
+    #: The key under which a call has its payload.
+    payload_key: str = "arguments"
+    #: Whether the arguments of a call may be an object; else they are its text.
+    carries_objects: bool = False
 
     def view_schema(
         self,
@@ -86,7 +93,7 @@ class ToolFormat:
             text = payload if isinstance(payload, str) and payload.strip() else None
         else:
             text = payload if isinstance(payload, str) else _payload_text(payload)
-            large = len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit
+            large = is_too_large(text, limit)
             given, problem = (None, "too_large") if large else (text, None)
         return CallView(
             tool_name=_text_or_none(name),
@@ -113,7 +120,7 @@ class ToolFormat:
 
         Without ``keeps_content`` the family has to write them anew even for itself.
         """
-        inner = native_contents(result, self.family)
+        inner = self._envelope_content(result)
         content = content if inner is None else inner
         parts = read_contents(content, self.family, self.read_part)
         keeps_content = keeps_content or inner is not None
@@ -128,20 +135,53 @@ class ToolFormat:
             source=result,
         )
 
-    def arguments_text(self, view: CallView) -> str:
-        """The arguments of a call as text; text that came from a wire is unchanged."""
-        return view.text if view.text is not None else compact_json(view.payload or {}) or "{}"
+    def schema_head(self, view: SchemaView) -> JsonObject:
+        """The name of a tool and, if it has one, its description."""
+        described = {"description": view.description} if view.description else {}
+        return {"name": view.name, **described}
 
-    def sanitize_arguments(self, arguments: object, *, keep_object: bool = False) -> Any:
+    def arguments_text(self, view: CallView) -> str:
+        """The payload of a call as text; text that came from a wire is unchanged."""
+        if self.payload_kind == "text" or view.text is not None:
+            return view.text or ""
+        return compact_json(view.payload or {}) or "{}"
+
+    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
+        """What a call asks for that has its name, id and payload side by side."""
+        return self.view_call(
+            call,
+            limit,
+            name=call.get("name"),
+            call_id=tool_call_id(call),
+            payload=call.get(self.payload_key),
+            known=(self.payload_key,),
+        )
+
+    def sanitize_call(self, call: JsonObject) -> JsonObject:
+        """Such a call as history may keep it."""
+        payload = call.get(self.payload_key)
+        sanitized = self.sanitize_arguments(payload)
+        return call if sanitized is payload else {**call, self.payload_key: sanitized}
+
+    def sanitize_arguments(self, arguments: object) -> Any:
         """Arguments as history may keep them: the same object if they are one JSON object.
 
-        They are text, unless ``keep_object`` says that the format carries objects too.
+        Freeform text is always fit to keep.
         """
-        return sanitize_arguments(arguments, keep_object=keep_object)
+        if self.payload_kind == "text":
+            return arguments
+        return sanitize_arguments(arguments, keep_object=self.carries_objects)
 
     def is_envelope(self, result: object) -> bool:
         """Whether a tool has marked the result as contents of this family."""
-        return native_contents(result, self.family) is not None
+        return self._envelope_content(result) is not None
+
+    def _envelope_content(self, result: object) -> Any:
+        if isinstance(result, dict) and result.get("type") == NATIVE_ENVELOPE:
+            format = result.get("format")
+            if isinstance(format, str) and ToolInteropTarget(self.family).includes(format):
+                return result.get("content")
+        return None
 
     def read_part(self, part: JsonObject) -> MultipartContent | None:
         """A part of a result's contents in neutral form; None if it cannot be explained."""
@@ -157,13 +197,42 @@ class ToolFormat:
         What already is of the family is used unchanged; what it has no form for becomes a text
         that says so, and ``warn`` is told.
         """
-        return build_contents(view, self.family, self.build_part, warn)
+        if view.content is not None and view.content_format == self.family:
+            return copy.deepcopy(view.content)
+        if all(part.get("type") == "text" for part in view.parts):
+            return view.text
+        return [self._build_content(part, warn) for part in view.parts]
+
+    def _build_content(self, part: MultipartContent, warn: Warn) -> Any:
+        # The parts of core messages may lack keys.
+        content, metadata = part.get("content", {}), part.get("metadata", {})
+        kind: object = part.get("type")
+        if kind != "native":
+            complete: MultipartContent = {"type": "", "content": {}, "metadata": {}, **part}
+            made = self.build_part(complete)
+        elif metadata.get("format") == self.family:
+            return copy.deepcopy(content["part"])
+        else:
+            original, made = content.get("part"), None
+            kind = original.get("type") if isinstance(original, dict) else None
+        if made is None:
+            kind = kind if isinstance(kind, str) else "unknown"
+            warn(
+                f"a part of type {kind!r} in its result is left out: {self.family} has no such part"
+            )
+            made = self.build_part(content_part("text", {"text": f"[{kind} omitted]"}))
+        return made
 
     def warn_of_dropped(self, view: SchemaView, warn: Warn, *kept: str) -> None:
         """Say which other keys of a declaration this format has no place for."""
         # What is None or False says no more than its absence.
         if dropped := [key for key, value in view.metadata.items() if key not in kept and value]:
             warn(f"{', '.join(sorted(dropped))} of its declaration is dropped")
+
+
+def is_named(declared: object) -> bool:
+    """Whether it is a declaration with a name."""
+    return isinstance(declared, dict) and _text_or_none(declared.get("name")) is not None
 
 
 def _payload_text(payload: object) -> str:

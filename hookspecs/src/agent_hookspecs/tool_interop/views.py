@@ -14,10 +14,8 @@ from agent_hookspecs.messages import MultipartContent
 from agent_hookspecs.values import dataclass
 
 __all__ = [
-    "CallProblem",
     "CallView",
     "JsonObject",
-    "PayloadKind",
     "ResultView",
     "SchemaView",
     "ToolDescriptor",

@@ -25,6 +25,7 @@ from agent_hookspecs.authoring import (
     Partial,
     knob_elements,
     knob_schema,
+    model_element,
     requested_knobs,
     take_knob,
 )
@@ -106,16 +107,9 @@ class AnthropicProvider(ProviderPlugin):
         return tags_of(config, models)
 
     def get_ui_elements(self, config: Config, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
-        options = [
-            {"value": model["id"], "label": model.get("name") or model["id"]}
-            for model in models
-            if isinstance(model.get("id"), str)
-        ]
         sampling = model_facts(config.get("model")).sampling
         knobs = knob_elements(*(knob for knob in _KNOBS if sampling or knob != "temperature"))
-        if not options:
-            return [{"type": "text", "key": "model", "label": "Model id"}, *knobs]
-        return [{"type": "select", "key": "model", "label": "Model", "options": options}, *knobs]
+        return [model_element(models), *knobs]
 
     def models_request(self, config: Config) -> RequestSpec | None:
         return None if is_known(config.get("model")) else listing_request(config)

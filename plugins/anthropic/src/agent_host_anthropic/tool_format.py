@@ -54,6 +54,7 @@ class AnthropicToolFormat(ToolFormat):
 
     format = TOOL_FORMAT
     family = FAMILY
+    payload_key = "input"
 
     def matches_schema(self, schema: JsonObject) -> bool:
         return (
@@ -75,16 +76,6 @@ class AnthropicToolFormat(ToolFormat):
 
     def matches_call(self, call: JsonObject) -> bool:
         return call.get("type") == "tool_use" and isinstance(call.get("name"), str)
-
-    def inspect_call(self, call: JsonObject, limit: int) -> CallView:
-        return self.view_call(
-            call,
-            limit,
-            name=call["name"],
-            call_id=call.get("id"),
-            payload=call.get("input"),
-            known=("input",),
-        )
 
     def sanitize_call(self, call: JsonObject) -> JsonObject:
         given = call.get("input")

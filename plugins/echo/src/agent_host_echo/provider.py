@@ -24,6 +24,7 @@ from agent_hookspecs.authoring import (
     AccumulatorStreamingMixin,
     accumulate_reasoning,
     first_choice,
+    model_element,
 )
 from agent_host_echo._version import __version__
 from agent_host_echo.model import DEFAULT_MODEL, MODELS, answer_at_once, answer_in_chunks
@@ -55,14 +56,7 @@ class EchoProvider(AccumulatorStreamingMixin, ProviderPlugin):
         return tags + [f"supports_{what}" for what in ("tools", "reasoning") if can.get(what)]
 
     def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
-        options = [
-            {"value": model["id"], "label": model.get("name") or model["id"]}
-            for model in models
-            if isinstance(model.get("id"), str)
-        ]
-        if not options:
-            return [{"type": "text", "key": "model", "label": "Model id"}]
-        return [{"type": "select", "key": "model", "label": "Model", "options": options}]
+        return [model_element(models)]
 
     def accepted_tool_schema_formats(self) -> list[str]:
         return [

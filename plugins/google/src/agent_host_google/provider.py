@@ -26,6 +26,7 @@ from agent_hookspecs.authoring import (
     Partial,
     knob_elements,
     knob_schema,
+    model_element,
     requested_knobs,
     retained_count,
     taken_call_ids,
@@ -120,12 +121,7 @@ class GoogleProvider(ProviderPlugin):
         return tags_of(config, models)
 
     def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
-        options = [
-            {"value": each["id"], "label": each.get("name") or each["id"]} for each in models
-        ]
-        model = {"key": "model", "label": "Model"}
-        chosen = {"type": "select", **model, "options": options}
-        return [chosen if options else {"type": "text", **model}, *knob_elements(*_KNOBS)]
+        return [model_element(models), *knob_elements(*_KNOBS)]
 
     def accepted_tool_schema_formats(self) -> list[str]:
         return [GOOGLE_FUNCTION]

@@ -26,6 +26,7 @@ from agent_hookspecs.authoring import (
     Partial,
     knob_elements,
     knob_schema,
+    model_element,
     requested_knobs,
     retained_count,
     taken_call_ids,
@@ -122,9 +123,7 @@ class OllamaProvider(ProviderPlugin):
         return tags_of(config, models)
 
     def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
-        known = [{"value": model["id"], "label": model["id"]} for model in models]
-        chosen = {"type": "select", "options": known} if known else {"type": "text"}
-        return [{**chosen, "key": "model", "label": "Model"}, *knob_elements(*_KNOBS)]
+        return [model_element(models), *knob_elements(*_KNOBS)]
 
     def accepted_tool_schema_formats(self) -> list[str]:
         return [OLLAMA_FUNCTION]

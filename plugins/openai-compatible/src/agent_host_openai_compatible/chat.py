@@ -18,7 +18,12 @@ from agent_hookspecs import (
     ProviderPlugin,
     State,
 )
-from agent_hookspecs.authoring.knobs import knob_elements, knob_schema, requested_knobs
+from agent_hookspecs.authoring.knobs import (
+    knob_elements,
+    knob_schema,
+    model_element,
+    requested_knobs,
+)
 from agent_hookspecs.authoring.natives import taken_call_ids
 from agent_hookspecs.errors import AgentError, ProviderError
 from agent_hookspecs.logs import get_warn_from_context
@@ -105,16 +110,8 @@ class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
         }
 
     def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
-        options = [
-            {"value": model["id"], "label": model.get("name") or model["id"]}
-            for model in models
-            if isinstance(model.get("id"), str)
-        ]
-        chosen: dict[str, Any] = {"type": "text", "key": "model", "label": "Model id"}
-        if options:
-            chosen = {"type": "select", "key": "model", "label": "Model", "options": options}
         return [
-            chosen,
+            model_element(models),
             {"type": "text", "key": "base_url", "label": "Base URL"},
             {"type": "password", "key": "api_key", "label": "API key"},
             *knob_elements(*KNOBS),

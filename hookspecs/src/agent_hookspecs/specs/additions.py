@@ -1,4 +1,4 @@
-"""The hooks of a provider extension: tools, reasoning and other additions to a provider."""
+"""The hooks of extensions and features: what adds to one provider, or to any request."""
 
 from __future__ import annotations
 
@@ -20,20 +20,74 @@ from agent_hookspecs.messages import (
 from agent_hookspecs.session import Session
 from agent_hookspecs.specs.gating import GatingSpec
 
-__all__ = ["ExtensionSpec"]
+__all__ = ["ExtensionSpec", "FeatureSpec"]
 
 
-class ExtensionSpec(GatingSpec, Protocol):
-    """Implemented by plugins of role ``extension``, which share the provider's state."""
+class _AdditionSpec(GatingSpec, Protocol):
+    """What extensions and features have in common; extensions run before features."""
 
     @hookspec("fold", over=("models",), skips=True)
     def get_models(self, config: Config, models: list[ModelInfo]) -> list[ModelInfo]:
-        """The models after the extension has added, removed or described some.
+        """The models after the plugin has added, removed or described some.
 
         Fires: after the provider's models are known, when the cached list has expired.
         May change: the list.
         On exception: the list stays as it was and a warning says so.
         """
+
+    @hookspec("fold", over=("state",), wrappers=True)
+    def init(self, config: Config, state: State) -> State:
+        """The shared state after the plugin's changes.
+
+        An extension adds settings of its own, small and serialisable; a feature may also edit
+        ``state["config"]``.
+
+        Fires: once a request, after the provider's ``init``, before the request is built.
+        May change: the state; its ``config`` features alone.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
+        """
+
+    @hookspec("fold", over=("native_messages", "state"), wrappers=True)
+    def initialize_request(
+        self, native_messages: list[NativeMessage], state: State, context: Context
+    ) -> tuple[list[NativeMessage], State]:
+        """Changes to the request before it is sent.
+
+        An extension decorates the payload at ``state["request"]["payload"]``; a feature comes last
+        and may set the exact list at ``state["request"]["messages"]``.
+
+        Fires: once a request, after the provider's ``initialize_request``.
+        May change: the native messages and the state.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
+        """
+
+    @hookspec("fold", over=("final_messages", "native_messages", "state"), wrappers=True)
+    def finalize(
+        self,
+        final_messages: list[NativeMessage],
+        native_messages: list[NativeMessage],
+        state: State,
+        context: Context,
+    ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
+        """Last changes to the finals and the native history, such as sanitising tool calls.
+
+        Fires: once a request, after the provider's ``finalize``.
+        May change: finals, native messages and state.
+        On exception: the request ends with a HookError.
+        """
+
+    @hookspec("collect")
+    def get_actions(self, state: State) -> list[Action]:
+        """Session-scoped actions the plugin offers; those of extensions work on native history.
+
+        Fires: when an application lists actions, and at each lifecycle trigger.
+        May change: nothing.
+        On exception: the plugin's actions are left out and a warning says so.
+        """
+
+
+class ExtensionSpec(_AdditionSpec, Protocol):
+    """Implemented by plugins of role ``extension``, which share the provider's state."""
 
     @hookspec("collect", result=("formats",), optional=True)
     def accepted_tool_schema_formats(
@@ -52,26 +106,6 @@ class ExtensionSpec(GatingSpec, Protocol):
 
         Fires: once a request, while the interop registry is built.
         May change: nothing.
-        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
-        """
-
-    @hookspec("fold", over=("state",), wrappers=True)
-    def init(self, config: Config, state: State) -> State:
-        """The shared state with the extension's own, small and serialisable, settings added.
-
-        Fires: once a request, after the provider's ``init``.
-        May change: the state.
-        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
-        """
-
-    @hookspec("fold", over=("native_messages", "state"), wrappers=True)
-    def initialize_request(
-        self, native_messages: list[NativeMessage], state: State, context: Context
-    ) -> tuple[list[NativeMessage], State]:
-        """Decorate the payload at ``state["request"]["payload"]``.
-
-        Fires: once a request, after the provider's ``initialize_request``, before the features'.
-        May change: the native messages and the state.
         On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
         """
 
@@ -98,21 +132,6 @@ class ExtensionSpec(GatingSpec, Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("fold", over=("final_messages", "native_messages", "state"), wrappers=True)
-    def finalize(
-        self,
-        final_messages: list[NativeMessage],
-        native_messages: list[NativeMessage],
-        state: State,
-        context: Context,
-    ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
-        """Last changes to the finals and the native history, such as sanitising tool calls.
-
-        Fires: once a request, after the provider's ``finalize``, before the features'.
-        May change: finals, native messages and state.
-        On exception: the request ends with a HookError.
-        """
-
     @hookspec("fold", over=("native_messages",), wrappers=True)
     def to_native_messages(
         self, messages: Sequence[CoreMessage], native_messages: list[NativeMessage]
@@ -135,15 +154,6 @@ class ExtensionSpec(GatingSpec, Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("collect")
-    def get_actions(self, state: State) -> list[Action]:
-        """Session-scoped actions the extension offers on the native history.
-
-        Fires: when an application lists actions, and at each lifecycle trigger.
-        May change: nothing.
-        On exception: the extension's actions are left out and a warning says so.
-        """
-
     @hookspec("single", may_be_async=True, result=("action_result",))
     def execute_action(
         self,
@@ -155,6 +165,26 @@ class ExtensionSpec(GatingSpec, Protocol):
         state: State,
     ) -> ActionResult:
         """Run one of the extension's actions; a ``native_messages`` in the result replaces history.
+
+        Fires: when an application asks for the action, or at a lifecycle trigger it names.
+        May change: nothing but through its result.
+        On exception: the action fails with a HookError; the session stays as it was.
+        """
+
+
+class FeatureSpec(_AdditionSpec, Protocol):
+    """Implemented by plugins of role ``feature``. A feature cannot persist or delete sessions."""
+
+    @hookspec("single", may_be_async=True, result=("action_result",))
+    def execute_action(
+        self,
+        action_id: str,
+        session: Session,
+        params: dict[str, Any],
+        context: Context,
+        state: State,
+    ) -> ActionResult:
+        """Run one of the feature's actions; the result may patch the session's metadata.
 
         Fires: when an application asks for the action, or at a lifecycle trigger it names.
         May change: nothing but through its result.
