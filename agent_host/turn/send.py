@@ -196,7 +196,7 @@ def _read_body(turn: Turn, reading: Reading, response: Any) -> Steps[None]:
         (own, *_) = provider.implementations("parse_response")
         reading.take_answer(body, own, answer, [])
     else:
-        yield from _feed(turn, reading, [(body, None)])
+        reading.feed([(body, None)], [])
 
 
 def _reading(turn: Turn) -> Reading:
