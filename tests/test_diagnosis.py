@@ -143,7 +143,7 @@ def test_a_descriptor_that_disagrees_with_its_code_is_a_problem(
     ],
 )
 def test_a_habit_that_may_surprise_is_a_warning(tmp_path: Path, body: str, words: str) -> None:
-    more = {"priority": 1} if "priority" in body else {}
+    more: dict[str, Any] = {"priority": 1} if "priority" in body else {}
     ((level, message),) = findings(tmp_path, body, **more)
     assert level == "warning"
     assert words in message

@@ -9,7 +9,7 @@ import pytest
 
 import agent_host.sessions.session as sessions
 from agent_hookspecs.authoring import tool
-from agent_host.agent.loop import Limits
+from agent_host.agent.limits import Limits
 from scripted import (
     WAYS,
     Way,
