@@ -219,15 +219,21 @@ def _call_ids(messages: Iterable[CoreMessage]) -> Iterator[str]:
 
 
 def _digest(previous: str, message: CoreMessage) -> str:
+    text = f"{previous}\n{_digested_text(message)}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _digested_text(message: CoreMessage) -> str:
+    """All that a message says, whatever the order of its keys; no two say the same."""
     digested: Mapping[str, Any] = message
     if "native_indices" in message["metadata"]:
         others = {k: v for k, v in message["metadata"].items() if k != "native_indices"}
         digested = {**message, "metadata": others}
+    if not digested["metadata"] and len(digested) == 3:
+        # Nearly all that people say; JSON would begin with a brace.
+        return f"{digested['role']} {digested['content']}"
     try:
-        text = _ENCODER.encode(digested)
+        return _ENCODER.encode(digested)
     except TypeError:
         # Keys that JSON cannot sort; such a message cannot be stored, but it can be sent.
-        text = repr(digested)
-    return blake2b(
-        f"{previous}\n{text}".encode("utf-8", "surrogatepass"), digest_size=16
-    ).hexdigest()
+        return repr(digested)
