@@ -195,7 +195,7 @@ class AgentApplication:
             if not any(record.state in broken or record.name == named for record in catalog):
                 names = {*self.config.values.get("providers", {}), *installed}
                 key = f"agents.{agent or 'default'}.provider"
-                raise self.config.unknown("provider", str(named), names, key)
+                raise self.config.unknown_error("provider", str(named), names, key)
             # It may be one of those that cannot be used, and a request says why.
             return
         record = installed[named] if named is not None else _fallback(catalog)

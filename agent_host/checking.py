@@ -21,14 +21,14 @@ __all__ = ["CHOICE", "Problem", "find_problem", "json_schema", "pydantic_alone",
 
 #: What the tags of a model's choices begin with, so that they are told from the keys of a path.
 CHOICE = "choice:"
-#: Below it two words have so little in common that naming one for the other would mislead.
+#: Two words that are less alike have so little in common that naming one would mislead.
 _NEAR = 0.7
 _MAX_SHOWN = 60
 #: The environment variable with which pydantic is told to leave its plugins out.
 _NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 _QUOTED = re.compile(r"'([^']*)'")
 
-_WANTED = {
+_REQUIREMENTS = {
     "string_type": "a string",
     "string_too_short": "a string that is not empty",
     "int_type": "a whole number",
@@ -85,7 +85,9 @@ def find_problem(error: ValidationError, schema: Mapping[str, Any]) -> Problem:
         steps.pop()
     where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).lstrip(".")
     if kind == "missing":
-        return Problem(where, f"{where} is missing", "add it")
+        misspelt = _nearest(str(steps[-1]), found["input"])
+        remedy = f"write it instead of {misspelt!r}" if misspelt else "add it"
+        return Problem(where, f"{where} is missing", remedy)
     if kind == "invalid_key":
         return Problem(where, f"{where} is under a key that is no text", "put it under a name")
     if kind == "extra_forbidden":
@@ -96,12 +98,14 @@ def find_problem(error: ValidationError, schema: Mapping[str, Any]) -> Problem:
     if len(shown) > _MAX_SHOWN:
         shown = f"{shown[: _MAX_SHOWN - 3]}…"
     what = f"{where or 'the document'} is {shown}"
-    return Problem(where, what, f"it must be {_wanted(kind, context, found['msg'])}", quotes=True)
+    return Problem(
+        where, what, f"it must be {_requirement(kind, context, found['msg'])}", quotes=True
+    )
 
 
-def _wanted(kind: str, context: Mapping[str, Any], message: str) -> str:
-    if kind in _WANTED:
-        return _WANTED[kind]
+def _requirement(kind: str, context: Mapping[str, Any], message: str) -> str:
+    if kind in _REQUIREMENTS:
+        return _REQUIREMENTS[kind]
     if kind == "literal_error":
         return f"one of {', '.join(_QUOTED.findall(context['expected']))}"
     if kind == "string_pattern_mismatch":
@@ -123,10 +127,15 @@ def _known_keys(schema: Mapping[str, Any], steps: list[int | str]) -> list[str]:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """``did you mean 'x'?``, or nothing where no known word is near."""
+    nearest = _nearest(word, known)
+    return f"did you mean {nearest!r}?" if nearest else ""
+
+
+def _nearest(word: str, known: Iterable[object]) -> str | None:
     import difflib
 
-    near = difflib.get_close_matches(word, list(known), 1, _NEAR)
-    return f"did you mean {near[0]!r}?" if near else ""
+    near = difflib.get_close_matches(word, sorted(map(str, known)), 1, _NEAR)
+    return near[0] if near else None
 
 
 def json_schema(model: TypeAdapter[Any], title: str, description: str = "") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from it for configs, for the schemas of settings, and for exceptions of whoever 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from agent_hookspecs.logs import MASK, redact, replace_secrets
@@ -17,6 +17,7 @@ __all__ = [
     "describe_error",
     "holds_secrets",
     "is_secret",
+    "leaves",
     "marked_secrets",
     "mask_config",
     "named_secrets",
@@ -47,39 +48,39 @@ def named_secrets(config: Mapping[str, Any]) -> Iterator[str]:
     found: list[object] = []
     replace_secrets(config, found.append)
     for value in found:
-        yield from _leaves(value)
+        yield from leaves(value)
 
 
 def without_secrets(value: Any) -> Any:
     """``value`` without what stands under a credential's name."""
-    return _drop_removed(replace_secrets(value, lambda item: _REMOVED))
+    return _map_leaves(replace_secrets(value, lambda item: _REMOVED), lambda leaf: leaf)
 
 
 _REMOVED = object()
 
 
-def _drop_removed(value: Any) -> Any:
+def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value with every leaf changed, and without what was removed from its objects."""
     if isinstance(value, Mapping):
-        return {key: _drop_removed(item) for key, item in value.items() if item is not _REMOVED}
+        return {k: _map_leaves(item, change) for k, item in value.items() if item is not _REMOVED}
     if isinstance(value, (list, tuple)):
-        return [_drop_removed(item) for item in value]
-    return value
+        return [_map_leaves(item, change) for item in value]
+    return change(value)
 
 
 def mask_config(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a config as they may be shown; names of environment variables are."""
-    shown = replace_secrets(values, _mask_leaves)
-    if "env" in shown:
-        shown = {**shown, "env": _mask_leaves(values["env"])}
-    return {key: _redact_texts(value) for key, value in shown.items()}
+    masked = replace_secrets(values, lambda secret: _map_leaves(secret, _mask))
+    if "env" in masked:
+        masked = {**masked, "env": _map_leaves(values["env"], _mask)}
+    texts_redacted: dict[str, Any] = _map_leaves(
+        masked, lambda leaf: redact(leaf) if isinstance(leaf, str) else leaf
+    )
+    return texts_redacted
 
 
-def _mask_leaves(value: Any) -> Any:
-    """With a mask in the place of each text and number."""
-    if isinstance(value, Mapping):
-        return {key: _mask_leaves(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_mask_leaves(item) for item in value]
+def _mask(value: Any) -> Any:
+    """A mask in the place of a text or number; the name of a variable stays."""
     if value is None or isinstance(value, bool):
         return value
     match = PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
@@ -88,38 +89,30 @@ def _mask_leaves(value: Any) -> Any:
     return f"${{env:{match['name']}:-{MASK}}}" if match["default"] else value
 
 
-def _redact_texts(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _redact_texts(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_redact_texts(item) for item in value]
-    return redact(value) if isinstance(value, str) else value
-
-
 def marked_secrets(schema: Mapping[str, Any], value: object) -> Iterator[str]:
     """What a schema marks as secret in a value."""
     if is_secret(schema):
-        yield from _leaves(value)
+        yield from leaves(value)
         return
-    for described in _inner(schema, *_OF_VALUE):
+    for described in _inner_schemas(schema, *_OF_VALUE):
         yield from marked_secrets(described, value)
     if isinstance(value, Mapping):
         named = schema.get("properties")
-        others = [*_inner(schema, *_OF_MEMBERS)]
+        others = [*_inner_schemas(schema, *_OF_MEMBERS)]
         for key, item in value.items():
             known = named.get(key) if isinstance(named, Mapping) else None
             for described in [known] if isinstance(known, Mapping) else others:
                 yield from marked_secrets(described, item)
     elif isinstance(value, (list, tuple)):
-        # Whichever of them is whose: better too much is masked than too little.
-        for described in _inner(schema, *_OF_ITEMS):
+        # Which schema is for which item is not asked: better too much is masked than too little.
+        for described in _inner_schemas(schema, *_OF_ITEMS):
             for item in value:
                 yield from marked_secrets(described, item)
 
 
 def holds_secrets(schema: Mapping[str, Any]) -> bool:
     """Whether a schema, or one in it, marks a secret."""
-    inner = _inner(schema, "properties", *_OF_VALUE, *_OF_MEMBERS, *_OF_ITEMS)
+    inner = _inner_schemas(schema, "properties", *_OF_VALUE, *_OF_MEMBERS, *_OF_ITEMS)
     return is_secret(schema) or any(map(holds_secrets, inner))
 
 
@@ -128,7 +121,7 @@ def is_secret(schema: Mapping[str, Any]) -> bool:
     return bool(schema.get("secret")) or schema.get("format") == "password"
 
 
-def _inner(schema: Mapping[str, Any], *words: str) -> Iterator[Mapping[str, Any]]:
+def _inner_schemas(schema: Mapping[str, Any], *words: str) -> Iterator[Mapping[str, Any]]:
     """The schemas that a schema has under these words, be it one, a list or a map of them."""
     for word in words:
         found = schema.get(word)
@@ -139,15 +132,15 @@ def _inner(schema: Mapping[str, Any], *words: str) -> Iterator[Mapping[str, Any]
                 yield each
 
 
-def _leaves(value: object) -> Iterator[str]:
+def leaves(value: object) -> Iterator[str]:
     """Every text and number in a value, as text."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _leaves(item)
+            yield from leaves(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _leaves(item)
+            yield from leaves(item)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield str(value)

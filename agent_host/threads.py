@@ -120,7 +120,7 @@ class _Threads:
             return inbox.get()
 
     def wait_for_needed(self) -> None:
-        """Wait until nothing is under way that is needed."""
+        """Wait until nothing that is needed is pending."""
         with self._changed:
             self._changed.wait_for(lambda: not self._needed)
 

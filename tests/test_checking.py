@@ -67,6 +67,12 @@ SCHEMA = json_schema(OUTER, "outer", "The outermost.")
         ([], "", "the document is []", "it must be an object"),
         ({"inner": 3}, "inner", "inner is 3", "it must be an object"),
         ({"inner": {}}, "inner.name", "inner.name is missing", "add it"),
+        (
+            {"inner": {"nmae": "a", "size": 2}},
+            "inner.name",
+            "inner.name is missing",
+            "write it instead of 'nmae'",
+        ),
         ({"several": []}, "several", "several is []", "it must be a list that is not empty"),
         ({"several": {}}, "several", "several is {}", "it must be a list"),
         (

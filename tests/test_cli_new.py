@@ -189,7 +189,7 @@ def test_a_package_for_newer_pythons_gets_an_environment_of_its_own(
     if os.name == "nt":
         pytest.skip("environments are made in another way there")
     monkeypatch.setattr(sys, "version_info", (3, 11, 0))
-    assert new._next(tmp_path / "some", oldest) == (
+    assert new._next_command(tmp_path / "some", oldest) == (
         f'cd {tmp_path}/some && {environment}python -m pip install -e ".[test]" && python -m pytest'
     )
 

@@ -379,12 +379,14 @@ def every_command(command: click.Command, context: click.Context) -> Iterator[tu
             yield from every_command(below, click.Context(below, context, name))
 
 
-def test_every_command_has_help_with_examples() -> None:
-    shown = dict(every_command(root, click.Context(root, info_name="agent-host")))
+def test_every_command_has_help_with_examples_that_fits_a_terminal() -> None:
+    context = click.Context(root, info_name="agent-host", terminal_width=80)
+    shown = dict(every_command(root, context))
     assert "agent-host plugins explain" in shown
     for path, text in shown.items():
         assert "Examples:" in text, path
         assert path in text.split("Examples:")[1]
+        assert all(len(line) <= 80 for line in text.splitlines()), path
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])

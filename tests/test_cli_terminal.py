@@ -233,6 +233,35 @@ def test_plain_text_is_plain_if_that_is_wanted(place: Path) -> None:
     assert seen.raw.replace("\r\n", "\n") == "Hm.\nHello\n"
 
 
+def test_a_warning_is_shown_as_a_whole_and_breaks_between_words(place: Path) -> None:
+    reason = "the one thing that this package cannot do without is not here"
+    described = full("lost_pkg", "tool", "lost", tools={"find": "read"})
+    source = f"raise RuntimeError({reason!r})"
+    write_package(place / "lost", "lost_pkg", descriptor=described, source=source)
+    (place / "lost.json").write_text(json.dumps({"plugins": ["path:lost"]}))
+    with terminal("run", "--config", "lost.json", "Hello", cwd=place) as seen:
+        assert seen.end() == 0
+    assert f"raised RuntimeError: {reason}" in " ".join(seen.shown.split())
+    assert all(len(line) <= 80 for line in seen.shown.splitlines())
+
+
+def test_an_error_breaks_between_words(place: Path) -> None:
+    name = "a config with a name that is longer than most, and that nobody has ever made.json"
+    with terminal("run", "--config", name, "Hello", cwd=place) as seen:
+        assert seen.end() == 1
+    assert f"error: {name} cannot be read: " in " ".join(seen.shown.split())
+    assert all(len(line) <= 80 for line in seen.shown.splitlines())
+
+
+def test_a_list_of_plugins_fits_the_terminal(place: Path) -> None:
+    described = full("long_pkg", "tool", "a_tool_whose_name_is_longer_than_most", label="Long")
+    write_package(place / "long", "long_pkg", descriptor=described)
+    with terminal("plugins", "list", "--plugin", "path:long", cwd=place) as seen:
+        assert seen.end() == 0
+    assert "\na_tool_whose_name_is_longer_than_most\n" in seen.shown
+    assert all(len(line) <= 80 for line in seen.shown.splitlines())
+
+
 def test_without_a_prompt_a_person_is_told_to_give_one(place: Path) -> None:
     with terminal("run", cwd=place) as seen:
         assert seen.end() == 2

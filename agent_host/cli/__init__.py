@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``agent-host`` and return its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if set(given) <= {*_VERSION, "--json"} and not _VERSION.isdisjoint(given):
-        # Answered before click is imported: it alone takes longer than all of this.
+        # This is answered before click is imported, which alone takes longer than all of this.
         from agent_hookspecs._version import API_VERSION
         from agent_host._version import __version__
 

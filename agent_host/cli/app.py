@@ -9,14 +9,17 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_hookspecs.errors import AgentError, PluginError
 from agent_host.cli.lazy import LazyGroup
 from agent_host.cli.render import print_error, print_json
+
+if TYPE_CHECKING:
+    from agent_host.plugins.catalog import PluginRecord
 
 __all__ = ["EXIT_CODES", "root", "run"]
 
@@ -28,7 +31,7 @@ EXIT_CODES = {
     130: "interrupted",
 }
 
-#: Command, the module that has it, and the line that stands in the help.
+#: Each command with the module that has it and its line in the help.
 _COMMANDS = {
     "config": ("agent_host.cli.config", "Check and show the configuration."),
     "demo": ("agent_host.cli.demo", "Tour the host offline, in a minute."),
@@ -45,53 +48,47 @@ class _Root(LazyGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # Here, because click itself would make an error of it.
-            return _unheard()
+            # It is caught here, because click itself would make an error of it.
+            return _close_output()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_plugin_commands()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, cmd_name) or _plugin_command(cmd_name)
+        return super().get_command(ctx, cmd_name) or _load_plugin_command(cmd_name)
 
     def help_rows(self, ctx: click.Context) -> dict[str, str]:
-        added = {name: f"From plugin {plugin}." for name, plugin in _plugin_commands().items()}
+        added = {name: f"From plugin {record.name}." for name, record in _plugin_commands().items()}
         return super().help_rows(ctx) | added
 
 
-def _plugin_commands() -> dict[str, str]:
-    """The commands that descriptors announce, and whose they are; built-in ones are not theirs."""
+def _plugin_commands() -> dict[str, PluginRecord]:
+    """The commands that descriptors announce, each with the first that does; never a built-in."""
     from agent_host.plugins.load import load_catalog
 
     return {
-        command: record.name
-        for record in load_catalog()
+        command: record
+        for record in reversed(load_catalog().records)
         if record.usable and record.entry is not None
         for command in record.entry.commands
         if command not in _COMMANDS
     }
 
 
-def _plugin_command(name: str) -> click.Command | None:
+def _load_plugin_command(name: str) -> click.Command | None:
     from agent_host.plugins.activate import Activator
-    from agent_host.plugins.load import load_catalog
 
-    for record in load_catalog():
-        if record.usable and record.entry is not None and name in record.entry.commands:
-            command = Activator().load(record).ask_host("cli_command", name=name)
-            if isinstance(command, click.Command):
-                return command
-            raise PluginError(
-                f"plugin {record.name!r} announces the command {name!r} but does not give it",
-                plugin=record.name,
-                hint="its cli_command hook must return a click command for that name",
-            )
-    return None
-
-
-def _exit_code_help() -> str:
-    lines = [f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()]
-    return "\n".join(["\b", "Exit codes:", *lines])
+    record = _plugin_commands().get(name)
+    if record is None:
+        return None
+    command = Activator().load(record).ask_host("cli_command", name=name)
+    if isinstance(command, click.Command):
+        return command
+    raise PluginError(
+        f"plugin {record.name!r} announces the command {name!r} but does not give it",
+        plugin=record.name,
+        hint="its cli_command hook must return a click command for that name",
+    )
 
 
 @click.group(
@@ -100,7 +97,8 @@ def _exit_code_help() -> str:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExamples:\n  agent-host plugins list\n"
     "  agent-host plugins explain --model echo-reasoner\n"
-    f"  agent-host plugins doctor --json\n\n{_exit_code_help()}",
+    "  agent-host plugins doctor --json\n\n\b\nExit codes:\n"
+    + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()),
 )
 @click.option("-V", "--version", is_flag=True, help="Print the version and exit; --json with it.")
 def root(version: bool) -> None:
@@ -115,7 +113,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     as_json = "--json" in arguments
     for stream in (sys.stdout, sys.stderr):
-        # Plugins may be called anything; a terminal that cannot show it is no reason to fail.
+        # A plugin may have any name; a terminal that cannot show it is no reason to fail.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -128,47 +126,37 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
-    except click.UsageError as wrong:
-        if not as_json and wrong.ctx is not None and wrong.message == wrong.ctx.get_help():
+    except click.ClickException as wrong:
+        context = getattr(wrong, "ctx", None)
+        if context and not as_json and wrong.message == context.get_help():
             # Nothing is wrong with a command that was only begun; newer versions of click say so.
             click.echo(wrong.message)
             return 0
-        return _report(wrong.format_message(), _usage_hint(wrong), wrong.exit_code, as_json)
-    except click.ClickException as wrong:
-        return _report(wrong.format_message(), _usage_hint(wrong), wrong.exit_code, as_json)
+        hint = f"see {context.command_path} --help" if context else ""
+        error = {"type": "UsageError", "message": wrong.format_message(), "hint": hint}
+        return _report_error(error, wrong.exit_code, as_json)
     except BrokenPipeError:
-        return _unheard()
-    except AgentError as error:
-        if as_json:
-            print_json({"error": error.to_dict()})
-        else:
-            print_error(error.message, error.hint)
-        return 1
-    except Exception as error:
+        return _close_output()
+    except AgentError as failure:
+        return _report_error(failure.to_dict(), 1, as_json)
+    except Exception as fault:
         if os.environ.get("AGENT_HOST_DEBUG"):
             raise
-        message = f"agent-host itself failed: {type(error).__name__}: {error}"
-        return _report(
-            message, "set AGENT_HOST_DEBUG=1 for the traceback and report it", 70, as_json
-        )
+        message = f"agent-host itself failed: {type(fault).__name__}: {fault}"
+        hint = "set AGENT_HOST_DEBUG=1 for the traceback and report it"
+        error = {"type": "InternalError", "message": message, "hint": hint}
+        return _report_error(error, 70, as_json)
 
 
-def _unheard() -> int:
-    """Whoever read our output has seen enough; Python would complain once more at exit."""
+def _close_output() -> int:
+    """Write no more: whoever read our output has seen enough, and Python would complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
-def _usage_hint(wrong: click.ClickException) -> str:
-    context = getattr(wrong, "ctx", None)
-    return f"see {context.command_path} --help" if context else ""
-
-
-def _report(message: str, hint: str, code: int, as_json: bool) -> int:
+def _report_error(error: Mapping[str, Any], code: int, as_json: bool) -> int:
     if as_json:
-        kind = "UsageError" if code == 2 else "InternalError"
-        document: dict[str, Any] = {"type": kind, "message": message, "hint": hint}
-        print_json({"error": document})
+        print_json({"error": error})
     else:
-        print_error(message, hint)
+        print_error(error["message"], error["hint"])
     return code

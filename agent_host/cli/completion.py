@@ -21,9 +21,9 @@ __all__ = ["completion"]
 @click.pass_context
 def completion(context: click.Context, shell: str, as_json: bool) -> None:
     """Print the completion script of SHELL."""
-    made = get_completion_class(shell)
-    assert made is not None, "click knows these shells"
-    script = made(context.find_root().command, {}, "agent-host", "_AGENT_HOST_COMPLETE").source()
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows these shells"
+    script = kind(context.find_root().command, {}, "agent-host", "_AGENT_HOST_COMPLETE").source()
     if as_json:
         print_json({"shell": shell, "script": script})
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agent_host.cli.render import print_json, printable
+from agent_host.cli.render import clean_text, print_json
 
 __all__ = ["config"]
 
@@ -47,11 +47,11 @@ def validate(file: Path | None, as_json: bool) -> None:
         print_json({"file": shown, "valid": True, "missing_variables": missing})
         return
     if loaded.file:
-        click.echo(f"{printable(loaded.file)} is valid.")
+        click.echo(f"{clean_text(loaded.file)} is valid.")
     else:
         click.echo("No config file: the defaults are valid.")
     for name in missing:
-        click.echo(f"The environment variable {printable(name)} is not set.")
+        click.echo(f"The environment variable {clean_text(name)} is not set.")
 
 
 @config.command(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_host.cli.render import print_json, print_table, print_text, printable, styled
-from agent_host.cli.screen import Screen, ask, quiet_logs
+from agent_host.cli.render import clean_text, print_json, print_table, print_text, style_text
+from agent_host.cli.screen import Screen, ask_approval, quiet_logs
 
 if TYPE_CHECKING:
     from agent_host.application import AgentApplication
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-#: Between two words of an answer, so that it can be seen to stream.
+#: The pause between two words of an answer, so that it can be seen to stream.
 _PACE_SECONDS = 0.04
 
 _GREETING = "/think A visitor. I should say hello.\nHello! I live inside this process."
@@ -42,28 +42,28 @@ def demo(yes: bool, as_json: bool) -> None:
         return f"noted ({len(notes)} so far)"
 
     person = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
-    approve: Any = ask if person and not yes else lambda approval: "once"
+    approve: Any = ask_approval if person and not yes else lambda approval: "once"
     with AgentApplication({}, tools=[take_note], approve=approve) as app:
         if as_json:
             print_json(_summary(app, notes))
         else:
-            _tour(app)
+            _give_tour(app)
 
 
-def _tour(app: AgentApplication) -> None:
+def _give_tour(app: AgentApplication) -> None:
     print_text("Agent Host in a minute. Nothing here leaves this machine.")
-    _discovery(app)
-    _gating(app)
-    _step(
+    _show_discovery(app)
+    _show_gating(app)
+    _print_step(
         "A stream",
         "The echo model does what the lines of a prompt say. What it thinks is dimmed, what it "
         "says comes word by word.",
     )
-    session = _talk(app, _GREETING, None)
-    _step("A tool call", "The tool writes, so it does not run before somebody has said yes.")
-    session = _talk(app, _CALL, session)
-    _afterwards(app, session)
-    _step("What next")
+    session = _send_prompt(app, _GREETING, None)
+    _print_step("A tool call", "The tool writes, so it does not run before somebody has said yes.")
+    session = _send_prompt(app, _CALL, session)
+    _show_afterwards(app, session)
+    _print_step("What next")
     print_table(
         ("TRY", "TO"),
         [
@@ -74,43 +74,43 @@ def _tour(app: AgentApplication) -> None:
     )
 
 
-def _step(title: str, text: str = "") -> None:
-    click.echo(f"\n{styled(title, bold=True)}")
+def _print_step(title: str, text: str = "") -> None:
+    click.echo(f"\n{style_text(title, bold=True)}")
     if text:
         print_text(text)
     click.echo()
 
 
-def _discovery(app: AgentApplication) -> None:
-    _step("Discovery", "Plugins announce themselves in package metadata; none is imported yet.")
+def _show_discovery(app: AgentApplication) -> None:
+    _print_step("Discovery", "Plugins announce themselves in package metadata; none is imported.")
     print_table(
         ("NAME", "ROLE", "FROM"),
         [
-            (printable(record.name), record.role or "?", printable(record.bundle.owner))
+            (clean_text(record.name), record.role or "?", clean_text(record.bundle.owner))
             for record in app.core.stacks.catalog
         ],
     )
 
 
-def _gating(app: AgentApplication) -> None:
-    _step("Gating", "Tags decide who takes part. The same request, to two models:")
+def _show_gating(app: AgentApplication) -> None:
+    _print_step("Gating", "Tags decide who takes part. The same request, to two models:")
     models = [model["id"] for model in app.core.get_models({})][:2]
     decisions = {model: app.core.resolution({"model": model}).gating for model in models}
     everywhere = set.intersection(*(set(gating.rejected) for gating in decisions.values()))
     for model, gating in decisions.items():
-        click.echo(f"  {printable(model)}")
+        click.echo(f"  {clean_text(model)}")
         for plugin in gating.enabled:
-            print_text(printable(plugin), indent=6, first=styled("    +", fg="green"))
+            print_text(clean_text(plugin), indent=6, first=style_text("    +", fg="green"))
         for plugin in sorted(set(gating.rejected) - everywhere):
-            text = printable(f"{plugin}: {gating.rejected[plugin]}")
-            print_text(text, indent=6, first=styled("    -", fg="red"))
+            text = clean_text(f"{plugin}: {gating.rejected[plugin]}")
+            print_text(text, indent=6, first=style_text("    -", fg="red"))
     if everywhere:
         click.echo(f"  {len(everywhere)} more take part in neither; plugins explain says why.")
 
 
-def _talk(app: AgentApplication, prompt: str, session: Session | None) -> Session:
+def _send_prompt(app: AgentApplication, prompt: str, session: Session | None) -> Session:
     for line in prompt.splitlines():
-        click.echo(f"{styled('>', bold=True)} {line}")
+        click.echo(f"{style_text('>', bold=True)} {line}")
     click.echo()
     screen = Screen(together=True)
     with app.stream(prompt, session=session) as stream:
@@ -121,14 +121,14 @@ def _talk(app: AgentApplication, prompt: str, session: Session | None) -> Sessio
     return stream.session
 
 
-def _afterwards(app: AgentApplication, session: Session) -> None:
+def _show_afterwards(app: AgentApplication, session: Session) -> None:
     click.echo()
     for decision in app.decisions:
         verdict = "allowed" if decision.allowed else "denied"
         print_text(f"Recorded: {decision.use.name} was {verdict}, {decision.reason}.")
-    kept = len(session.metadata.get("native_messages", ()))
+    natives = len(session.metadata.get("native_messages", ()))
     print_text(
-        f"Kept: a session of {len(session.messages)} messages, and the {kept} native ones "
+        f"Kept: a session of {len(session.messages)} messages, and the {natives} native ones "
         "that the provider would get back, byte for byte."
     )
 

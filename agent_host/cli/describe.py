@@ -7,8 +7,8 @@ from contextlib import redirect_stdout
 
 import click
 
-from agent_host.cli.findings import counted
-from agent_host.cli.render import print_json, print_text, printable
+from agent_host.cli.findings import format_count
+from agent_host.cli.render import clean_text, print_json, print_text
 from agent_host.plugins.inspect.describe import (
     Description,
     describe as describe_catalog,
@@ -49,9 +49,13 @@ def describe(target: str, write: bool, check: bool, as_json: bool) -> int:
     if as_json:
         print_json({"target": target, "descriptors": [_as_dict(each) for each in found]})
     elif write:
-        _print_written(found)
+        _print_differences(found, "change", "unchanged")
     elif check:
-        _print_checked(found, target)
+        _print_differences(found, "difference", "agrees")
+        if any(each.differences for each in found):
+            click.echo(
+                f"To correct it, run: agent-host plugins describe --write {clean_text(target)}"
+            )
     else:
         for each in found:
             click.echo(render_descriptor(each.document))
@@ -67,22 +71,9 @@ def _as_dict(description: Description) -> dict[str, object]:
     }
 
 
-def _print_written(found: list[Description]) -> None:
+def _print_differences(found: list[Description], noun: str, otherwise: str) -> None:
     for each in found:
-        state = f"{counted(len(each.differences), 'change')}" if each.differences else "unchanged"
-        click.echo(f"{printable(each.file)}: {state}")
-        _print_differences(each)
-
-
-def _print_checked(found: list[Description], target: str) -> None:
-    for each in found:
-        state = counted(len(each.differences), "difference") if each.differences else "agrees"
-        click.echo(f"{printable(each.file)}: {state}")
-        _print_differences(each)
-    if any(each.differences for each in found):
-        click.echo(f"To correct it, run: agent-host plugins describe --write {printable(target)}")
-
-
-def _print_differences(description: Description) -> None:
-    for words in description.differences:
-        print_text(printable(words), indent=4)
+        count = len(each.differences)
+        click.echo(f"{clean_text(each.file)}: {format_count(count, noun) if count else otherwise}")
+        for words in each.differences:
+            print_text(clean_text(words), indent=4)

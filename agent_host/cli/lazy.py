@@ -34,7 +34,7 @@ class LazyGroup(click.Group):
 
     def help_rows(self, ctx: click.Context) -> dict[str, str]:
         """What the help says of each command; imports none."""
-        own = {name: each.get_short_help_str(limit=80) for name, each in self.commands.items()}
+        own = {name: each.get_short_help_str(limit=100) for name, each in self.commands.items()}
         return own | {name: text for name, (_, text) in self.lazy.items()}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

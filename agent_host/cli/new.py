@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from agent_hookspecs.errors import AgentError
-from agent_host.cli.render import print_error, print_json, printable, styled
+from agent_host.cli.render import clean_text, print_error, print_json, style_text
 from agent_host.plugins.template import Question, Template
 
 __all__ = ["new"]
@@ -28,8 +28,8 @@ _CHOICES = {
 @click.command(
     epilog="\b\nExamples:\n  agent-host plugins new\n"
     '  agent-host plugins new "Acme AI" --kind custom-format\n'
-    "  agent-host plugins new Units --kind tool --license MIT --python 3.11 --no-input\n"
-    "\n\b\nWhat no flag says is asked, on a terminal; elsewhere, and with --no-input, it has its\n"
+    "  agent-host plugins new Units --kind tool --license MIT --no-input\n"
+    "\n\nWhat no flag says is asked, on a terminal; elsewhere, and with --no-input, it has its "
     "default. Every answer is checked before anything is written."
 )
 @click.argument("name", required=False)
@@ -54,53 +54,38 @@ _CHOICES = {
 @click.option("--json", "as_json", is_flag=True, help="Ask nothing and print JSON for scripts.")
 def new(output: Path, no_input: bool, as_json: bool, **flags: Any) -> int:
     """Make a plugin package called NAME, with tests that pass at once."""
-    template = _TEMPLATE
-    template.require_tools()
+    _TEMPLATE.require_tools()
     given = {key: value for key, value in flags.items() if value is not None}
-    _refuse(template.problems(given, only=given) if given else [])
-    if no_input or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        answers = _defaults(template, given)
-    else:
-        answers = _asked(template, given, output)
-    folder = template.bake(answers, output)
-    following = _next(folder, answers["python"])
+    wrong = _TEMPLATE.problems(given, only=given) if given else []
+    if wrong:
+        raise AgentError(" ".join(wrong), hint="nothing was written")
+    can_ask = sys.stdin.isatty() and sys.stdout.isatty() and not (no_input or as_json)
+    for key, how in (("name", "NAME"), ("kind", "--kind")):
+        if key not in given and not can_ask:
+            raise click.UsageError(f"{how} is needed where nothing is asked")
+    answers = _collect_answers(given, output, can_ask)
+    folder = _TEMPLATE.bake(answers, output)
+    command = _next_command(folder, answers["python"])
     if as_json:
-        print_json({"path": str(folder), "answers": answers, "next": following})
+        print_json({"path": str(folder), "answers": answers, "next": command})
     else:
         made = f"Made {answers['distribution']} in {folder}."
-        click.echo(styled(printable(made), fg="green"))
-        click.echo(f"Next:\n  {following}")
+        click.echo(style_text(clean_text(made), fg="green"))
+        click.echo(f"Next:\n  {command}")
     return 0
 
 
-def _refuse(wrong: list[str]) -> None:
-    if wrong:
-        raise AgentError(" ".join(wrong), hint="nothing was written")
-
-
-def _defaults(template: Template, given: dict[str, Any]) -> dict[str, Any]:
-    for key, how in (("name", "NAME"), ("kind", "--kind")):
-        if key not in given:
-            raise click.UsageError(f"{how} is needed where nothing is asked")
+def _collect_answers(given: dict[str, Any], output: Path, can_ask: bool) -> dict[str, Any]:
+    """The answer to every question: by flag, by whom we can ask, or by default."""
     answers: dict[str, Any] = {}
-    for question in template.questions:
-        default = template.default(question, answers)
+    for question in _TEMPLATE.questions:
+        default = _TEMPLATE.default(question, answers)
         answers[question.key] = given.get(question.key, default)
-    return answers
-
-
-def _asked(template: Template, given: dict[str, Any], output: Path) -> dict[str, Any]:
-    answers: dict[str, Any] = {}
-    for question in template.questions:
-        if question.key in given:
-            answers[question.key] = given[question.key]
-            continue
-        default = template.default(question, answers)
-        while True:
-            answers[question.key] = _ask(question, default)
-            wrong = template.problems(answers, only=[question.key])
+        while can_ask and question.key not in given:
+            answers[question.key] = _ask_question(question, default)
+            wrong = _TEMPLATE.problems(answers, only=[question.key])
             if not wrong and question.key == "distribution":
-                folder = template.target(answers, output)
+                folder = _TEMPLATE.target(answers, output)
                 wrong = [f"{folder} is there already."] if folder.exists() else []
             if not wrong:
                 break
@@ -108,25 +93,21 @@ def _asked(template: Template, given: dict[str, Any], output: Path) -> dict[str,
     return answers
 
 
-def _ask(question: Question, default: str | bool) -> str | bool:
+def _ask_question(question: Question, default: str | bool) -> str | bool:
     if isinstance(default, bool):
         return click.confirm(question.words, default=default)
     names = list(question.choices)
     for number, (name, words) in enumerate(question.choices.items(), 1):
         click.echo(f"  {number}  {name:<{max(map(len, names))}}  {words}".rstrip())
-    answer = _read(question.words, default)
+    # A default that is empty stands for an answer that may be.
+    answer: str = click.prompt(question.words, default=default, show_default=bool(default))
+    answer = answer.strip()
     if names and answer.isdecimal() and 1 <= int(answer) <= len(names):
         return names[int(answer) - 1]
     return next((name for name in names if name.lower() == answer.lower()), answer)
 
 
-def _read(words: str, default: str) -> str:
-    # A default that is empty stands for an answer that may be.
-    answer: str = click.prompt(words, default=default, show_default=bool(default))
-    return answer.strip()
-
-
-def _next(folder: Path, oldest: str) -> str:
+def _next_command(folder: Path, oldest: str) -> str:
     """What to type next: install, and run the tests, which say how to go on.
 
     If the package is for newer Pythons than this one, it gets an environment of its own.

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-__all__ = ["pairs", "settings"]
+__all__ = ["parse_pairs", "parse_settings"]
 
 
-def pairs(
+def parse_pairs(
     context: click.Context, option: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
-    """``KEY=VALUE`` options as a dict."""
+    """Make a dict of ``KEY=VALUE`` options."""
     found = dict(value.partition("=")[::2] for value in values)
     for key, value in found.items():
         if not key or not value:
@@ -21,14 +21,14 @@ def pairs(
     return found
 
 
-def settings(
+def parse_settings(
     context: click.Context, option: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, Any]:
-    """`pairs` with values as JSON where they are JSON, so that ``false`` is not a string."""
-    return {key: _value(text) for key, text in pairs(context, option, values).items()}
+    """`parse_pairs` with JSON values decoded, so that ``false`` is not a string."""
+    return {key: _decode_value(text) for key, text in parse_pairs(context, option, values).items()}
 
 
-def _value(text: str) -> Any:
+def _decode_value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:

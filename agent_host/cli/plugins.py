@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,16 +14,16 @@ from agent_hookspecs.errors import UnknownPluginError
 from agent_hookspecs.roles import PLUGIN_ROLES
 from agent_host.checking import suggest
 from agent_host.cli.lazy import LazyGroup
-from agent_host.cli.options import pairs, settings as request_settings
+from agent_host.cli.options import parse_pairs, parse_settings
 from agent_host.cli.render import (
+    clean_text,
     print_error,
     print_json,
     print_pairs,
     print_table,
     print_text,
-    printable,
     state_mark,
-    styled,
+    style_text,
 )
 from agent_host.plugins.catalog import Catalog, LoaderSettings, PluginRecord
 from agent_host.plugins.load import load_catalog
@@ -46,7 +47,7 @@ _OPTIONS = (
                  help="Let a plugin take part that is off by default."),
     click.option("--force", multiple=True, metavar="NAME",
                  help="Let a plugin take part whatever the tags say."),
-    click.option("--prefer", multiple=True, callback=pairs, metavar="ROLE:NAME=OWNER",
+    click.option("--prefer", multiple=True, callback=parse_pairs, metavar="ROLE:NAME=OWNER",
                  help="Say which distribution wins a collision."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts."),
     click.option("--strict", is_flag=True, help="Exit with 1 if any plugin failed."),
@@ -54,26 +55,29 @@ _OPTIONS = (
 
 
 def _loader_options(command: F) -> F:
-    """The options every subcommand has; the command gets them as one `LoaderSettings`."""
+    """Give a subcommand the options that all of them have; those of the loader as one value."""
 
-    def with_settings(**given: Any) -> Any:
-        allow = given.pop("allow")
+    @wraps(command)
+    def call_with_settings(
+        sources: tuple[str, ...],
+        allow: tuple[str, ...],
+        deny: tuple[str, ...],
+        enable: tuple[str, ...],
+        force: tuple[str, ...],
+        prefer: dict[str, str],
+        **own: Any,
+    ) -> Any:
         settings = LoaderSettings(
-            sources=given.pop("sources"),
-            allow=frozenset(allow) if allow else None,
-            deny=frozenset(given.pop("deny")),
-            enabled=frozenset(given.pop("enable")),
-            forced=frozenset(given.pop("force")),
-            prefer=given.pop("prefer"),
+            sources=sources,
+            allow=frozenset(allow) or None,
+            deny=frozenset(deny),
+            enabled=frozenset(enable),
+            forced=frozenset(force),
+            prefer=prefer,
         )
-        return command(settings=settings, **given)
+        return command(settings=settings, **own)
 
-    with_settings.__doc__ = command.__doc__
-    with_settings.__name__ = command.__name__
-    for attribute in ("__click_params__",):
-        if hasattr(command, attribute):
-            setattr(with_settings, attribute, getattr(command, attribute))
-    decorated: Any = with_settings
+    decorated: Any = call_with_settings
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
@@ -103,15 +107,15 @@ def plugins() -> None:
 @click.option("--role", type=click.Choice(PLUGIN_ROLES),
               help="Only plugins of one role.")  # fmt: skip
 @_loader_options
-def list_(settings: LoaderSettings, role: str | None, as_json: bool, strict: bool) -> int:
+def list_plugins(settings: LoaderSettings, role: str | None, as_json: bool, strict: bool) -> int:
     """List every plugin with its state. Imports none of them."""
     catalog = load_catalog(settings)
     shown = [record for record in catalog if role is None or record.role == role]
     if as_json:
-        print_json({"plugins": [_record(record) for record in shown]})
+        print_json({"plugins": [_summary(record) for record in shown]})
     else:
         _print_list(shown)
-    return _strictness(catalog, strict)
+    return _report_unusable(catalog, strict)
 
 
 def _print_list(records: list[PluginRecord]) -> None:
@@ -122,11 +126,11 @@ def _print_list(records: list[PluginRecord]) -> None:
         ("NAME", "ROLE", "STATE", "FROM", "NOTE"),
         [
             (
-                printable(record.name),
+                clean_text(record.name),
                 record.role or "?",
                 state_mark(record.state),
-                printable(f"{record.bundle.owner} {record.bundle.version}".strip()),
-                printable(_note(record)),
+                clean_text(f"{record.bundle.owner} {record.bundle.version}".strip()),
+                clean_text(_note(record)),
             )
             for record in records
         ],
@@ -149,7 +153,7 @@ def _note(record: PluginRecord) -> str:
     return ", ".join(notes)
 
 
-def _record(record: PluginRecord) -> dict[str, Any]:
+def _summary(record: PluginRecord) -> dict[str, Any]:
     bundle = record.bundle
     return {
         "name": record.name,
@@ -165,7 +169,7 @@ def _record(record: PluginRecord) -> dict[str, Any]:
     }
 
 
-def _strictness(catalog: Catalog, strict: bool) -> int:
+def _report_unusable(catalog: Catalog, strict: bool) -> int:
     broken = [record for record in catalog if record.state in ("failed", "incompatible")]
     if strict and broken:
         print_error(
@@ -182,12 +186,11 @@ def _complete_name(
 ) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    names = {
-        record.name: record.role or ""
+    return [
+        CompletionItem(record.name, help=record.role or "")
         for record in load_catalog()
-        if parameter.name == "name" or record.role == parameter.name
-    }
-    return [CompletionItem(n, help=r) for n, r in names.items() if n.startswith(incomplete)]
+        if record.name.startswith(incomplete) and parameter.name in ("name", record.role)
+    ]
 
 
 @plugins.command(
@@ -208,13 +211,13 @@ def info(settings: LoaderSettings, name: str, as_json: bool, strict: bool) -> in
             hint=suggest(name, names) or "see agent-host plugins list",
         )
     if as_json:
-        print_json({"plugins": [{**_record(record), **_details(record)} for record in found]})
+        print_json({"plugins": [{**_summary(record), **_details(record)} for record in found]})
     else:
         for number, record in enumerate(found):
             if number:
                 click.echo()
             _print_info(record)
-    return _strictness(catalog, strict)
+    return _report_unusable(catalog, strict)
 
 
 def _details(record: PluginRecord) -> dict[str, Any]:
@@ -223,34 +226,30 @@ def _details(record: PluginRecord) -> dict[str, Any]:
     details: dict[str, Any] = {"file": record.bundle.file}
     if record.bundle.descriptor:
         details["api"] = record.bundle.descriptor.api
-    if record.entry:
-        details |= {
-            k: list(v) if isinstance(v, tuple) else v for k, v in asdict(record.entry).items()
-        }
-    return details
+    return details | (asdict(record.entry) if record.entry else {})
 
 
 def _print_info(record: PluginRecord) -> None:
     details = _details(record)
     print_pairs(
         [
-            ("Name", printable(record.name)),
+            ("Name", clean_text(record.name)),
             ("Role", record.role or "unknown until it is imported"),
             ("State", state_mark(record.state)),
-            ("Reason", printable(record.reason)),
-            ("Label", printable(details.pop("label", ""))),
-            ("Description", printable(details.pop("description", ""))),
-            ("Bundle", printable(record.bundle.name)),
+            ("Reason", clean_text(record.reason)),
+            ("Label", clean_text(details.pop("label", ""))),
+            ("Description", clean_text(details.pop("description", ""))),
+            ("Bundle", clean_text(record.bundle.name)),
             (
                 "Distribution",
-                printable(f"{record.bundle.distribution} {record.bundle.version}".strip()),
+                clean_text(f"{record.bundle.distribution} {record.bundle.version}".strip()),
             ),
-            ("Source", printable(record.bundle.source)),
-            ("Descriptor", printable(details.pop("file"))),
+            ("Source", clean_text(record.bundle.source)),
+            ("Descriptor", clean_text(details.pop("file"))),
             ("Contract", details.pop("api", None)),
-            ("Class", printable(details.pop("entry", ""))),
+            ("Class", clean_text(details.pop("entry", ""))),
             *(
-                (key.replace("_", " ").capitalize(), _shown(value))
+                (key.replace("_", " ").capitalize(), _render_value(value))
                 for key, value in details.items()
                 if key not in ("name", "role") and value is not (key == "default_enabled")
             ),
@@ -258,25 +257,25 @@ def _print_info(record: PluginRecord) -> None:
     )
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, list):
-        return printable(", ".join(map(str, value)))
+def _render_value(value: object) -> str:
+    if isinstance(value, tuple):
+        return clean_text(", ".join(map(str, value)))
     if isinstance(value, dict):
-        return printable(", ".join(value))
+        return clean_text(", ".join(value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return printable(value or "")
+    return clean_text(value or "")
 
 
 @plugins.command(
     epilog="\b\nExamples:\n  agent-host plugins explain\n"
     "  agent-host plugins explain --provider echo --model echo-reasoner\n"
-    "  agent-host plugins explain --enable echo_transcript --set temperature=0 --json"
+    "  agent-host plugins explain --enable echo_transcript --set seed=1 --json"
 )
 @click.option("--provider", metavar="NAME", shell_complete=_complete_name,
               help="The provider to decide for; by default the fallback.")  # fmt: skip
 @click.option("--model", metavar="ID", help="The model to decide for.")
-@click.option("--set", "extra", multiple=True, callback=request_settings, metavar="KEY=VALUE",
+@click.option("--set", "extra", multiple=True, callback=parse_settings, metavar="KEY=VALUE",
               help="A further config value the plugins get to see; JSON or text.")  # fmt: skip
 @_loader_options
 def explain(
@@ -306,37 +305,24 @@ def explain(
         print_json(_explanation(resolution, model, imported))
     else:
         _print_explanation(resolution, model, imported)
-    return _strictness(resolution.catalog, strict)
+    return _report_unusable(resolution.catalog, strict)
 
 
 def _explanation(resolution: Resolution, model: str | None, imported: list[str]) -> dict[str, Any]:
+    from dataclasses import asdict
+
     return {
         "provider": resolution.provider.name,
         "model": model,
         "models": list(resolution.models),
         "provider_tags": sorted(resolution.provider_tags),
         "tags": sorted(resolution.tags),
-        "rounds": [
-            {
-                "joined": list(change.joined),
-                "left": list(change.left),
-                "gained": list(change.gained),
-                "lost": list(change.lost),
-            }
-            for change in resolution.gating.rounds
-        ],
+        "rounds": [asdict(change) for change in resolution.gating.rounds],
         "enabled": list(resolution.gating.enabled),
         "rejected": resolution.gating.rejected,
-        "order": [
-            {
-                "role": order.role,
-                "hook": order.hook,
-                "plugins": [{"name": placed.name, "why": placed.why} for placed in order.plugins],
-            }
-            for order in resolution.hook_orders()
-        ],
+        "order": [asdict(order) for order in resolution.hook_orders()],
         "imported": imported,
-        "plugins": [_record(record) for record in resolution.catalog],
+        "plugins": [_summary(record) for record in resolution.catalog],
     }
 
 
@@ -344,13 +330,13 @@ def _print_explanation(resolution: Resolution, model: str | None, imported: list
     provider = resolution.provider
     print_pairs(
         [
-            ("Provider", printable(f"{provider.name} ({provider.record.bundle.owner})")),
-            ("Model", printable(model or "none named")),
-            ("Tags", printable(", ".join(sorted(resolution.tags)))),
-            ("Imported", printable(", ".join(imported))),
+            ("Provider", clean_text(f"{provider.name} ({provider.record.bundle.owner})")),
+            ("Model", clean_text(model or "none named")),
+            ("Tags", clean_text(", ".join(sorted(resolution.tags)))),
+            ("Imported", clean_text(", ".join(imported))),
         ]
     )
-    _heading("Rounds")
+    _print_heading("Rounds")
     for number, change in enumerate(resolution.gating.rounds, 1):
         changes = (
             ("joined", change.joined),
@@ -359,32 +345,32 @@ def _print_explanation(resolution: Resolution, model: str | None, imported: list
             ("lost tags", change.lost),
         )
         text = "; ".join(f"{what} {', '.join(names)}" for what, names in changes if names)
-        print_text(printable(text), indent=5, first=f"  {number}")
+        print_text(clean_text(text), indent=5, first=f"  {number}")
     print_text("nothing changes", indent=5, first=f"  {len(resolution.gating.rounds) + 1}")
-    _heading("Left out")
+    _print_heading("Left out")
     broken = [(r.key, r.reason) for r in resolution.catalog if not r.usable]
     left_out = [*resolution.gating.rejected.items(), *broken]
     for key, reason in left_out:
-        click.echo(f"  {printable(key)}")
-        print_text(printable(reason), indent=6)
+        click.echo(f"  {clean_text(key)}")
+        print_text(clean_text(reason), indent=6)
     if not left_out:
         click.echo("  nothing")
-    _heading("Order of calls")
+    _print_heading("Order of calls")
     print_table(
         ("ROLE", "HOOK", "PLUGINS"),
         [
             (
                 order.role,
                 order.hook,
-                printable(" → ".join(f"{p.name} ({p.why})" for p in order.plugins)),
+                clean_text(" → ".join(f"{p.name} ({p.why})" for p in order.plugins)),
             )
             for order in resolution.hook_orders()
         ],
     )
 
 
-def _heading(text: str) -> None:
-    click.echo(f"\n{styled(text, bold=True)}")
+def _print_heading(text: str) -> None:
+    click.echo(f"\n{style_text(text, bold=True)}")
 
 
 @plugins.command(
@@ -397,7 +383,9 @@ def doctor(settings: LoaderSettings, as_json: bool, strict: bool) -> int:
 
     Exits with 1 if there is a problem; with --strict a warning is enough.
     """
-    from agent_host.cli.findings import as_dict, counted, print_findings
+    from dataclasses import asdict
+
+    from agent_host.cli.findings import format_count, print_findings
     from agent_host.plugins.inspect.doctor import examine
 
     catalog = load_catalog(settings)
@@ -408,16 +396,16 @@ def doctor(settings: LoaderSettings, as_json: bool, strict: bool) -> int:
         print_json(
             {
                 "examined": len(catalog.records),
-                "problems": [as_dict(f) for f in problems],
-                "warnings": [as_dict(f) for f in findings if f.level == "warning"],
+                "problems": [asdict(f) for f in problems],
+                "warnings": [asdict(f) for f in findings if f.level == "warning"],
             }
         )
     else:
         print_findings(findings)
         counts = (
-            counted(len(catalog.records), "plugin") + " examined",
-            counted(len(problems), "problem"),
-            counted(len(findings) - len(problems), "warning"),
+            format_count(len(catalog.records), "plugin") + " examined",
+            format_count(len(problems), "problem"),
+            format_count(len(findings) - len(problems), "warning"),
         )
         click.echo(f"{', '.join(counts)}.")
     return 1 if problems or (strict and findings) else 0

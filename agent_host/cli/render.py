@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,14 +12,17 @@ from typing import Any
 import click
 
 __all__ = [
+    "clean_text",
     "print_error",
     "print_json",
     "print_pairs",
     "print_table",
     "print_text",
-    "printable",
+    "print_wrapped",
     "state_mark",
-    "styled",
+    "style_text",
+    "terminal_width",
+    "text_width",
 ]
 
 _STATE_COLOURS = {
@@ -30,41 +34,39 @@ _STATE_COLOURS = {
     "failed": "red",
 }
 
-#: A column narrower than this is no pleasure to read.
 #: A first column wider than this makes way for the others where there is little room.
 _SHORT = 28
+#: A column narrower than this is no pleasure to read.
 _READABLE = 30
 
 
-def printable(text: object) -> str:
+def clean_text(text: object) -> str:
     """Foreign text without anything that could move the cursor or recolour the terminal."""
     text = str(text)
     if text.isprintable():
         return text
     return "".join(
-        " " if character.isspace() else character if _harmless(character) else "�"
-        for character in text
+        " " if c.isspace() else "�" if unicodedata.category(c).startswith("C") else c for c in text
     )
 
 
-def _harmless(character: str) -> bool:
-    return unicodedata.category(character)[0] != "C"
-
-
-def styled(text: str, **how: Any) -> str:
-    """Coloured or bold, unless the user wants none of it; pipes are seen to elsewhere."""
+def style_text(text: str, **how: Any) -> str:
+    """Make text coloured or bold, unless the user wants none of it; click sees to pipes."""
     return text if os.environ.get("NO_COLOR") else click.style(text, **how)
 
 
 def state_mark(state: str) -> str:
-    return styled(state, fg=_STATE_COLOURS.get(state))
+    return style_text(state, fg=_STATE_COLOURS.get(state))
 
 
 def print_json(document: Mapping[str, object]) -> None:
-    """A line for each value, and for each item of a list: short to read, quick to write.
+    """Print a line for each value, and for each item of a list: short to read, quick to write.
 
     Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
     """
+    if not document:
+        click.echo("{}")
+        return
     members = [f"  {json.dumps(key)}: {_json_value(value)}" for key, value in document.items()]
     click.echo("{\n" + ",\n".join(members) + "\n}")
 
@@ -77,67 +79,76 @@ def _json_value(value: object) -> str:
 
 
 def print_error(message: str, hint: str = "") -> None:
-    click.echo(f"{styled('error:', fg='red', bold=True)} {printable(message)}", err=True)
+    """Print an error and what to do about it, wrapped on a terminal and each a line elsewhere."""
+    texts = [f"{style_text('error:', fg='red', bold=True)} {clean_text(message)}"]
     if hint:
-        click.echo(f"{styled('hint:', fg='cyan')} {printable(hint)}", err=True)
+        texts.append(f"{style_text('hint:', fg='cyan')} {clean_text(hint)}")
+    for text in texts:
+        print_wrapped(text)
+
+
+def print_wrapped(text: str, *, err: bool = True) -> None:
+    """Print text that must not be cut: wrapped on a terminal, and in one line elsewhere."""
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    lines = _wrap_text(text, terminal_width()) if is_terminal else [text]
+    click.echo("\n".join(lines), err=err)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Left-aligned columns as wide as their content; the last one wraps at the terminal's edge.
+    """Print columns as wide as their content; the last one wraps at the terminal's edge.
 
     A text too long for what room is left there gets lines of its own, under the others; so does,
     above the others, a first one that would push them off the edge.
     """
     cells = [list(row) for row in rows]
     widths = [
-        max(map(_width, (heading, *(row[column] for row in cells))))
+        max(map(text_width, (heading, *(row[column] for row in cells))))
         for column, heading in enumerate(headings)
     ]
-    if _columns() - sum(width + 2 for width in widths[:-1]) < _SHORT:
-        short = [width for row in cells if (width := _width(row[0])) <= _SHORT]
-        widths[0] = max([_width(headings[0]), *short])
-    room = _columns() - sum(width + 2 for width in widths[:-1])
-    _print_row([styled(heading, bold=True) for heading in headings], widths)
+    between = sum(width + 2 for width in widths[1:-1])
+    if terminal_width() - between - widths[0] - 2 < _SHORT:
+        limit = min(_SHORT, terminal_width() - between)
+        short = [width for row in cells if (width := text_width(row[0])) <= limit]
+        widths[0] = max([text_width(headings[0]), *short])
+    room = terminal_width() - between - widths[0] - 2
+    shown = headings if text_width(headings[-1]) <= room else [*headings[:-1], ""]
+    _print_row([heading and style_text(heading, bold=True) for heading in shown], widths)
     for row in cells:
-        if _width(row[0]) > widths[0]:
+        if text_width(row[0]) > widths[0]:
             click.echo(row[0])
             row[0] = ""
-        if room >= _READABLE or _fits(row[-1], room):
+        if room >= _READABLE or text_width(row[-1]) <= room:
             _print_row(row, widths)
         else:
             _print_row([*row[:-1], ""], widths)
             print_text(row[-1], indent=4)
 
 
-def _fits(text: str, room: int) -> bool:
-    lines = _wrapped(text, room)
-    return len(lines) <= 2 and all(_width(line) <= room for line in lines)
-
-
 def print_text(text: str, *, indent: int = 0, first: str = "") -> None:
-    """Text wrapped at the terminal's edge; ``first`` stands in the indent of its first line."""
-    lead = first + " " * (indent - _width(first))
-    for line in _wrapped(text, _columns() - indent):
+    """Print text, wrapped; ``first`` stands in the indent of its first line."""
+    lead = first + " " * (indent - text_width(first))
+    for line in _wrap_text(text, terminal_width() - indent):
         click.echo(f"{lead}{line}".rstrip())
         lead = " " * indent
 
 
 def _print_row(row: Sequence[str], widths: Sequence[int]) -> None:
     lead = "".join(
-        text + " " * (width - _width(text) + 2)
+        text + " " * (width - text_width(text) + 2)
         for text, width in zip(row[:-1], widths[:-1], strict=True)
     )
-    print_text(row[-1], indent=_width(lead), first=lead)
+    print_text(row[-1], indent=text_width(lead), first=lead)
 
 
-def _columns() -> int:
-    # Late, because scripts that read JSON need not wait for it.
+def terminal_width() -> int:
+    # It is imported late, because scripts that read JSON need not wait for it.
     import shutil
 
     return shutil.get_terminal_size().columns
 
 
-def _width(text: str) -> int:
+def text_width(text: str) -> int:
+    """How many columns a terminal needs for the text."""
     plain = click.unstyle(text)
     if plain.isascii():
         return len(plain)
@@ -147,12 +158,12 @@ def _width(text: str) -> int:
     )
 
 
-def _wrapped(text: str, room: int) -> list[str]:
-    if _width(text) <= room:
+def _wrap_text(text: str, room: int) -> list[str]:
+    if text_width(text) <= room:
         return [text]
     lines = [""]
     for word in text.split(" "):
-        if lines[-1] and _width(lines[-1]) + 1 + _width(word) > room:
+        if lines[-1] and text_width(lines[-1]) + 1 + text_width(word) > room:
             lines.append(word)
         else:
             lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
@@ -160,8 +171,8 @@ def _wrapped(text: str, room: int) -> list[str]:
 
 
 def print_pairs(pairs: Iterable[tuple[str, Any]]) -> None:
-    """A label and a value a line; empty values are left out."""
+    """Print a label and a value a line; empty values are left out."""
     known = [(label, str(value)) for label, value in pairs if value not in ("", None, (), [], {})]
     width = max((len(label) for label, _ in known), default=0)
     for label, value in known:
-        _print_row([styled(label, bold=True), value], [width, 0])
+        _print_row([style_text(label, bold=True), value], [width, 0])

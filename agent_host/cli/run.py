@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_hookspecs.errors import AgentError
-from agent_host.cli.options import settings as request_settings
-from agent_host.cli.screen import Screen, ask, quiet_logs
+from agent_host.cli.options import parse_settings
+from agent_host.cli.screen import Screen, ask_approval, quiet_logs
 from agent_host.cli.trace import HookTrace
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import Event
     from agent_host.agent.policy import Approve
-    from agent_host.drivers.blocking import Stream
 
 __all__ = ["run"]
 
@@ -30,7 +29,7 @@ __all__ = ["run"]
     "  agent-host run --model echo-1 --system 'Be brief.' < prompt.txt\n"
     "  agent-host run --agent reviewer --tools 'read_*' --json 'Look at setup.py'\n"
     "  agent-host run --trace-hooks 'Hello' 2> trace.txt\n"
-    "\n\b\nWith nothing configured it runs offline on the fallback provider. A call that needs an\n"
+    "\n\nWith nothing configured it runs offline on the fallback provider. A call that needs an "
     "approval is asked about on a terminal and denied elsewhere, unless --yes is given."
 )
 @click.argument("prompt", required=False)
@@ -50,7 +49,7 @@ __all__ = ["run"]
     "--set",
     "settings",
     multiple=True,
-    callback=request_settings,
+    callback=parse_settings,
     metavar="KEY=VALUE",
     help="A further setting of the request; VALUE may be JSON.",
 )
@@ -61,105 +60,77 @@ __all__ = ["run"]
 def run(
     prompt: str | None,
     config_file: Path | None,
-    agent: str | None,
-    provider: str | None,
-    model: str | None,
     tools: tuple[str, ...],
     no_tools: bool,
-    system: str | None,
-    settings: dict[str, Any],
     yes: bool,
     deny: bool,
     as_json: bool,
     trace_hooks: bool,
-) -> int:  # fmt: skip
+    **options: Any,
+) -> int:
     """Send PROMPT to an agent and show its answer; without PROMPT it is read from stdin."""
     if yes and deny:
         raise click.UsageError("--yes and --deny exclude each other")
     if tools and no_tools:
         raise click.UsageError("--tools and --no-tools exclude each other")
-    options = {
-        "agent": agent,
-        "provider": provider,
-        "model": model,
-        "system": system,
-        "tools": () if no_tools else (tools or None),
-        "settings": settings,
-        "approve": _approver(yes, deny, as_json),
-    }
-    text = _prompt(prompt)
+    options["tools"] = () if no_tools else (tools or None)
+    options["approve"] = _approver(yes, deny, as_json)
+    options["prompt"] = _read_prompt(prompt)
     quiet_logs()
-    show = _print_events if as_json else _show
-    return show(config_file, text, options, trace_hooks)
-
-
-def _show(config_file: Path | None, text: str, options: dict[str, Any], trace_hooks: bool) -> int:
+    if as_json:
+        return _print_events(config_file, options, HookTrace(trace_hooks))
     screen = Screen()
-    with _events(config_file, text, options, trace_hooks, screen.end_line) as events:
-        try:
+    trace = HookTrace(trace_hooks, before_lines=screen.end_line)
+    try:
+        with closing(_events(config_file, options, trace)) as events:
             for event in events:
                 screen.show(event)
-        except KeyboardInterrupt:
-            events.close()
-            screen.end_line()
-            click.echo("interrupted", err=True)
-            return 130
+    except KeyboardInterrupt:
+        screen.end_line()
+        click.echo("interrupted", err=True)
+        return 130
     return 0
 
 
-def _print_events(
-    config_file: Path | None, text: str, options: dict[str, Any], trace_hooks: bool
-) -> int:
-    """One event a line; what goes wrong is the last line, whenever it goes wrong."""
-    has_error = False
+def _print_events(config_file: Path | None, options: dict[str, Any], trace: HookTrace) -> int:
+    """Print one event a line; what goes wrong is the last line, whenever it goes wrong."""
+    last = ""
     try:
-        with _events(config_file, text, options, trace_hooks) as events:
+        with closing(_events(config_file, options, trace)) as events:
             for event in events:
-                has_error = event["type"] == "error"
+                last = event["type"]
                 _print_line(event)
     except AgentError as error:
-        if not has_error:
+        if last != "error":
             _print_line({"type": "error", "error": error.to_dict()})
         return 1
     return 0
 
 
-@contextmanager
 def _events(
-    config_file: Path | None,
-    text: str,
-    options: dict[str, Any],
-    trace_hooks: bool,
-    before_lines: Callable[[], None] | None = None,
-) -> Iterator[Generator[Event, None, None]]:
+    config_file: Path | None, options: dict[str, Any], trace: HookTrace
+) -> Generator[Event, None, None]:
     """The events of a run; before each of them the hook calls that led to it are printed."""
     from agent_host.application import AgentApplication
 
-    trace = HookTrace(before_lines)
-    on_manager = trace.watch if trace_hooks else None
     try:
         with (
-            AgentApplication(config_file, on_manager=on_manager) as app,
-            app.stream(text, **options) as stream,
+            AgentApplication(config_file, on_manager=trace.watch) as app,
+            app.stream(**options) as stream,
         ):
-            yield _traced(stream, trace)
+            for event in stream:
+                trace.print_calls()
+                yield event
     finally:
         trace.print_calls()
 
 
-def _traced(stream: Stream, trace: HookTrace) -> Generator[Event, None, None]:
-    with stream:
-        for event in stream:
-            trace.print_calls()
-            yield event
-
-
 def _print_line(event: Mapping[str, Any]) -> None:
     # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
-    click.echo(json.dumps(event, default=_as_json))
+    click.echo(json.dumps(event, default=_to_json))
 
 
-def _prompt(given: str | None) -> str:
+def _read_prompt(given: str | None) -> str:
     if given is None and sys.stdin.isatty():
         raise click.UsageError("give a prompt, or pipe one in")
     if given is None or given == "-":
@@ -174,9 +145,9 @@ def _approver(yes: bool, deny: bool, as_json: bool) -> Approve | None:
         return lambda approval: "once"
     if deny or as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
-    return ask
+    return ask_approval
 
 
-def _as_json(value: object) -> Any:
+def _to_json(value: object) -> Any:
     to_dict = getattr(value, "to_dict", None)
     return to_dict() if callable(to_dict) else str(value)

@@ -8,24 +8,22 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import sys
-import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_host.cli.render import printable, styled
+from agent_host.cli.render import clean_text, print_wrapped, style_text, terminal_width, text_width
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import Event
     from agent_hookspecs.messages import Effect
     from agent_host.agent.policy import Approval
 
-__all__ = ["Screen", "ask", "quiet_logs"]
+__all__ = ["Screen", "ask_approval", "quiet_logs"]
 
-#: Lines of a call's arguments that are shown before a person has asked for all of them.
+#: How many lines of a call's arguments are shown before a person asks for all of them.
 _LINES = 20
 
 _WANTS: dict[Effect, str] = {
@@ -52,53 +50,61 @@ class Screen:
     def show(self, event: Event) -> None:
         match event["type"]:
             case "reasoning":
-                self._say(styled(_text(event["text"]), dim=True), "reasoning", err=self._aside)
+                self._write_text(
+                    style_text(_clean_lines(event["text"]), dim=True), "reasoning", err=self._aside
+                )
             case "partial":
                 text = event["message"].get("content")
                 if isinstance(text, str) and text:
-                    self._say(_text(text), "answer", err=False)
+                    self._write_text(_clean_lines(text), "answer", err=False)
             case "tool_started":
-                self._line(f"→ {event['name']}({_brief(event['payload'])})", fg="cyan")
+                self._print_line(f"→ {event['name']}({_summary(event['payload'])})", fg="cyan")
             case "tool_update":
-                self._line(f"  {event['name']}: {_brief(event['update'])}", dim=True)
+                self._print_line(f"  {event['name']}: {_summary(event['update'])}", dim=True)
             case "tool_result":
                 failed = event["message"]["metadata"].get("error")
-                text = f"← {event['name']}: {_brief(event['message']['content'])}"
-                self._line(text, fg="red" if failed else "green")
+                text = f"← {event['name']}: {_summary(event['message']['content'])}"
+                self._print_line(text, fg="red" if failed else "green")
             case "warning":
-                self._line(f"warning: {event['message']}", fg="yellow")
+                self._end_lines()
+                warning = clean_text(f"warning: {event['message']}")
+                print_wrapped(style_text(warning, fg="yellow"), err=self._aside)
             case "approval_required" | "turn_end" | "error":
                 self.end_line()
             case "done":
                 self.end_line()
                 if event["reason"].startswith("max_"):
-                    self._line(f"stopped: {event['reason']} was reached", fg="yellow")
+                    self._print_line(f"stopped: {event['reason']} was reached", fg="yellow")
 
     def end_line(self) -> None:
         """Leave the terminal at the start of a line."""
         for err in (False, True):
-            self._end(err)
+            self._end_line_of(err)
 
-    def _say(self, text: str, kind: str, *, err: bool) -> None:
+    def _write_text(self, text: str, kind: str, *, err: bool) -> None:
         if self._one_place:
-            self._end(not err)
+            self._end_line_of(not err)
         if self._kind != kind:
-            self._end(err)
+            self._end_line_of(err)
             # What is said aside is over; the answer itself may go on and must not be broken.
-            self._end(self._aside)
+            self._end_line_of(self._aside)
             self._kind = kind
-        # Noted before it is so: an interrupt in between must still find a line to end.
+        # This is noted before it is so: an interrupt in between must still find a line to end.
         self._begun[err] = not click.unstyle(text).endswith("\n")
         click.echo(text, nl=False, err=err)
 
-    def _line(self, text: str, **how: Any) -> None:
-        if self._one_place:
-            self._end(False)
-        self._end(self._aside)
-        shown = _fitted(printable(text), _columns())
-        click.echo(styled(shown, **how), err=self._aside)
+    def _print_line(self, text: str, **how: Any) -> None:
+        self._end_lines()
+        line = _cut_text(clean_text(text), terminal_width())
+        click.echo(style_text(line, **how), err=self._aside)
 
-    def _end(self, err: bool) -> None:
+    def _end_lines(self) -> None:
+        """End what would stand before a line that is about to be printed."""
+        if self._one_place:
+            self._end_line_of(False)
+        self._end_line_of(self._aside)
+
+    def _end_line_of(self, err: bool) -> None:
         if self._begun[err]:
             click.echo(err=err)
             self._begun[err] = False
@@ -115,29 +121,24 @@ def quiet_logs() -> None:
         logging.getLogger().addHandler(logging.NullHandler())
 
 
-def _columns() -> int:
-    return shutil.get_terminal_size().columns
-
-
-def _text(text: str) -> str:
-    """A model's text without control characters, but with its line breaks and tabs."""
+def _clean_lines(text: str) -> str:
+    """Clean a model's text of control characters, but not of line breaks and tabs."""
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" else printable(c) for c in text)
+    return "".join(c if c in "\n\t" else clean_text(c) for c in text)
 
 
-def _fitted(text: str, room: int) -> str:
-    """The text, cut so that it takes no more than one line."""
-    used = 0
-    for place, character in enumerate(text):
-        wide = unicodedata.east_asian_width(character) in "WF"
-        used += 0 if unicodedata.combining(character) else 2 if wide else 1
-        if used > room - 1:
-            return text if place == len(text) - 1 and used == room else f"{text[:place]}…"
-    return text
+def _cut_text(text: str, room: int) -> str:
+    """Cut the text where it would take more than one line."""
+    if text_width(text) <= room:
+        return text
+    text = text[:room]
+    while text_width(text) >= room:
+        text = text[:-1]
+    return f"{text}…"
 
 
-def _brief(value: Any) -> str:
+def _summary(value: Any) -> str:
     """Arguments or a result in one line."""
     if isinstance(value, Mapping):
         value = ", ".join(f"{key}={_json(item)}" for key, item in value.items())
@@ -150,25 +151,25 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def ask(approval: Approval) -> str:
+def ask_approval(approval: Approval) -> str:
     """Ask the person at the terminal whether a call may run."""
     use = approval.use
     lines = list(_payload_lines(use.payload))
     hidden = len(lines) - _LINES
-    owner = "of this program" if use.own else printable(use.owner)
-    title = f"{printable(use.name)} ({owner}) wants to {_WANTS[use.effect]}:"
-    click.echo(styled(title, fg="yellow", bold=True), err=True)
-    _show_lines(lines if hidden <= 0 else lines[:_LINES])
+    owner = "of this program" if use.own else clean_text(use.owner)
+    title = f"{clean_text(use.name)} ({owner}) wants to {_WANTS[use.effect]}:"
+    click.echo(style_text(title, fg="yellow", bold=True), err=True)
+    _print_lines(lines if hidden <= 0 else lines[:_LINES])
     if hidden > 0:
         click.echo(f"  … and {hidden} more lines", err=True)
     while True:
-        choice = _choice(can_view=hidden > 0)
+        choice = _read_choice(can_view=hidden > 0)
         if choice != "v":
             return {"y": "once", "a": "always", "n": "deny"}[choice]
-        _show_lines(lines)
+        _print_lines(lines)
 
 
-def _choice(*, can_view: bool) -> str:
+def _read_choice(*, can_view: bool) -> str:
     view = ", [v]iew all" if can_view else ""
     try:
         choice: str = click.prompt(
@@ -198,6 +199,6 @@ def _payload_lines(payload: Any) -> Iterator[str]:
             yield f"{key}: {value if isinstance(value, str) else _json(value)}"
 
 
-def _show_lines(lines: list[str]) -> None:
+def _print_lines(lines: list[str]) -> None:
     for line in lines:
-        click.echo(f"  {printable(line)}", err=True)
+        click.echo(f"  {clean_text(line)}", err=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_hookspecs.logs import redact
-from agent_host.cli.render import printable
+from agent_host.cli.render import clean_text
 
 if TYPE_CHECKING:
     from agent_host.plugins.manager import RoleManager
@@ -25,16 +25,22 @@ _MAX_LINE = 200
 class HookTrace:
     """Writes down what the watched managers call, and prints it to standard error when asked to.
 
-    Not earlier: which secrets a plugin has brought is known once it has had its turn.
+    It does not print earlier, because the secrets that a plugin brings are known once it has had
+    its turn.
     ``before_lines`` is called before anything is printed.
     """
 
-    def __init__(self, before_lines: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, is_wanted: bool = True, before_lines: Callable[[], None] | None = None
+    ) -> None:
+        self._is_wanted = is_wanted
         self._waiting: deque[tuple[str, str]] = deque()
         self._before_lines = before_lines
 
     def watch(self, manager: RoleManager) -> None:
-        """Write down every call of a manager's hooks from now on."""
+        """Write down every call of a manager's hooks from now on, if anybody wants to see them."""
+        if not self._is_wanted:
+            return
         role = manager.role
         manager.trace.root.setwriter(lambda text: self._waiting.append((role, text)))
         manager.enable_tracing()
@@ -50,8 +56,8 @@ class HookTrace:
 
 
 def _lines(text: str) -> Iterator[str]:
-    # Secrets first: one that a cut or an escape has gone through would not be found.
+    # Secrets go first, because one that was cut or escaped would not be found.
     for line in redact(text).splitlines():
-        shown = printable(line)
+        shown = clean_text(line)
         more = len(shown) - _MAX_LINE
         yield f"{shown[:_MAX_LINE]}… ({more} more characters)" if more > 0 else shown

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from dataclasses import asdict
 
 import click
 
-from agent_host.cli.findings import as_dict, counted, print_findings
-from agent_host.cli.render import print_json, styled
+from agent_host.cli.findings import format_count, print_findings
+from agent_host.cli.render import print_json, style_text
 from agent_host.plugins.inspect.validate import AREAS, validate as check_package
 
 __all__ = ["validate"]
@@ -35,14 +36,14 @@ def validate(target: str, as_json: bool, strict: bool) -> int:
     problems = sum(finding.level == "problem" for finding in findings)
     bad = problems or (strict and findings)
     if as_json:
-        areas = {area: [as_dict(f) for where, f in found if where == area] for area in AREAS}
+        areas = {area: [asdict(f) for where, f in found if where == area] for area in AREAS}
         print_json({"target": target, "valid": not bad, "checks": areas})
         return 1 if bad else 0
     for area in AREAS:
         here = [finding for where, finding in found if where == area]
-        mark = styled("sound", fg="green") if not here else f"{len(here)} to look at"
+        mark = style_text("sound", fg="green") if not here else f"{len(here)} to look at"
         click.echo(f"{area}: {mark}")
         print_findings(here)
     warnings = len(findings) - problems
-    click.echo(f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}.")
+    click.echo(f"{format_count(problems, 'problem')}, {format_count(warnings, 'warning')}.")
     return 1 if bad else 0

@@ -12,10 +12,11 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact, remember_secrets
-from agent_host.config.placeholders import locate
+from agent_host.config.placeholders import config_error
 from agent_host.config.untrusted import refuse_untrusted
 from agent_host.config.values import AppConfig
 from agent_host.private import config_home
@@ -32,14 +33,14 @@ _CONFIDENTIAL = re.compile(r"(env|providers|agents|request_defaults)\b")
 
 def find_config(folder: Path | None = None) -> Path | None:
     """The working folder's config if there is one, else the user's own, else None."""
-    return _first(folder or Path.cwd(), _NAMES_IN_FOLDER) or _own_config()
+    return _first_file(folder or Path.cwd(), _NAMES_IN_FOLDER) or _own_config()
 
 
 def _own_config() -> Path | None:
-    return _first(config_home(), _NAMES_AT_HOME)
+    return _first_file(config_home(), _NAMES_AT_HOME)
 
 
-def _first(folder: Path, names: Iterable[str]) -> Path | None:
+def _first_file(folder: Path, names: Iterable[str]) -> Path | None:
     return next((file for name in names if (file := folder / name).is_file()), None)
 
 
@@ -53,15 +54,15 @@ def load_config(file: Path | None = None, *, folder: Path | None = None) -> AppC
     found = file or find_config(folder)
     if found is None:
         return AppConfig()
-    config = parse_config(_read(found), found)
+    config = parse_config(_read_file(found), found)
     own = _own_config()
     if file is not None or found == own or is_trusted(found.parent):
         return config
     refuse_untrusted(config, found)
-    return _join(parse_config(_read(own), own) if own else AppConfig(), config)
+    return _join_configs(parse_config(_read_file(own), own) if own else AppConfig(), config)
 
 
-def _join(own: AppConfig, other: AppConfig) -> AppConfig:
+def _join_configs(own: AppConfig, other: AppConfig) -> AppConfig:
     """The user's own config with the agents and aliases of another."""
     values = dict(own.values)
     for key in ("providers", "agents"):
@@ -86,36 +87,30 @@ def parse_config(values: object, file: Path | None = None) -> AppConfig:
     if problem is not None:
         hidden = problem.quotes and _CONFIDENTIAL.match(problem.where)
         what = f"{problem.where} has a value of the wrong kind" if hidden else redact(problem.what)
-        place = str(file) if file else None
-        raise ConfigError(
-            locate(what, place), key=problem.where or None, file=place, hint=problem.remedy
-        )
+        raise config_error(what, problem.where, file, problem.remedy)
     assert isinstance(values, dict)
     remember_secrets(named_secrets(values))
     return AppConfig(values, file)
 
 
-def _read(file: Path) -> object:
+def _read_file(file: Path) -> Any:
     try:
         text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigError(
-            f"{file} cannot be read: {error.strerror or error}", file=str(file), hint="check it"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is not UTF-8: {error}", file=str(file)) from error
-    try:
-        return _loads_toml(text) if file.suffix == ".toml" else json.loads(text)
-    except RecursionError:
-        raise ConfigError(f"{file} is nested too deeply", file=str(file)) from None
-    except ValueError as error:
-        kind = "TOML" if file.suffix == ".toml" else "JSON"
-        raise ConfigError(
-            f"{file} is not {kind}: {error}", file=str(file), hint="correct it"
-        ) from error
+        return _parse_toml(text) if file.suffix == ".toml" else json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        hint = "correct it"
+        match error:
+            case OSError():
+                hint = "check its path and who may read it"
+                what = f"cannot be read: {error.strerror or error}"
+            case RecursionError():
+                what = "is nested too deeply"
+            case UnicodeDecodeError():
+                what = f"is not UTF-8: {error}"
+            case _:
+                what = f"is not {'TOML' if file.suffix == '.toml' else 'JSON'}: {error}"
+        raise ConfigError(f"{file} {what}", file=str(file), hint=hint) from error
 
 
-def _loads_toml(text: str) -> object:
-    module = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    document: object = module.loads(text)
-    return document
+def _parse_toml(text: str) -> Any:
+    return import_module("tomllib" if sys.version_info >= (3, 11) else "tomli").loads(text)

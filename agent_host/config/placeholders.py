@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from agent_hookspecs.errors import ConfigError
-from agent_host.redaction import PLACEHOLDER
+from agent_host.redaction import PLACEHOLDER, leaves
 
-__all__ = ["has_placeholder", "locate", "placeholders", "substitute"]
-
-
-def locate(what: str, file: str | None) -> str:
-    """A sentence about a file that says which, if there is one."""
-    return f"{file}: {what}" if file else what
+__all__ = ["config_error", "has_placeholder", "placeholders", "substitute"]
 
 
-def substitute(value: Any, env: Mapping[str, str], where: str, file: str | None = None) -> Any:
+def config_error(what: str, key: str, file: Path | None, hint: str) -> ConfigError:
+    """The error about a key of a config, which may have come from no file."""
+    where = str(file) if file else None
+    return ConfigError(f"{file}: {what}" if file else what, key=key or None, file=where, hint=hint)
+
+
+def substitute(value: Any, env: Mapping[str, str], where: str, file: Path | None = None) -> Any:
     """``value`` with every ``${env:NAME}`` or ``${env:NAME:-default}`` in it replaced."""
     if isinstance(value, str):
         return PLACEHOLDER.sub(lambda match: _look_up(match, env, where, file), value)
@@ -28,14 +30,14 @@ def substitute(value: Any, env: Mapping[str, str], where: str, file: str | None 
     return value
 
 
-def _look_up(match: re.Match[str], env: Mapping[str, str], where: str, file: str | None) -> str:
+def _look_up(match: re.Match[str], env: Mapping[str, str], where: str, file: Path | None) -> str:
     name, default = match["name"], match["default"]
     if name in env:
         return env[name]
     if default is not None:
         return default[2:]
-    raise ConfigError(
-        locate(f"{where} needs the environment variable {name}, which is not set", file),
+    raise config_error(
+        f"{where} needs the environment variable {name}, which is not set",
         key=where,
         file=file,
         hint=f"export {name}=…, or write ${{env:{name}:-default}}",
@@ -44,18 +46,10 @@ def _look_up(match: re.Match[str], env: Mapping[str, str], where: str, file: str
 
 def placeholders(value: Any) -> Iterator[str]:
     """The names of the environment variables a value asks for without a default."""
-    if isinstance(value, str):
-        yield from (m["name"] for m in PLACEHOLDER.finditer(value) if m["default"] is None)
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from placeholders(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from placeholders(item)
+    for text in leaves(value):
+        yield from (m["name"] for m in PLACEHOLDER.finditer(text) if m["default"] is None)
 
 
 def has_placeholder(value: object) -> bool:
-    """Whether a value, or an item of a list, has any."""
-    if isinstance(value, list):
-        return any(map(has_placeholder, value))
-    return isinstance(value, str) and PLACEHOLDER.search(value) is not None
+    """Whether a value, or anything in it, has any."""
+    return any(PLACEHOLDER.search(text) for text in leaves(value))

@@ -13,18 +13,18 @@ from agent_host.config.values import AppConfig
 
 __all__ = ["refuse_untrusted"]
 
+#: The keys that need no trust, and of which sections only some do.
 _HARMLESS = ("$schema", "denied_plugins", "providers", "agents")
-_HARMLESS_OF_PROVIDERS = ("provider", "model")
-_HARMLESS_OF_AGENTS = ("provider", "model", "system", "tools")
+_HARMLESS_IN = {
+    "providers": ("provider", "model"),
+    "agents": ("provider", "model", "system", "tools"),
+}
 
 
 def refuse_untrusted(config: AppConfig, file: Path) -> None:
     """Raise a `ConfigError` that lists what needs trust, if anything does."""
     wanted = [key for key in config.values if key not in _HARMLESS]
-    for section, harmless in (
-        ("providers", _HARMLESS_OF_PROVIDERS),
-        ("agents", _HARMLESS_OF_AGENTS),
-    ):
+    for section, harmless in _HARMLESS_IN.items():
         for name, described in config.values.get(section, {}).items():
             # A placeholder would send whatever the environment has under any name.
             wanted += [

@@ -15,7 +15,7 @@ from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest
-from agent_host.config.placeholders import locate, substitute
+from agent_host.config.placeholders import config_error, substitute
 from agent_host.plugins.catalog import LoaderSettings
 from agent_host.redaction import named_secrets
 
@@ -49,7 +49,7 @@ class AppConfig:
         values = self.values
         allowed = values.get("allowed_plugins")
         return LoaderSettings(
-            sources=tuple(self._filled("plugins", values.get("plugins", []))),
+            sources=tuple(self._fill("plugins", values.get("plugins", []))),
             allow=None if allowed is None else frozenset(allowed),
             deny=frozenset(values.get("denied_plugins", ())),
             enabled=frozenset(values.get("enabled_plugins", ())),
@@ -62,7 +62,7 @@ class AppConfig:
         named = self.values.get("plugin_cache_dir")
         if named is None:
             return None
-        return Path(self.folder, os.path.expanduser(self._filled("plugin_cache_dir", named)))
+        return Path(self.folder, os.path.expanduser(self._fill("plugin_cache_dir", named)))
 
     def request_config(
         self, agent: str | None = None, provider: str | None = None, model: str | None = None
@@ -77,14 +77,14 @@ class AppConfig:
         if named != usual:
             # The agent's model is one of the agent's provider.
             own.pop("model", None)
-        settings: dict[str, Any] = self._filled(
+        settings: dict[str, Any] = self._fill(
             "request_defaults", self.values.get("request_defaults", {})
         )
         if named is not None and named in aliases:
-            settings |= self._filled(f"providers.{named}", aliases[named])
+            settings |= self._fill(f"providers.{named}", aliases[named])
         elif named is not None:
             settings["provider"] = named
-        settings |= self._filled(f"agents.{agent or 'default'}", own)
+        settings |= self._fill(f"agents.{agent or 'default'}", own)
         if model is not None:
             settings["model"] = model
         remember_secrets(named_secrets(settings))
@@ -93,35 +93,27 @@ class AppConfig:
     def system_prompt(self, agent: str | None = None) -> str | None:
         prompt = self._agent(agent).get("system")
         where = f"agents.{agent or 'default'}.system"
-        return None if prompt is None else str(self._filled(where, prompt))
+        return None if prompt is None else str(self._fill(where, prompt))
 
     def tool_patterns(self, agent: str | None = None) -> list[str] | None:
         """The tools an agent may use; None: all that take part."""
         patterns = self._agent(agent).get("tools")
         return None if patterns is None else list(patterns)
 
-    def unknown(self, what: str, name: str, known: Iterable[str], key: str) -> ConfigError:
+    def unknown_error(self, what: str, name: str, known: Iterable[str], key: str) -> ConfigError:
         """The error for a name that is not there."""
         names = sorted(known)
         meant = suggest(name, names)
-        listed = f"there are: {', '.join(names) or 'none'}"
-        return ConfigError(
-            locate(f"there is no {what} {name!r}", self._file()),
-            key=key,
-            file=self._file(),
-            hint=f"{meant} {listed}" if meant else listed,
-        )
+        hint = f"{meant} there are: {', '.join(names) or 'none'}".lstrip()
+        return config_error(f"there is no {what} {name!r}", key, self.file, hint)
 
     def _agent(self, name: str | None) -> Mapping[str, Any]:
         agents: Mapping[str, Mapping[str, Any]] = self.values.get("agents", {})
         if name is None:
             return agents.get("default", {})
         if name not in agents:
-            raise self.unknown("agent", name, agents, f"agents.{name}")
+            raise self.unknown_error("agent", name, agents, f"agents.{name}")
         return agents[name]
 
-    def _filled(self, where: str, value: Any) -> Any:
-        return substitute(value, self.env, where, self._file())
-
-    def _file(self) -> str | None:
-        return str(self.file) if self.file else None
+    def _fill(self, where: str, value: Any) -> Any:
+        return substitute(value, self.env, where, self.file)
