@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+import weakref
 from typing import Any
 
 import pytest
@@ -70,6 +72,22 @@ def test_the_finals_are_those_of_the_session(way: Way) -> None:
     assert list(session.messages[1:]) == list(finals)
     finals[0]["metadata"]["changed"] = True
     assert session.messages[1]["metadata"] == {}
+
+
+class _Mark:
+    """Something that can be referred to weakly."""
+
+
+def test_nothing_of_a_request_waits_for_the_garbage_collector() -> None:
+    core, mark = core_with(talker()), _Mark()
+    gone = weakref.ref(mark)
+    gc.disable()
+    try:
+        core.send_request(said("x"), {}, context={"mark": mark})
+        del mark
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("way", ["stream", "astream"])

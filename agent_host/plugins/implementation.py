@@ -82,29 +82,33 @@ def check_result(implementation: Implementation, result: Any) -> Any:
     combining = implementation.hook.combining
     names = combining.result
     # None leaves what is folded as it was, but what a wrapper returns is the result itself.
-    optional = combining.optional and not (implementation.wrapper and combining.mode == "fold")
-    if not names or (result is None and optional):
+    if (
+        result is None
+        and combining.optional
+        and not (implementation.wrapper and combining.mode == "fold")
+    ):
         return result
     if len(names) == 1:
-        # What is folded goes on to the next plugin under its name.
-        _check_part(implementation, names[0], result, named=combining.mode == "fold")
-        return result
-    if not isinstance(result, tuple) or len(result) != len(names):
-        raise implementation.wrong_result(f"a tuple of ({', '.join(names)})", result)
-    for name, part in zip(names, result, strict=True):
-        _check_part(implementation, name, part, named=True)
+        if not _FITS[names[0]](result):
+            # What is folded goes on to the next plugin under its name.
+            raise _wrong_part(implementation, names[0], result, named=combining.mode == "fold")
+    elif names:
+        if not isinstance(result, tuple) or len(result) != len(names):
+            raise implementation.wrong_result(f"a tuple of ({', '.join(names)})", result)
+        for name, part in zip(names, result, strict=True):
+            if not _FITS[name](part):
+                raise _wrong_part(implementation, name, part, named=True)
     return result
 
 
-def _check_part(implementation: Implementation, name: str, part: object, *, named: bool) -> None:
-    wanted, fits = _KINDS[RESULT_PARTS[name]]
-    if not fits(part):
-        raise implementation.wrong_result(f"{wanted} as {name}" if named else wanted, part)
-    if RESULT_PARTS[name] == "dicts":
-        assert isinstance(part, list)
-        for item in part:
-            if not _is_dict(item):
-                raise implementation.wrong_result(f"dicts as {name}", item)
+def _wrong_part(
+    implementation: Implementation, name: str, part: object, *, named: bool
+) -> HookResultError:
+    if RESULT_PARTS[name] == "dicts" and isinstance(part, list):
+        item = next(item for item in part if not _is_dict(item))
+        return implementation.wrong_result(f"dicts as {name}", item)
+    wanted = _KINDS[RESULT_PARTS[name]][0]
+    return implementation.wrong_result(f"{wanted} as {name}" if named else wanted, part)
 
 
 def _are_texts(value: object) -> bool:
@@ -122,13 +126,19 @@ def _is_list(value: object) -> bool:
     return isinstance(value, list)
 
 
+def _are_dicts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_dict, value))
+
+
 _KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "dict": ("a dict", _is_dict),
     "list": ("a list", _is_list),
-    "dicts": ("a list", _is_list),
+    "dicts": ("a list", _are_dicts),
     "texts": ("a list of strings", _are_texts),
     "flag": ("True, False or None", lambda value: value is None or isinstance(value, bool)),
 }
+
+_FITS = {name: _KINDS[kind][1] for name, kind in RESULT_PARTS.items()}
 
 #: Told of an implementation that has failed: it raises the error, or gives what goes on instead.
 Fail = Callable[[Implementation, Exception], Any]

@@ -175,12 +175,15 @@ class RoleManager(pluggy.PluginManager):
     def _fold_functions(self) -> Iterable[tuple[Hook, Callable[..., Any]]]:
         for hook in hooks_of(self.role).values():
             if hook.combining.mode == "fold":
-                yield hook, _fold_factory(hook.name, hook.args)(self._fold, hook)
+                places = tuple(hook.args.index(name) for name in hook.combining.over)
+                yield hook, _fold_factory(hook.name, hook.args)(self._fold, hook, places)
 
-    def _fold(self, hook: Hook, *arguments: Any) -> Any:
-        """Run the plugins' implementations of a fold, each on what the previous one returned."""
+    def _fold(self, hook: Hook, places: tuple[int, ...], *arguments: Any) -> Any:
+        """Run the plugins' implementations of a fold, each on what the previous one returned.
+
+        ``places`` are those of the arguments that go on.
+        """
         values = list(arguments)
-        places = [hook.args.index(name) for name in hook.combining.over]
         isolated = self.tolerate is not None or hook.combining.skips
         watch = self.watch_state if hook.name == "init" else None
         for function in self._folded(hook.name):
@@ -245,7 +248,9 @@ def _copy_values(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
 def _fold_factory(name: str, args: tuple[str, ...]) -> Callable[..., Any]:
     # Source text, because pluggy reads the names of arguments off the code.
     given = ", ".join(args)
-    source = f"def make(fold, hook):\n    return lambda {given}: fold(hook, {given})\n"
+    source = (
+        f"def make(fold, hook, places):\n    return lambda {given}: fold(hook, places, {given})\n"
+    )
     namespace: dict[str, Any] = {}
     exec(source, namespace)
     make: Callable[..., Any] = namespace["make"]

@@ -73,6 +73,8 @@ class ConfigSchema:
         config = state.get("config") if isinstance(state, dict) else None
         if not isinstance(config, dict):
             return
+        if (with_tools or "tools" not in known) and config == known:
+            return
         new = {
             key: value
             for key, value in config.items()

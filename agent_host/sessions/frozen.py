@@ -88,13 +88,17 @@ def _freeze(value: Any) -> Any:
     if isinstance(value, (FrozenDict, FrozenList)):
         return value
     if isinstance(value, dict):
-        return FrozenDict(
-            {k: item if type(item) in _UNCHANGEABLE else _freeze(item) for k, item in value.items()}
-        )
+        frozen = FrozenDict(value)
+        for key, item in frozen.items():
+            if type(item) not in _UNCHANGEABLE:
+                dict.__setitem__(frozen, key, _freeze(item))
+        return frozen
     if isinstance(value, (list, tuple)):
-        return FrozenList(
-            [item if type(item) in _UNCHANGEABLE else _freeze(item) for item in value]
-        )
+        items = FrozenList(value)
+        for place, item in enumerate(items):
+            if type(item) not in _UNCHANGEABLE:
+                list.__setitem__(items, place, _freeze(item))
+        return items
     return value
 
 

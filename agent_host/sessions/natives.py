@@ -107,9 +107,10 @@ class RetainedHistory:
         self, kind: Callable[..., R], natives: list[NativeMessage], options: tuple[Hashable, ...]
     ) -> R:
         """``kind(*options)`` with ``natives`` added; see `agent_hookspecs.authoring`."""
-        begins = _common_length(natives, self.natives) == len(self.natives)
+        length = len(self.natives)
+        begins = length > 0 and _common_length(natives, self.natives) == length
         rendering = self.natives.rendering(kind, options) if begins else kind(*options)
-        rendering.extend(natives[len(self.natives) :] if begins else natives)
+        rendering.extend(natives[length:] if begins else natives)
         return rendering
 
 

@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import count
 from typing import Any, cast
 
 from agent_hookspecs.errors import SessionError
@@ -21,7 +22,8 @@ __all__ = ["SCHEMA_VERSION", "Session"]
 SCHEMA_VERSION = 1
 
 _ROLES = ("system", "user", "assistant", "tool")
-_ENCODER = json.JSONEncoder(sort_keys=True, default=repr)
+#: What is frozen contains no circles.
+_ENCODER = json.JSONEncoder(sort_keys=True, default=repr, check_circular=False)
 
 
 class Session:
@@ -109,10 +111,11 @@ class Session:
 
     def with_metadata(self, patch: Mapping[str, Any]) -> Session:
         """With these metadata keys set; a value of None removes its key."""
-        others = {key: value for key, value in self._metadata.items() if key not in patch}
-        news = {key: value for key, value in patch.items() if value is not None}
+        patched = {**self._metadata, **patch}
         session = self._copy()
-        session._metadata = freeze({**others, **news})
+        session._metadata = freeze(
+            {k: v for k, v in patched.items() if v is not None or k not in patch}
+        )
         return session
 
     def branch(self, at: int) -> Session:
@@ -183,11 +186,12 @@ class Session:
 def _check_messages(
     messages: Iterable[Mapping[str, Any]], first: int = 0
 ) -> tuple[CoreMessage, ...]:
-    return tuple(_check_message(message, number) for number, message in enumerate(messages, first))
+    return tuple(map(_check_message, messages, count(first)))
 
 
 def _check_message(message: Mapping[str, Any], number: int) -> CoreMessage:
-    if not isinstance(message, Mapping):
+    # A dict is told from other mappings at once, here and below.
+    if not isinstance(message, (dict, Mapping)):
         raise SessionError(f"message {number} is {type(message).__name__}, not an object")
     role, content = message.get("role"), message.get("content", "")
     if role not in _ROLES:
@@ -200,7 +204,7 @@ def _check_message(message: Mapping[str, Any], number: int) -> CoreMessage:
             hint="put images and other parts into multipartContent",
         )
     metadata = message.get("metadata") or {}
-    if not isinstance(metadata, Mapping):
+    if not isinstance(metadata, (dict, Mapping)):
         raise SessionError(f"the metadata of message {number} is not an object")
     return cast(CoreMessage, freeze({**message, "content": content, "metadata": dict(metadata)}))
 
@@ -215,13 +219,21 @@ def _call_ids(messages: Iterable[CoreMessage]) -> Iterator[str]:
 
 
 def _digest(previous: str, message: CoreMessage) -> str:
-    metadata = {k: v for k, v in message["metadata"].items() if k != "native_indices"}
-    digested = {**message, "metadata": metadata}
+    text = f"{previous}\n{_digested_text(message)}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _digested_text(message: CoreMessage) -> str:
+    """All that a message says, whatever the order of its keys; no two say the same."""
+    digested: Mapping[str, Any] = message
+    if "native_indices" in message["metadata"]:
+        others = {k: v for k, v in message["metadata"].items() if k != "native_indices"}
+        digested = {**message, "metadata": others}
+    if not digested["metadata"] and len(digested) == 3:
+        # Nearly all that people say; JSON would begin with a brace.
+        return f"{digested['role']} {digested['content']}"
     try:
-        text = _ENCODER.encode(digested)
+        return _ENCODER.encode(digested)
     except TypeError:
         # Keys that JSON cannot sort; such a message cannot be stored, but it can be sent.
-        text = repr(digested)
-    return blake2b(
-        f"{previous}\n{text}".encode("utf-8", "surrogatepass"), digest_size=16
-    ).hexdigest()
+        return repr(digested)

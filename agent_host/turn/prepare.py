@@ -93,12 +93,12 @@ def default_to_native(message: CoreMessage) -> NativeMessage:
 def _require_access(turn: Turn) -> None:
     """Refuse to ask a provider without the key or address that it says it needs."""
     entry, config = turn.stack.provider.entry, turn.state["config"]
-    variable = f", or {entry.key_variable} in the environment" if entry.key_variable else ""
-    for key, needed, also in (
-        ("api_key", entry.requires_api_key, variable),
-        ("base_url", entry.requires_base_url, ""),
+    for key, needed, variable in (
+        ("api_key", entry.requires_api_key, entry.key_variable),
+        ("base_url", entry.requires_base_url, None),
     ):
         if needed and config.get(key) in (None, ""):
+            also = f", or {variable} in the environment" if variable else ""
             raise ConfigError(
                 f"provider {turn.provider!r} needs the setting {key!r}",
                 key=key,

@@ -39,14 +39,13 @@ _READ = Read()
 
 def read_answer(turn: Turn) -> Steps[None]:
     """Get the answer: by the provider's own I/O if it has any of the asked kind, else the wire."""
-    stream, answer = _own_hook(turn, "stream_api"), _own_hook(turn, "call_api")
-    wanted, other = (stream, answer) if turn.stream else (answer, stream)
-    if turn.managers.provider.implements("build_request"):
-        other = None
-    own = wanted or other
+    wanted, other = ("stream_api", "call_api") if turn.stream else ("call_api", "stream_api")
+    own = _own_hook(turn, wanted)
+    if own is None and not turn.managers.provider.implements("build_request"):
+        own = _own_hook(turn, other)
     if own is None:
         yield from _read_wire(turn)
-    elif own is stream:
+    elif own.hook.name.endswith("stream_api"):
         yield from _read_own_stream(turn, own)
     else:
         yield from _read_own_answer(turn, own)
@@ -197,7 +196,7 @@ def _read_body(turn: Turn, reading: Reading, response: Any) -> Steps[None]:
         (own, *_) = provider.implementations("parse_response")
         reading.take_answer(body, own, answer, [])
     else:
-        yield from _feed(turn, reading, [(body, None)])
+        reading.feed([(body, None)], [])
 
 
 def _reading(turn: Turn) -> Reading:

@@ -19,7 +19,7 @@ from agent_host.turn.finish import finish_turn
 from agent_host.turn.prepare import begin_state, prepare_turn
 from agent_host.turn.read import Reading
 from agent_host.turn.send import read_answer
-from agent_host.turn.turn import Turn
+from agent_host.turn.turn import Turn, deliver_all
 from agent_host.wire.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -58,10 +58,15 @@ class SingleTurn:
         try:
             stack = yield from self._stacks.lease(self._config)
             try:
-                self._turn = Turn(
+                turn = self._turn = Turn(
                     stack, self._start, self._config, sink=self._note_end, **self._options
                 )
-                yield from run_turn(self._turn)
+                try:
+                    yield from run_turn(turn)
+                finally:
+                    # It refers to us: all that a request has made, its history included, would wait
+                    # for the garbage collector.
+                    turn.sink = deliver_all
             finally:
                 stack.lease.leave()
         except Exception as error:
@@ -74,7 +79,7 @@ class SingleTurn:
 
     def _note_end(self, events: list[Event]) -> list[Event]:
         # Whoever sees the last event may look at the state at once.
-        if any(event["type"] == "done" for event in events):
+        if events and events[-1]["type"] == "done":
             self.state = "succeeded"
         return events
 

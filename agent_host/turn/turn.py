@@ -29,7 +29,7 @@ from agent_host.turn.read import Reading
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
 
-__all__ = ["Sink", "Turn", "Warnings"]
+__all__ = ["Sink", "Turn", "Warnings", "deliver_all"]
 
 log = get_logger(__name__)
 
@@ -70,7 +70,8 @@ class Warnings:
         ]
 
 
-def _deliver_all(events: list[Event]) -> list[Event]:
+def deliver_all(events: list[Event]) -> list[Event]:
+    """The sink that leaves everything as it is."""
     return events
 
 
@@ -94,7 +95,7 @@ class Turn:
     asynchronous: bool = False
     caller_context: Mapping[str, Any] | None = None
     layer: Mapping[str, Any] | None = None
-    sink: Sink = _deliver_all
+    sink: Sink = deliver_all
     warnings: Warnings = field(default_factory=Warnings)
     argument_limit: int = MAX_ARGUMENT_BYTES
     total_time: TotalTime = field(default_factory=TotalTime)

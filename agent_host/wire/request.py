@@ -67,6 +67,7 @@ def address_of(url: str) -> Address:
     return Address(host, without_userinfo(url), _basic_credentials(url))
 
 
+@lru_cache(64)
 def without_userinfo(url: str) -> str:
     """``url`` without a user's name and password."""
     return _USERINFO.sub(r"\1", url)

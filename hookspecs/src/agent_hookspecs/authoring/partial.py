@@ -45,8 +45,8 @@ class Partial(dict[str, Any]):
         return self
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__()
-        self.update(*args, **kwargs)
+        if args or kwargs:
+            self.update(*args, **kwargs)
 
     @classmethod
     def of(cls, value: Mapping[str, Any] | None) -> Partial:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from agent_hookspecs import Config, ModelInfo
@@ -53,6 +54,12 @@ class ModelFacts:
 
 def model_facts(model: object) -> ModelFacts:
     """What a request has to know of the model."""
+    return _facts_of(model if isinstance(model, str) else "")
+
+
+# Every request asks several times.
+@lru_cache(64)
+def _facts_of(model: str) -> ModelFacts:
     row = _row(model)
     largest = row.get("max_output", _STRANGER_OUTPUT)
     return ModelFacts(

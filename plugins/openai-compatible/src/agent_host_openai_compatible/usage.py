@@ -15,6 +15,9 @@ from agent_host_openai_compatible._version import __version__
 
 __all__ = ["ChatUsage", "normalised_usage"]
 
+_PROMPT = (("prompt_tokens",),)
+_OUTPUT = (("completion_tokens",),)
+_TOTAL = (("total_tokens",),)
 _CACHED = (
     ("prompt_tokens_details", "cached_tokens"),
     ("prompt_cache_hit_tokens",),
@@ -37,14 +40,13 @@ def normalised_usage(raw: Mapping[str, Any]) -> Usage:
     Some servers leave reasoning out of ``completion_tokens``; their total tells.
     """
     usage: Usage = {}
-    prompt, output = _count(raw, "prompt_tokens"), _count(raw, "completion_tokens")
-    reasoning = next((n for path in _REASONING if (n := _count(raw, *path)) is not None), None)
-    cached = next((n for path in _CACHED if (n := _count(raw, *path)) is not None), None)
+    prompt, output = _count(raw, _PROMPT), _count(raw, _OUTPUT)
+    reasoning, cached = _count(raw, _REASONING), _count(raw, _CACHED)
     if prompt is not None:
         usage["input"] = prompt
     if output is not None:
         apart = prompt is not None and reasoning is not None
-        if apart and _count(raw, "total_tokens") == (prompt or 0) + output + (reasoning or 0):
+        if apart and _count(raw, _TOTAL) == (prompt or 0) + output + (reasoning or 0):
             output += reasoning or 0
         usage["output"] = output
     if cached is not None:
@@ -52,7 +54,7 @@ def normalised_usage(raw: Mapping[str, Any]) -> Usage:
     if reasoning is not None:
         usage["reasoning"] = reasoning
     for path, units in _COSTS:
-        cost = _found(raw, path)
+        cost = _found(raw, path) if path[0] in raw else None
         if isinstance(cost, (int, float)) and not isinstance(cost, bool):
             usage["cost"] = cost / units
             break
@@ -60,11 +62,16 @@ def normalised_usage(raw: Mapping[str, Any]) -> Usage:
     return usage
 
 
-def _count(raw: Mapping[str, Any], *path: str) -> int | None:
-    value = _found(raw, path)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if type(value) is int and value >= 0 else None
+def _count(raw: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> int | None:
+    """The first number of tokens that stands at one of the places."""
+    for path in paths:
+        if path[0] in raw:
+            value = _found(raw, path)
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
+            if type(value) is int and value >= 0:
+                return value
+    return None
 
 
 def _found(raw: Mapping[str, Any], path: tuple[str, ...]) -> Any:
