@@ -8,7 +8,7 @@ from typing import Any
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.messages import Config
 
-__all__ = ["config_key", "data_key", "is_plain_key"]
+__all__ = ["config_key", "data_key"]
 
 
 def config_key(config: Config) -> str:
@@ -30,11 +30,6 @@ def data_key(value: object) -> str:
     return _ENCODER.encode(_distinct(value))
 
 
-def is_plain_key(key: str) -> bool:
-    """Whether a key stands for JSON alone, so that it depends on no object's identity."""
-    return _WRITTEN_MARK not in key
-
-
 def _identity(value: object) -> dict[str, str]:
     # A value JSON cannot express is the same only if it is the same object, which whoever keeps the
     # text has to keep alive.
@@ -44,7 +39,6 @@ def _identity(value: object) -> dict[str, str]:
 _ENCODER = json.JSONEncoder(sort_keys=True, default=_identity)
 #: Begins keys that stand for something else, and so no key that stands for itself.
 _MARK = "\0"
-_WRITTEN_MARK = "\\u0000"
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from agent_host.drivers.effects import Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin, OnManager
 from agent_host.plugins.build import build_stack, read_settings
 from agent_host.plugins.catalog import Catalog, complete_catalog
-from agent_host.plugins.keys import config_key, is_plain_key
+from agent_host.plugins.keys import config_key
 from agent_host.plugins.models import Listings
 from agent_host.plugins.resolve import BrokenPluginError, resolve, select_provider, set_aside
 from agent_host.plugins.settings import read_texts
@@ -24,7 +23,6 @@ from agent_host.plugins.stack import Stack
 __all__ = ["Stacks"]
 
 _MAX_STACKS = 64
-_MAX_KEYS = 256
 
 
 class Stacks:
@@ -55,7 +53,6 @@ class Stacks:
             self._completed: Catalog | None = None
             self._providers: dict[object, LoadedPlugin] = {}
             self._version += 1
-            self._keys: dict[bytes, tuple[str, LoadedPlugin]] = {}
 
     def lease(self, config: Config) -> Steps[Stack]:
         """The stack for ``config``, whose lease the caller has entered and has to leave."""
@@ -69,20 +66,21 @@ class Stacks:
 
         To look at: its tools may be closed at any time.
         """
-        config_text, provider = self._identify(config)
-        listing = self._listings.fresh_listing(config_text)
+        config = with_request_defaults(config)
+        provider = self._provider(config)
+        config = {**config, "provider": provider.name}
+        text = f"{self._version}\n{config_key(config)}"
+        listing = self._listings.fresh_listing(text)
         if listing is None:
-            config = _complete_config(config, provider)
             # Whatever goes wrong from here on may be the first text that holds them.
             remember_secrets(read_settings([provider], []).secrets(config))
-            listing = yield from self._listings.list_models(provider, config, config_text)
-        key = config_text, listing.digest
+            listing = yield from self._listings.list_models(provider, config, text)
+        key = text, listing.digest
         with self._lock:
             known = self._stacks.get(key)
             if known is not None:
                 self._stacks.move_to_end(key)
                 return known
-        config = _complete_config(config, provider)
         built = yield from self._build(provider, config, listing.models)
         with self._lock:
             stack = self._stacks.setdefault(key, built)
@@ -93,30 +91,6 @@ class Stacks:
         for each in dropped:
             each.lease.end()
         return stack
-
-    def _identify(self, config: Config) -> tuple[str, LoadedPlugin]:
-        """A text that is the same for equal configs alone, and the provider they name.
-
-        Most configs were seen before, and are found by their bytes: that takes a tenth of the time.
-        """
-        # Before anything else is read: `use` may replace it meanwhile.
-        keys = self._keys
-        try:
-            # Of this version because later ones write equal values in several ways.
-            written = marshal.dumps(config, 2)
-        except ValueError:
-            written = b""
-        known = keys.get(written)
-        if known is not None:
-            return known
-        version, provider = self._version, self._provider(with_request_defaults(config))
-        text = config_key(_complete_config(config, provider))
-        found = f"{version}\n{text}", provider
-        if written and is_plain_key(text):
-            if len(keys) >= _MAX_KEYS:
-                keys.clear()
-            keys[written] = found
-        return found
 
     def _provider(self, config: Config) -> LoadedPlugin:
         """The provider that ``config`` names; who it is does not change with the request."""
@@ -165,10 +139,6 @@ def with_request_defaults(config: Config) -> dict[str, Any]:
     defaults = config.get("request_defaults")
     below = defaults if isinstance(defaults, Mapping) else {}
     return {**below, **{k: v for k, v in config.items() if k != "request_defaults"}}
-
-
-def _complete_config(config: Config, provider: LoadedPlugin) -> dict[str, Any]:
-    return {**with_request_defaults(config), "provider": provider.name}
 
 
 def _failures_since(before: Catalog, after: Catalog) -> list[str]:
