@@ -151,7 +151,7 @@ class AgentApplication:
             session = self.create_session(system or self.config.system_prompt(agent))
         return AgentRun(
             stacks=self.core.stacks,
-            start=close_calls(session).appended({"role": "user", "content": prompt}),
+            start=close_calls(session).with_added({"role": "user", "content": prompt}),
             config=config,
             core=self.core,
             policy=self.policy,
@@ -206,7 +206,7 @@ class AgentApplication:
     def create_session(self, system: str | None = None) -> Session:
         """An empty session, or one that begins with a system prompt."""
         session = self.core.create_session()
-        return session.appended({"role": "system", "content": system}) if system else session
+        return session.with_added({"role": "system", "content": system}) if system else session
 
     def execute_session_action(
         self,

@@ -131,7 +131,7 @@ class AgentCore:
     ) -> Session:
         """A new session with one more message; ``parts`` such as ``toolResult`` go into it."""
         message = {"role": role, "content": content, "metadata": dict(metadata or {}), **parts}
-        return session.appended(message)
+        return session.with_added(message)
 
     def send_request(
         self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None

@@ -289,10 +289,10 @@ def test_a_replacement_is_what_the_next_request_sends() -> None:
     assert result == {"native_messages": [memo]}
     assert compacted.messages == session.messages
     again = Session.from_dict(json.loads(json.dumps(compacted.to_dict())))
-    again, _ = ask(core, again.appended({"role": "user", "content": "two"}))
+    again, _ = ask(core, again.with_added({"role": "user", "content": "two"}))
     assert sent[-1] == [memo, {"role": "user", "content": "two"}]
     # The session before it still has its own history.
-    ask(core, session.appended({"role": "user", "content": "two"}))
+    ask(core, session.with_added({"role": "user", "content": "two"}))
     assert len(sent[-1]) == 3
     # An edit behind the compaction leaves it in place.
     edited = again.with_messages([*again.messages[:2], {"role": "user", "content": "other"}])

@@ -114,7 +114,6 @@ def test_a_term_is_not_refused_for_another() -> None:
     assert set(terms()) & set(refused()) == set()
 
 
-@pytest.mark.xfail(strict=True, reason="the host and the contract still have some of these names")
 def test_words_that_were_given_up_do_not_come_back() -> None:
     refused_words = refused()
     offenders = [

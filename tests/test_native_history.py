@@ -139,7 +139,7 @@ def test_natives_are_made_anew_when_messages_were_changed(
     converted: list[int] = []
     core = core_with(sealing(sent, converted))
     session, _ = ask(core, said("one"))
-    changed = change(session.appended(user("two")))
+    changed = change(session.with_added(user("two")))
     ask(core, changed)
     rebuilt = [{"role": m["role"], "content": m["content"]} for m in changed.messages]
     assert sent[-1] == rebuilt
@@ -151,7 +151,7 @@ def test_an_edit_behind_a_turn_leaves_the_natives_before_it() -> None:
     converted: list[int] = []
     core = core_with(sealing(sent, converted))
     session, _ = ask(core, said("one"))
-    session, _ = ask(core, session.appended(user("two")))
+    session, _ = ask(core, session.with_added(user("two")))
     messages = [*session.messages[:2], {**session.messages[2], "content": "other"}]
     ask(core, session.with_messages(messages))
     assert sent[-1] == [user("one"), assistant(2), user("other")]
@@ -165,16 +165,16 @@ def test_a_branch_reuses_the_longest_beginning_that_holds() -> None:
     session = said("one")
     for text in ("two", "three", "four"):
         session, _ = ask(core, session)
-        session = session.appended(user(text))
-    branch = session.branch(3).appended(user("elsewhere"))
+        session = session.with_added(user(text))
+    branch = session.branch(3).with_added(user("elsewhere"))
     branched, _ = ask(core, branch)
     assert sent[-1] == [user("one"), assistant(2), user("two"), assistant(4), user("elsewhere")]
     assert converted[-1] == 1
     # In the middle of a turn only the turns before it hold.
-    ask(core, session.branch(2).appended(user("again")))
+    ask(core, session.branch(2).with_added(user("again")))
     assert sent[-1] == [user("one"), assistant(2), user("two"), user("again")]
     # Both lines go on, each with its own history.
-    ask(core, branched.appended(user("more")))
+    ask(core, branched.with_added(user("more")))
     assert sent[-1][-2:] == [assistant(6), user("more")]
     ask(core, session)
     assert sent[-1] == [
@@ -190,10 +190,10 @@ def test_another_origin_gets_natives_of_its_own(elsewhere: dict[str, Any]) -> No
     core = core_with(sealing(sent, converted), sealing(sent, converted, "other"))
     here = {"provider": "sealing", "base_url": "https://a.test"}
     session, _ = ask(core, said("one"), here)
-    session, _ = ask(core, session.appended(user("two")), {**here, **elsewhere})
+    session, _ = ask(core, session.with_added(user("two")), {**here, **elsewhere})
     assert sent[-1] == [user("one"), assistant(), user("two")]
     assert converted == [1, 3]
-    ask(core, session.appended(user("three")), here)
+    ask(core, session.with_added(user("three")), here)
     assert converted == [1, 3, 5]
 
 
@@ -204,7 +204,7 @@ def test_credentials_in_the_address_are_not_kept_and_do_not_tell_origins_apart()
     session, _ = ask(core, said("one"), {"base_url": "https://me:hidden@a.test/v1?a@b"})
     assert session.metadata["native_origin"] == ["sealing", "https://a.test/v1?a@b"]
     assert "hidden" not in json.dumps(session.to_dict())
-    ask(core, session.appended(user("two")), {"base_url": "https://a.test/v1?a@b"})
+    ask(core, session.with_added(user("two")), {"base_url": "https://a.test/v1?a@b"})
     assert sent[-1] == [user("one"), assistant(2), user("two")]
 
 
@@ -221,10 +221,10 @@ def test_extensions_may_reorder_drop_and_add_natives() -> None:
     session, _ = ask(core, said("one", "two"))
     kept = [{"role": "system", "content": "memo"}, assistant(), user("two")]
     assert session.metadata["native_messages"] == kept
-    session, _ = ask(core, through_json(session).appended(user("three")))
+    session, _ = ask(core, through_json(session).with_added(user("three")))
     assert sent[-1] == [*kept, user("three")]
     # What came before was rearranged again, so a branch cannot rely on it.
-    ask(core, session.branch(2).appended(user("other")))
+    ask(core, session.branch(2).with_added(user("other")))
     assert sent[-1] == [user("one"), user("two"), assistant(), user("other")]
 
 
@@ -260,7 +260,7 @@ def test_a_plugin_that_appends_in_place_changes_no_older_session() -> None:
     core = core_with(talker(), Appending)
     first, _ = ask(core, said("one"))
     before = first.to_dict()
-    second, finals = ask(core, first.appended(user("two")))
+    second, finals = ask(core, first.with_added(user("two")))
     finals[0]["metadata"]["mine"] = True
     assert first.to_dict() == before
     assert [m["content"] for m in second.metadata["native_messages"]] == [
@@ -281,7 +281,7 @@ def test_a_plugin_that_rewrites_an_old_native_in_place_is_told_so() -> None:
     core = core_with(talker(), Rewriting)
     first, _ = ask(core, said("one"))
     with pytest.raises(HookError, match=r"'rewriting'.*'initialize_request'.*change the copy"):
-        ask(core, first.appended(user("two")))
+        ask(core, first.with_added(user("two")))
 
 
 likenesses = st.recursive(
@@ -313,7 +313,7 @@ def test_a_native_that_a_plugin_replaces_is_sent_and_stored_however_alike_they_a
     core = core_with(Rendered, Flagging)
     session, _ = ask(core, said("one"))
     session, _ = ask(
-        core, (through_json(session) if stored_as_json else session).appended(user("two"))
+        core, (through_json(session) if stored_as_json else session).with_added(user("two"))
     )
     # As JSON tells 1, 1.0 and true apart, which == does not.
     for flagged in (sent[-1][0], session.metadata["native_messages"][0]):
@@ -336,7 +336,7 @@ def test_natives_that_were_only_copied_are_not_rendered_again() -> None:
 
     core, session = core_with(Rendered, Copying), said("one")
     for number in range(5):
-        session, _ = ask(core, session.appended(user(str(number))))
+        session, _ = ask(core, session.with_added(user(str(number))))
     assert kind.count < 5 * 4
 
 
@@ -397,10 +397,10 @@ def test_garbage_beside_the_natives_is_ignored(key: str, garbage: Any) -> None:
     sent: list[Natives] = []
     core = core_with(sealing(sent, []))
     session, _ = ask(core, said("one"))
-    damaged = through_json(session.with_metadata({key: garbage}).appended(user("two")))
+    damaged = through_json(session.with_metadata({key: garbage}).with_added(user("two")))
     again, _ = ask(core, damaged)
     assert sent[-1] == [user("one"), assistant(), user("two")]
-    ask(core, again.appended(user("three")))
+    ask(core, again.with_added(user("three")))
     assert sent[-1] == [user("one"), assistant(), user("two"), assistant(4), user("three")]
 
 
@@ -409,7 +409,7 @@ def test_natives_that_are_too_few_are_made_anew(natives: Any) -> None:
     sent: list[Natives] = []
     core = core_with(sealing(sent, []))
     session, _ = ask(core, said("one"))
-    ask(core, session.with_metadata({"native_messages": natives}).appended(user("two")))
+    ask(core, session.with_metadata({"native_messages": natives}).with_added(user("two")))
     assert sent[-1] == [user("one"), assistant(), user("two")]
 
 
@@ -419,9 +419,9 @@ def test_a_bad_checkpoint_does_not_spoil_the_good_ones() -> None:
     session, _ = ask(core, said("one"))
     good = session.metadata["native_checkpoints"]
     mixed = session.with_metadata({"native_checkpoints": ["x", [9, 9, "x"], *good, None]})
-    session, _ = ask(core, mixed.appended(user("two")))
+    session, _ = ask(core, mixed.with_added(user("two")))
     assert sent[-1] == [user("one"), assistant(2), user("two")]
-    ask(core, session.appended(user("three")))
+    ask(core, session.with_added(user("three")))
     assert sent[-1] == [user("one"), assistant(2), user("two"), assistant(4), user("three")]
 
 
@@ -456,7 +456,7 @@ def test_private_metadata_is_never_sent(stream: bool) -> None:
                 session = events.session
             else:
                 session, _ = core.send_request(session, config)
-            session = session.appended(user("two"))
+            session = session.with_added(user("two"))
         bodies = [json.loads(request.body) for request in server.requests]
     assert bodies[1]["messages"] == [
         user("one"),
@@ -527,7 +527,7 @@ def test_what_is_sent_is_a_rebuild_with_only_seals_that_still_hold(
             answered = tuple(m["content"] for m in session.messages)
             sealed = {**holding, answered: number}
         elif step == "add":
-            session = session.appended(user(f"m{number}"))
+            session = session.with_added(user(f"m{number}"))
         elif step == "edit" and count:
             messages: list[Any] = list(session.messages)
             place = args[0] % count

@@ -515,7 +515,7 @@ def test_an_action_replaces_the_native_history() -> None:
     session, result = core.execute_session_action(session, "compact", {}, {"keep": 2})
     assert [m["content"] for m in result["native_messages"]] == ["two", "Hi"]
     assert session.metadata["compacted"] == [True, True]
-    ask(core, session.appended({"role": "user", "content": "three"}))
+    ask(core, session.with_added({"role": "user", "content": "three"}))
     assert [m["content"] for m in sent[-1]] == ["two", "Hi", "three"]
     assert len(session.messages) == 3
 

@@ -153,7 +153,7 @@ def test_the_digest_tells_every_other_beginning_apart(
 def test_the_digest_of_a_branch_is_that_of_its_own_messages() -> None:
     session = said("one", "two", "three")
     session.digest(3)
-    branch = session.branch(0).appended({"role": "user", "content": "other"})
+    branch = session.branch(0).with_added({"role": "user", "content": "other"})
     assert branch.digest(1) == session.digest(1)
     assert branch.digest(2) == said("one", "other").digest(2) != session.digest(2)
 
@@ -230,7 +230,7 @@ def test_sessions_are_equal_by_what_they_hold() -> None:
     assert one == two
     assert hash(one) == hash(two)
     assert one != two.with_metadata({"a": 2})
-    assert one != two.appended({"role": "user", "content": "y"})
+    assert one != two.with_added({"role": "user", "content": "y"})
     assert one != Session(one.messages, one.metadata)
     assert one != "same"
     assert repr(one) == "Session(same, 1 messages)"
@@ -242,9 +242,9 @@ def calling(*ids: str) -> dict[str, Any]:
 
 
 def test_a_session_knows_the_ids_of_its_calls_and_of_no_other_session() -> None:
-    session = said("one").appended(calling("a", "b"))
+    session = said("one").with_added(calling("a", "b"))
     assert set(session.tool_call_ids) == {"a", "b"}
-    first, second = session.appended(calling("c")), session.appended(calling("d"))
+    first, second = session.with_added(calling("c")), session.with_added(calling("d"))
     assert set(first.tool_call_ids) == {"a", "b", "c"}
     assert set(second.tool_call_ids) == {"a", "b", "d"}
     assert set(session.tool_call_ids) == {"a", "b"}
@@ -265,7 +265,7 @@ def test_sessions_that_part_keep_digests_and_ids_of_their_own(
     for number, (place, calls) in enumerate(steps):
         base = grown[place % len(grown)]
         message = calling(f"id{number}") if calls else {"role": "user", "content": str(number)}
-        grown.append(base.appended(message))
+        grown.append(base.with_added(message))
         count = len(grown[-1].messages)
         grown[-1].digest(count)
     for session in grown:
@@ -284,7 +284,7 @@ def test_the_ids_of_a_session_can_be_counted_while_others_that_share_its_message
         start.wait()
         grown = session
         for number in range(200):
-            grown = grown.appended(calling(f"b{number}"))
+            grown = grown.with_added(calling(f"b{number}"))
             assert f"b{number}" in grown.tool_call_ids
 
     def count(session: Session, start: threading.Barrier) -> None:

@@ -165,7 +165,7 @@ def test_calls_can_be_taken_from_a_session_as_they_stand_there() -> None:
         return payload
 
     given = call(arguments={"path": "a"})
-    session = said("x").appended({"role": "assistant", "metadata": {"tool_calls": [given]}})
+    session = said("x").with_added({"role": "assistant", "metadata": {"tool_calls": [given]}})
     calls = session.messages[-1]["metadata"]["tool_calls"]
     (message,) = run(tool(change), *calls)
     assert message["content"] == '{"path":"a","mine":true}'
@@ -381,7 +381,7 @@ def test_a_broken_call_is_mended_in_history_and_not_executed(way: Way) -> None:
     results = core.execute_tool_calls(stored["tool_calls"], {}, errors=stored["tool_call_errors"])
     assert results[0]["content"] == "a"
     assert "Invalid JSON in tool call arguments" in results[1]["content"]
-    assert session.appended(*results).to_dict()["messages"][-1]["metadata"]["error"] is True
+    assert session.with_added(*results).to_dict()["messages"][-1]["metadata"]["error"] is True
 
 
 def test_a_broken_call_without_an_id_gets_one_so_that_nobody_runs_it() -> None:
@@ -419,7 +419,7 @@ def test_ids_that_the_conversation_has_used_do_not_hide_a_broken_call() -> None:
 
     core = core_with(Blank, tool())
     session, _ = ask(core, said("Look"), {}, "stream")
-    _, finals = ask(core, session.appended({"role": "user", "content": "Again"}), {}, "stream")
+    _, finals = ask(core, session.with_added({"role": "user", "content": "Again"}), {}, "stream")
     metadata = finals[-1]["metadata"]
     assert [c["id"] for c in metadata["tool_calls"]] == ["tc_2", "tc_3"]
     assert metadata["tool_call_errors"] == {"tc_3": "invalid_json"}

@@ -140,7 +140,7 @@ class AgentRun:
                 if asked_again or not self._spending.calls or _has_text(self.finals):
                     return _finish_reason(self.finals)
                 asked_again = True
-                session = session.appended({"role": "user", "content": FINAL_ANSWER})
+                session = session.with_added({"role": "user", "content": FINAL_ANSWER})
                 self._session = session
             limit = self._spending.reached_limit()
             if limit is not None:
@@ -182,7 +182,7 @@ class AgentRun:
                 message = yield from perform_call(decision.plan, context, self._emit)
             else:
                 message = decision
-            session = session.appended(truncate_message(message, self.limits.result_bytes))
+            session = session.with_added(truncate_message(message, self.limits.result_bytes))
             self._session = session
             yield self._emit([_result_event(call, session.since(session.count - 1)[0])])
         return session
@@ -260,7 +260,7 @@ def close_calls(session: Session) -> Session:
                 for call in calls
                 if isinstance(call, Mapping) and wire_call_id(call) not in answered
             ]
-            return session.appended(
+            return session.with_added(
                 *(
                     tool_message(text, wire_call_name(call), wire_call_id(call), failed=True)
                     for call in missing

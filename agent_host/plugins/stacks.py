@@ -145,7 +145,8 @@ def _failures_since(before: Catalog, after: Catalog) -> list[str]:
     """Words for plugins that broke just now; broken installed ones are the doctor's business."""
     usable = {record.key for record in before if record.usable}
     return [
-        f"plugin {record.name!r} is left out: {record.reason}"
+        f"plugin {record.name!r} is left out: "
+        + record.reason.removeprefix(f"plugin {record.name!r}: ")
         for record in after
         if record.state == "failed"
         and (record.key in usable or record.bundle.origin == "registered")

@@ -96,7 +96,7 @@ class Session:
         # Not slot by slot: frozen values are pickled as plain ones and must be frozen again.
         return Session.from_dict, (self.to_dict(),)
 
-    def appended(self, *messages: Mapping[str, Any]) -> Session:
+    def with_added(self, *messages: Mapping[str, Any]) -> Session:
         """With messages added at the end."""
         added = _check_messages(messages, self.count)
         session = self._copy()

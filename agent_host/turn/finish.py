@@ -46,7 +46,7 @@ def finish_turn(turn: Turn) -> Session:
     if any(given):
         _identify_calls(messages, turn.start)
         turn.calls = _take_calls(turn, messages, written)
-    session = turn.start.appended(*messages)
+    session = turn.start.with_added(*messages)
     if any(given) and given != [message["metadata"].get("tool_calls") for message in messages]:
         # The natives hold calls that no provider takes back; they are made anew from the core's.
         return session

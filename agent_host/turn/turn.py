@@ -154,7 +154,7 @@ class Turn:
         if not text:
             return self.start
         partial = {"role": "assistant", "content": text, "metadata": {"partial": True}}
-        return self.start.appended(partial)
+        return self.start.with_added(partial)
 
     @property
     def provider(self) -> str:

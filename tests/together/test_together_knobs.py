@@ -133,7 +133,7 @@ def asked(stop: Stop, model: str, /, **knobs: Any) -> tuple[dict[str, Any], list
         for name in stop.settings:
             if name not in knobs:
                 del config[name]
-        session = host.core.create_session().appended({"role": "user", "content": "Well?"})
+        session = host.core.create_session().with_added({"role": "user", "content": "Well?"})
         try:
             outcome = host.ask(session, config).expect()
         finally:

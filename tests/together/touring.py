@@ -90,7 +90,7 @@ class Tour:
         server = self.servers[visit.stop.name]
         prompt, answer = f"question {number}?", f"Answer {number}."
         if visit.picture:
-            self.session = self.session.appended(_picture(f"picture {number}"))
+            self.session = self.session.with_added(_picture(f"picture {number}"))
             self.said.append(f"picture {number}")
         looking = [f"Let me look, {number}."] if visit.calls else []
         if visit.calls:

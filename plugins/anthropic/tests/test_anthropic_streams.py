@@ -90,7 +90,7 @@ class Talk:
     def ask(self, answer: bytes, *messages: dict[str, Any], **config: Any) -> dict[str, Any]:
         """The metadata of the last message, with its text, after an answer of these bytes."""
         self._answers.append(answer)
-        self.session = self.session.appended(*messages)
+        self.session = self.session.with_added(*messages)
         settings = {
             "model": "claude-sonnet-4-5",
             "api_key": "key-12345",
@@ -237,7 +237,7 @@ def test_a_body_that_is_no_message_is_an_error() -> None:
     with serve(play) as server:
         core = AgentCore()
         core.register_provider(AnthropicProvider)
-        session = core.create_session().appended(USER)
+        session = core.create_session().with_added(USER)
         config = {"model": "m", "api_key": "key-12345", "base_url": server.url, "retries": 0}
         with pytest.raises(ProtocolError):
             core.send_request(session, config)

@@ -203,6 +203,6 @@ def converse(
     with serve(script) as url, core() as host:
         session = host.create_session()
         for messages in turns:
-            session = session.appended(*messages)
+            session = session.with_added(*messages)
             session, _ = host.send_request(session, {"retries": 0, "base_url": url, **config})
         return session

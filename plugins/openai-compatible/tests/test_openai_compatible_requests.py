@@ -278,7 +278,7 @@ def test_answers_stream_to_the_application_with_reasoning_and_calls() -> None:
     chunks = [delta(reasoning_content="why"), delta(content="so"), call_chunk("f", "a"), END]
     body = "".join(f"data: {json.dumps(each)}\n\n" for each in chunks) + "data: [DONE]\n\n"
     with serve(Scripted(body.encode())) as url, host() as agent:
-        session = agent.create_session().appended(message("user", "hi"))
+        session = agent.create_session().with_added(message("user", "hi"))
         config = {"provider": "custom", "model": "m", "base_url": url, "retries": 0}
         events = list(agent.send_request_stream(session, config))
     kinds = [event["type"] for event in events]

@@ -90,7 +90,7 @@ def test_a_further_server_is_one_row_of_data() -> None:
             "provider": "seventh", "model": "deep-1", "base_url": url, "retries": 0,
             "effort": "high", "max_output_tokens": 9,
         }  # fmt: skip
-        session = host.create_session().appended(USER)
+        session = host.create_session().with_added(USER)
         session, finals = host.send_request(session, config)
         enabled = host.resolution(config).gating.enabled
     assert finals[0]["content"] == "yes"

@@ -116,7 +116,7 @@ def test_a_freeform_call_goes_there_and_back() -> None:
         session, told = ask(served, user("Hi"), api="chat", tools=[PATCH])
         assert told["metadata"]["tool_calls"] == [made]
         assert "tool_call_errors" not in told["metadata"]
-        session = session.appended(
+        session = session.with_added(
             {"role": "tool", "content": "done", "metadata": {"tool_call_id": "call_1"}}
         )
         ask(served, session, api="chat", tools=[PATCH])
@@ -161,8 +161,8 @@ def test_a_session_goes_from_one_api_to_the_other_and_back() -> None:
         streamed(message("Indeed.")),
     ) as served:
         session, _ = ask_streamed(served, user("Hi"), tools=[ADD])
-        session, _ = ask_streamed(served, session.appended(result), api="chat", tools=[ADD])
-        session = session.appended({"role": "user", "content": "Sure?"})
+        session, _ = ask_streamed(served, session.with_added(result), api="chat", tools=[ADD])
+        session = session.with_added({"role": "user", "content": "Sure?"})
         ask_streamed(served, session, tools=[ADD])
     _, chat, back = served.bodies
     assert [each["role"] for each in chat["messages"]] == ["user", "assistant", "tool"]
@@ -185,5 +185,5 @@ def test_going_on_with_one_api_keeps_its_natives() -> None:
     with wire(streamed(reasoning("sealed"), message("A")), streamed(message("B"))) as served:
         session, _ = ask_streamed(served, user("Hi"))
         stored = Session.from_dict(json.loads(json.dumps(session.to_dict())))
-        ask_streamed(served, stored.appended({"role": "user", "content": "?"}))
+        ask_streamed(served, stored.with_added({"role": "user", "content": "?"}))
     assert served.bodies[1]["input"][1]["encrypted_content"] == "sealed"

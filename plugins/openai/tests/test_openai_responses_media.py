@@ -105,7 +105,7 @@ def test_images_in_a_tool_result_stand_in_its_output() -> None:
     with wire(streamed(call()), streamed(message("Ok"))) as served:
         session, _ = ask_streamed(served, user("Hi"))
         told = {"role": "tool", "content": "A pixel", "metadata": {"tool_call_id": "call_1"}}
-        ask_streamed(served, session.appended({**told, "toolResult": shown}))
+        ask_streamed(served, session.with_added({**told, "toolResult": shown}))
     assert served.bodies[1]["input"][-1]["output"] == [
         {"type": "input_text", "text": "A pixel"},
         {"type": "input_image", "image_url": PIXEL},

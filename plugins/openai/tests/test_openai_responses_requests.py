@@ -52,7 +52,7 @@ def second_turn(*items: dict[str, Any], then: list[dict[str, Any]], **more: Any)
     with wire(streamed(*items), streamed(message("Ok"))) as served:
         session, _ = ask_streamed(served, user("Hi"), **more)
         for each in then:
-            session = session.appended(each)
+            session = session.with_added(each)
         ask_streamed(served, session, **more)
     found: list[Any] = served.bodies[1]["input"]
     return found
@@ -155,7 +155,7 @@ def test_system_messages_keep_their_place() -> None:
 
 
 def test_an_assistant_message_that_says_nothing_is_not_sent() -> None:
-    session = user("Hi").appended({"role": "assistant", "content": ""})
+    session = user("Hi").with_added({"role": "assistant", "content": ""})
     assert sent(session)["input"] == [{"role": "user", "content": "Hi"}]
 
 
@@ -212,7 +212,7 @@ def test_names_are_safe_on_the_wire_and_their_own_again_in_core() -> None:
         assert final["messages"][0]["metadata"]["tool_calls"][0]["name"] == "files:read.all"
         started = [e["name"] for e in events if e["type"] == "tool_call_started"]
         assert started == ["files:read.all"]
-        session = final["session"].appended(result())
+        session = final["session"].with_added(result())
         ask_streamed(served, session, tools=tools)
     assert served.bodies[1]["input"][1]["name"] == "files__read--all"
     assert served.bodies[1]["tools"][0]["name"] == "files__read--all"
@@ -264,7 +264,7 @@ def test_shape_32_reasoning_that_led_to_nothing_is_not_replayed() -> None:
 
 
 def test_a_result_without_its_call_is_left_out_and_told() -> None:
-    session = user("Hi").appended(result())
+    session = user("Hi").with_added(result())
     with wire(streamed(message("Ok"))) as served:
         told = warnings_in(events_of(served, session, tools=[ADD]))
     assert served.bodies[0]["input"] == [{"role": "user", "content": "Hi"}]
@@ -302,7 +302,7 @@ def test_reasoning_in_the_open_is_replayed_as_it_came() -> None:
 def test_a_model_that_does_not_reason_is_spared_the_reasoning_of_another() -> None:
     with wire(streamed(reasoning(), call()), streamed(message("Ok"))) as served:
         session, _ = ask_streamed(served, user("Hi"), tools=[ADD])
-        ask_streamed(served, session.appended(result()), tools=[ADD], model="gpt-4o")
+        ask_streamed(served, session.with_added(result()), tools=[ADD], model="gpt-4o")
     kinds = [item.get("type") for item in served.bodies[1]["input"]]
     assert kinds == [None, "function_call", "function_call_output"]
     assert "id" not in served.bodies[1]["input"][1]
@@ -322,7 +322,7 @@ def test_items_of_the_providers_tools_are_replayed_without_their_sources() -> No
 def test_another_origin_gets_no_reasoning_of_this_one() -> None:
     with wire(streamed(reasoning("secret"), message("Hello."))) as served:
         session, _ = ask_streamed(served, user("Hi"))
-    body = sent(session.appended({"role": "user", "content": "And?"}))
+    body = sent(session.with_added({"role": "user", "content": "And?"}))
     assert "secret" not in str(body)
     assert [item.get("role") for item in body["input"]] == ["user", "assistant", "user"]
 
@@ -344,7 +344,7 @@ def test_a_freeform_call_gets_a_freeform_answer_also_when_only_the_answer_is_new
     ],
 )
 def test_calls_made_for_other_providers_are_replayed(foreign: dict[str, Any]) -> None:
-    session = user("Hi").appended(
+    session = user("Hi").with_added(
         {"role": "assistant", "content": "", "metadata": {"tool_calls": [foreign]}},
         result(call_id="x1"),
     )
@@ -359,7 +359,7 @@ def test_an_id_of_another_provider_is_made_safe_in_call_and_answer_alike() -> No
     calls = [
         {"id": each, "name": "add", "arguments": "{}"} for each in ("a.b:1", "a.b:2", "x" * 99)
     ]
-    session = user("Hi").appended(
+    session = user("Hi").with_added(
         {"role": "assistant", "content": "", "metadata": {"tool_calls": calls}},
         *(result(call_id=each["id"]) for each in calls),
     )

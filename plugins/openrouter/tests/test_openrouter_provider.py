@@ -114,7 +114,7 @@ def test_signed_details_are_sent_back_exactly_and_only_to_their_origin() -> None
     assert "reasoning" not in replayed
     elsewhere = Scripted(answers[1])
     with serve(elsewhere) as url, core() as host:
-        host.send_request(session.appended(USER), {**config, "base_url": url, "retries": 0})
+        host.send_request(session.with_added(USER), {**config, "base_url": url, "retries": 0})
     assert "reasoning_details" not in elsewhere.requests[0]["messages"][1]
 
 
@@ -126,7 +126,7 @@ def test_shape_37_comments_between_events_are_no_events() -> None:
         b"data: " + json.dumps(END).encode() + b"\n\ndata: [DONE]\n\n",
     ]
     with serve(Scripted(b"".join(lines[1:]), b"".join(lines))) as url, core() as host:
-        session = host.create_session().appended(USER)
+        session = host.create_session().with_added(USER)
         config = {"provider": "openrouter", "model": "x/y", "api_key": "k", "base_url": url,
                   "retries": 0}  # fmt: skip
         for _ in range(2):
@@ -141,7 +141,7 @@ def test_shape_38_an_error_chunk_in_a_success_keeps_the_text() -> None:
     error["error"] = {"code": 400, "message": "Token limit reached"}
     sse = b"".join(b"data: %s\n\n" % json.dumps(e).encode() for e in (delta(content="ab"), error))
     with serve(Scripted(sse)) as url, core() as host:
-        session = host.create_session().appended(USER)
+        session = host.create_session().with_added(USER)
         config = {"provider": "openrouter", "model": "x/y", "api_key": "k", "base_url": url}
         stream = host.send_request_stream(session, config)
         with pytest.raises(InvalidRequestError, match="Token limit reached"):

@@ -40,24 +40,24 @@ def tool_call_ids(messages: Iterable[object]) -> set[str]:
     return used
 
 
-def unique_call_id(given: object, taken: Collection[str], beside: Collection[str] = ()) -> str:
+def unique_call_id(given: object, taken: Collection[str], used: Collection[str] = ()) -> str:
     """The given id of a new call if no other call has it, else one that is free.
 
     A blank id becomes ``tc_1``, ``tc_2``, …, any other gets ``__2``, ``__3``, … at its end.
-    ``taken`` are the ids of the history, of which there may be many, ``beside`` those of the same
+    ``taken`` are the ids of the history, of which there may be many, ``used`` those of the same
     answer.
     """
     wanted = given if isinstance(given, str) and given.strip() else ""
-    if wanted and wanted not in taken and wanted not in beside:
+    if wanted and wanted not in taken and wanted not in used:
         return wanted
     stem, free = (f"{wanted}__", 2) if wanted else ("tc_", 1)
     below = free - 1
     # Numbers were given out one by one, so that the first free one is found by halving.
-    while (made := f"{stem}{free}") in taken or made in beside:
+    while (made := f"{stem}{free}") in taken or made in used:
         below, free = free, free * 2
     while free - below > 1:
         middle = (below + free) // 2
-        if (made := f"{stem}{middle}") in taken or made in beside:
+        if (made := f"{stem}{middle}") in taken or made in used:
             below = middle
         else:
             free = middle

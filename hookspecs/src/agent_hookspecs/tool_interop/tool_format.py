@@ -223,10 +223,12 @@ class ToolFormat:
             made = self.build_part(content_part("text", {"text": f"[{kind} omitted]"}))
         return made
 
-    def warn_of_dropped(self, view: SchemaView, warn: Warn, *kept: str) -> None:
+    def warn_of_dropped(self, view: SchemaView, warn: Warn, *known_keys: str) -> None:
         """Say which other keys of a declaration this format has no place for."""
         # What is None or False says no more than its absence.
-        if dropped := [key for key, value in view.metadata.items() if key not in kept and value]:
+        if dropped := [
+            key for key, value in view.metadata.items() if key not in known_keys and value
+        ]:
             warn(f"{', '.join(sorted(dropped))} of its declaration is dropped")
 
 

@@ -106,9 +106,9 @@ def _play_turn(
         # Other tools that happen to be installed were not on offer.
         config["use_tools"] = list(map(tool_name, turn.tools))
         if before is not None and goes_on:
-            session = before.seen.session.appended(*_new_messages(before, turn))
+            session = before.seen.session.with_added(*_new_messages(before, turn))
         else:
-            session = core.create_session().appended(*core_messages(turn.entries, turn.family))
+            session = core.create_session().with_added(*core_messages(turn.entries, turn.family))
         sent = len(server.requests)
         seen = ask_core(core, Ask(session, config, recording.stream))
         calls = tuple(calls_in(core, config, seen))

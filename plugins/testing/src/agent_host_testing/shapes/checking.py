@@ -88,7 +88,7 @@ def _check_deliveries(
 ) -> Asking[list[str]]:
     """One conversation to its next request, then the same answer in every other delivery."""
     config = _settings(shape, provider.config(server.base_url))
-    session = core.create_session().appended({"role": "user", "content": "hi"})
+    session = core.create_session().with_added({"role": "user", "content": "hi"})
     for words, fault in _deliveries(shape, splits):
         for sent in shape.answers:
             server.queue(_raw(sent), fault=[each for each in (fault, sent.fault) if each])
@@ -117,14 +117,14 @@ def _goes_on(
     session: Session = seen.session
     for message in seen.new:
         if message["metadata"].get("tool_calls"):
-            session = session.appended(*(yield RunCalls(message, config)))
+            session = session.with_added(*(yield RunCalls(message, config)))
     expected = [(call.name, _payload(call)) for call in shape.expected.tool_calls if call.runs]
     if ran != expected:
         return [f"the calls that ran were {ran} instead of {expected}"]
     if shape.next_request is None:
         return []
     if not ran and not shape.expected.tool_calls:
-        session = session.appended({"role": "user", "content": "and?"})
+        session = session.with_added({"role": "user", "content": "and?"})
     if shape.elsewhere:
         with _server(shape, provider) as other:
             config = _settings(shape, provider.config(other.base_url))

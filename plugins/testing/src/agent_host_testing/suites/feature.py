@@ -45,7 +45,7 @@ class FeatureConformance(HookConformance):
         """An action changes the session only through its result; a feature keeps none itself."""
         actions = self.hook("get_actions").call(self.state())
         require(isinstance(actions, list) and actions, f"get_actions gives {actions!r}")
-        session = Session().appended({"role": "user", "content": "Hello"})
+        session = Session().with_added({"role": "user", "content": "Hello"})
         before = session.to_dict()
         with self.host() as host:
             for action in actions:

@@ -156,7 +156,7 @@ class Host:
         calls = outcome.metadata.get("tool_calls") or ()
         errors = outcome.metadata.get("tool_call_errors")
         results = self.core.execute_tool_calls(calls, dict(config), errors=errors)
-        return outcome.session.appended(*results)
+        return outcome.session.with_added(*results)
 
     def close(self) -> None:
         self.core.close()
