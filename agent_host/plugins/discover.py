@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from importlib_metadata import Distribution, DistributionFinder
+from importlib_metadata import Distribution, DistributionFinder, distributions
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
 from agent_hookspecs.errors import DescriptorError
@@ -80,19 +80,30 @@ def _find_distributions(
     path: list[str], problems: list[Bundle], **named: str
 ) -> list[Distribution]:
     """All that the finders know; of one that fails, its failure joins the problems."""
+    find: Any = distributions
+    try:
+        return [*find(path=path, **named)]
+    except Exception:
+        # Finders are foreign code: one that fails must not take the others along.
+        return [
+            found
+            for finder in sys.meta_path
+            for found in _ask_finder(finder, path, problems, **named)
+        ]
+
+
+def _ask_finder(
+    finder: object, path: list[str], problems: list[Bundle], **named: str
+) -> list[Distribution]:
+    find: Any = getattr(finder, "find_distributions", None)
     make_context: Any = DistributionFinder.Context
-    context = make_context(path=path, **named)
-    found: list[Distribution] = []
-    for finder in sys.meta_path:
-        find: Any = getattr(finder, "find_distributions", None)
-        try:
-            found += find(context) if find is not None else ()
-        except Exception as error:
-            # Finders are foreign code: one that fails must not take the others along.
-            name = f"{type(finder).__name__} in sys.meta_path"
-            problem = f"the finder raised {describe_error(error)} (report it to its author)"
-            problems.append(Bundle(name, "installed", name, problem=problem))
-    return found
+    try:
+        return [*find(make_context(path=path, **named))] if find is not None else []
+    except Exception as error:
+        name = f"{type(finder).__name__} in sys.meta_path"
+        problem = f"the finder raised {describe_error(error)} (report it to its author)"
+        problems.append(Bundle(name, "installed", name, problem=problem))
+        return []
 
 
 def _announces_plugins(distribution: Distribution) -> bool:
