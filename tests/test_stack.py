@@ -387,7 +387,7 @@ def test_skip_drops_an_optional_plugin_from_the_values_before_it(
     assert kinds.index("warning") < kinds.index("partial")
     assert kinds[-1] == "done"
     assert later == ["clean"]
-    assert events[-2]["session"].metadata["native_origin"] == ["talker", ""]  # type: ignore[typeddict-item]
+    assert events[-2]["session"].metadata["native_origin"] == ["talker", ""]
 
 
 @pytest.mark.parametrize("way", WAYS)
