@@ -228,11 +228,11 @@ def test_broken_entry_points_concern_their_distribution_alone(tmp_path: Path, ra
     assert "reinstall" in bundles["dist-broken"].problem
 
 
-def test_without_a_header_the_folder_gives_the_name(tmp_path: Path) -> None:
+def test_without_a_header_the_first_bundle_gives_the_name(tmp_path: Path) -> None:
     write_package(tmp_path, "pkg_one", descriptor=full("pkg_one", "tool", "one"))
     write_metadata(tmp_path, "dist-one", {"one": "pkg_one"}, header=False)
     bundle = only([tmp_path])
-    assert (bundle.distribution, bundle.version, bundle.problem) == ("dist-one", "", "")
+    assert (bundle.distribution, bundle.version, bundle.problem) == ("one", "", "")
 
 
 def test_a_missing_descriptor_is_a_problem_that_says_where_it_should_be(tmp_path: Path) -> None:

@@ -353,7 +353,7 @@ import os, random
 from pathlib import Path
 from agent_host.plugins.discover import discover
 from agent_host.plugins.index import find_bundles
-import importlib_metadata
+import agent_host.private, importlib_metadata
 
 tree, cache, number = sys.argv[1:]
 sys.path = [tree]

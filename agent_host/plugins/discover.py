@@ -35,18 +35,20 @@ GROUP = "agent_host.plugins"
 
 _CLASS_PATH = re.compile(r"[\w.]+:\w+")
 _PACKAGE = re.compile(r"\w+(\.\w+)*")
-#: How a distribution of which the header is missing is called by the folder with its metadata.
-_METADATA_FOLDER = re.compile(r".*?(?P<name>[^-/\\]+)(-[^/\\]*)?\.(dist|egg)-info")
 
 
 @dataclass(frozen=True, slots=True)
 class _Announcing:
-    """A distribution that says something in our group, and how it is called."""
+    """A distribution that says something in our group, and how it is called.
+
+    One that does not say its name ``is_nameless``: nobody else can be asked for by it.
+    """
 
     distribution: Distribution
     name: str
     version: str
     root: str
+    is_nameless: bool = False
 
 
 def discover(search_path: Sequence[str] | None = None) -> list[Bundle]:
@@ -119,15 +121,19 @@ def _announces_plugins(distribution: Distribution) -> bool:
 
 
 def _identify_distribution(distribution: Distribution) -> _Announcing:
+    """Name and version; one without a header is called as its first bundle is."""
     known: dict[str, str] = {}
     # Metadata is foreign input; that it lacks a header costs it its name and no more.
     with suppress(Exception):
         metadata = distribution.metadata
         known = {key: metadata[key] for key in ("Name", "Version") if key in metadata}
-    folder = None if "Name" in known else _METADATA_FOLDER.fullmatch(str(distribution))
-    fallback = canonical_name(folder["name"]) if folder else ""
-    name, version = known.get("Name") or fallback, known.get("Version") or ""
-    return _Announcing(distribution, name, version, _root(distribution))
+    is_nameless = not known.get("Name")
+    if is_nameless:
+        with suppress(Exception):
+            points = distribution.entry_points
+            known["Name"] = next(point.name for point in points if point.group == GROUP)
+    name, version = known.get("Name") or "", known.get("Version") or ""
+    return _Announcing(distribution, name, version, _root(distribution), is_nameless)
 
 
 def _select_first(name: str, found: Sequence[_Announcing], path: list[str]) -> _Announcing | None:
@@ -135,7 +141,7 @@ def _select_first(name: str, found: Sequence[_Announcing], path: list[str]) -> _
 
     None also for what an uninstall that was cut short left behind, which has no such name.
     """
-    if not name:
+    if found[0].is_nameless:
         return found[0]
     # What fails here has failed before, when all were asked for.
     for distribution in _find_distributions(path, [], name=name):
