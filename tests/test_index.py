@@ -356,6 +356,8 @@ from agent_host.plugins.index import find_bundles
 import agent_host.private, importlib_metadata
 
 tree, cache, number = sys.argv[1:]
+# Loads what reads metadata, which cannot be found afterwards.
+list(importlib_metadata.distribution("pluggy").metadata)
 sys.path = [tree]
 random.seed(int(number))
 expected = discover()
