@@ -255,7 +255,7 @@ class AgentApplication:
 
     def _greet_plugins(self) -> None:
         with self._lock:
-            loaded = self.core.stacks.activator.loaded
+            loaded = self.core.stacks.activator.loaded_plugins
             new = [plugin for plugin in loaded if plugin.key not in self._greeted]
             self._greeted |= {plugin.key: plugin for plugin in new}
         for plugin in new:

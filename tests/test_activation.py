@@ -64,14 +64,14 @@ def refused(made: PluginRecord) -> PluginError:
 def test_a_plugin_is_imported_constructed_and_registered_once(tmp_path: Path) -> None:
     made = record(tmp_path, FEATURE.format(name="one"))
     activator = Activator()
-    assert activator.imported == []
+    assert activator.imported_entries == []
     loaded = activator.load(made)
     assert (loaded.key, loaded.name, loaded.role) == ("feature:one", "one", "feature")
     assert set(loaded.implementations) == {"init"}
     assert loaded.implementations["init"][0].call({}, {"s": 1}) == {"s": 1}
     assert loaded.host_manager is None
     assert activator.load(made) is loaded
-    assert activator.imported == ["pkg_one.plugin:Plugin"]
+    assert activator.imported_entries == ["pkg_one.plugin:Plugin"]
 
 
 def test_a_source_is_appended_to_the_path_only_when_it_is_activated(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_refused_host_hook_takes_the_roles_hooks_back(tmp_path: Path) -> None:
     made = record(tmp_path, source)
     with pytest.raises(ContractError):
         activator.load(made)
-    assert activator.loaded == []
+    assert activator.loaded_plugins == []
 
 
 def test_an_interruption_is_not_swallowed(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_short_form_is_known_once_it_is_imported(tmp_path: Path, source: str, 
     entry = activator.identify(made)
     assert f"{entry.role}:{entry.name}" == key
     assert activator.load(made).key == key
-    assert activator.imported == ["pkg_one.plugin.Plugin"]
+    assert activator.imported_entries == ["pkg_one.plugin.Plugin"]
 
 
 @pytest.mark.parametrize(

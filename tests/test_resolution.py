@@ -66,7 +66,9 @@ class World:
 
     @property
     def imported(self) -> set[str]:
-        return {path.partition(".")[0].removeprefix("pkg_") for path in self.activator.imported}
+        return {
+            path.partition(".")[0].removeprefix("pkg_") for path in self.activator.imported_entries
+        }
 
 
 BASES = {

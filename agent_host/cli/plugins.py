@@ -300,7 +300,7 @@ def explain(
     with redirect_stdout(sys.stderr), AgentCore(catalog=load_catalog(settings)) as core:
         # Plugins may print while they are imported; our output must stay readable by scripts.
         resolution = core.resolution(config)
-        imported = core.stacks.activator.imported
+        imported = core.stacks.activator.imported_entries
     if as_json:
         print_json(_explanation(resolution, model, imported))
     else:

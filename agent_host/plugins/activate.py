@@ -105,12 +105,12 @@ class Activator:
         return manager
 
     @property
-    def imported(self) -> list[str]:
+    def imported_entries(self) -> list[str]:
         """The plugins that were imported so far, in that order, as the descriptors call them."""
         return [key.partition("\n")[0] for key in self._identified]
 
     @property
-    def loaded(self) -> list[LoadedPlugin]:
+    def loaded_plugins(self) -> list[LoadedPlugin]:
         """What has been loaded so far, in that order."""
         with self._lock:
             return [found for found in self._loaded.values() if isinstance(found, LoadedPlugin)]

@@ -129,6 +129,7 @@ def _identify_distribution(distribution: Distribution) -> _Announcing:
         known = {key: metadata[key] for key in ("Name", "Version") if key in metadata}
     is_nameless = not known.get("Name")
     if is_nameless:
+        # Entry points that cannot be read are told of as the bundle's problem.
         with suppress(Exception):
             points = distribution.entry_points
             known["Name"] = next(point.name for point in points if point.group == GROUP)

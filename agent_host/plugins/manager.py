@@ -135,7 +135,7 @@ class RoleManager(pluggy.PluginManager):
             )
         return known
 
-    def _folded(self, hook: str) -> tuple[Callable[..., Any], ...]:
+    def _plugin_functions(self, hook: str) -> tuple[Callable[..., Any], ...]:
         """The functions that a fold calls one after the other."""
         known = self._functions.get(hook)
         if known is None:
@@ -186,7 +186,7 @@ class RoleManager(pluggy.PluginManager):
         values = list(arguments)
         isolated = self.tolerate is not None or hook.combining.skips
         watch = self.watch_state if hook.name == "init" else None
-        for function in self._folded(hook.name):
+        for function in self._plugin_functions(hook.name):
             given = _copy_values(values, places) if isolated else values
             try:
                 result = function(*given)

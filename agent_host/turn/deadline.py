@@ -48,6 +48,6 @@ class TotalTime:
         )
 
     @staticmethod
-    def caused(error: ProviderError) -> bool:
+    def ended_with(error: ProviderError) -> bool:
         """Whether an attempt has failed because the time is over."""
         return isinstance(error, RequestTimeoutError) and error.phase == "total"

@@ -108,7 +108,7 @@ def _retry_delay(turn: Turn, policy: RetryPolicy, attempt: int, error: ProviderE
     """How long to wait before the next attempt; raises the error if there is to be none."""
     if error.provider is None:
         error.provider = turn.provider
-    is_over = turn.total_time.caused(error)
+    is_over = turn.total_time.ended_with(error)
     if attempt and is_over:
         # The wire knows only what was left for this attempt.
         raise turn.total_time.error(error.provider) from error

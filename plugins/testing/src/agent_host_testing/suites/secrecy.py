@@ -72,7 +72,7 @@ def _core_texts(core: AgentCore, config: dict[str, Any]) -> Iterator[tuple[str, 
     yield "the config schema", repr(core.get_config_schema(config))
     yield "the UI elements", repr(core.get_ui_elements(config))
     yield "the models", repr(core.get_models(config))
-    for plugin in core.stacks.activator.loaded:
+    for plugin in core.stacks.activator.loaded_plugins:
         attributes = getattr(plugin.instance, "__dict__", {})
         yield f"the repr of the instance of {plugin.name}", f"{plugin.instance!r} {attributes!r}"
 
