@@ -41,11 +41,11 @@ class Limits:
 class Spending:
     """What a run has used up of its limits."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, calls: int = 0) -> None:
         self._limits = limits
         self._start = time.monotonic()
         self._tokens = 0
-        self.calls = 0
+        self.calls = calls
 
     def add_usage(self, usage: Mapping[str, Any]) -> None:
         counts = (usage.get("input"), usage.get("output"))
