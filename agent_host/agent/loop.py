@@ -11,29 +11,39 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from agent_hookspecs.errors import RunCancelledError
 from agent_hookspecs.events import Event
 from agent_hookspecs.messages import Config, Context, CoreMessage
+from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.calls import PlannedCall, perform_call, plan_call
 from agent_host.agent.limits import Limits, Spending
 from agent_host.agent.policy import Answer, Approval, Approve, Decision, Policy, ToolUse
+from agent_host.agent.questions import Ask, Questions, approval_question
 from agent_host.agent.results import tool_message, truncate_message
 from agent_host.drivers.effects import Call, Emit, Gather, RunState, Steps
 from agent_host.redaction import describe_error
 from agent_host.sessions.frozen import plain_copy
-from agent_host.turn.calls import ToolCall, wire_call_id, wire_call_name
+from agent_host.turn.actions import run_trigger
+from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id, wire_call_name
 from agent_host.turn.context import tool_context
+from agent_host.turn.prepare import begin_state
 from agent_host.turn.steps import error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import Stack
     from agent_host.plugins.stacks import Stacks
+    from agent_host.runs.recorder import RunRecorder
     from agent_host.sessions.session import Session
 
 __all__ = ["AgentRun", "close_calls"]
 
 FINAL_ANSWER = "Please provide your final answer."
+INTERRUPTED = "Tool call interrupted: it may have run in part or not at all."
+
+#: The triggers that fire when a run leaves its session to the store.
+_LEAVING = ("session_save_prepare", "session_close")
 
 #: Events of a single request that a run of several has its own of.
 _OWN = ("done", "error")
@@ -41,15 +51,28 @@ _OWN = ("done", "error")
 
 @dataclass(frozen=True, slots=True)
 class _AllowedCall:
-    """A call that was allowed; ``shown`` is what everybody but the tool gets to see of it."""
+    """A call that was allowed; ``shown`` is what everybody but the tool gets to see of it.
+
+    One that is ``repeatable`` changes nothing: it may run again if nobody saw its result.
+    """
 
     plan: PlannedCall
     shown: ToolUse
+    questions: Questions
+    repeatable: bool
+
+
+#: What is known about a call before it runs: that it may, its result, or a question that waits.
+_Decided = _AllowedCall | CoreMessage | Question
 
 
 @dataclass(slots=True)
 class AgentRun:
-    """One run of an agent. Has ``steps``, ``session`` and ``finals`` like a single request."""
+    """One run of an agent. Has ``steps``, ``session`` and ``finals`` like a single request.
+
+    With a ``recorder`` it is stored: ``start`` is then what the recorder gives, and ``prompt`` is
+    added to it. A run that may ``park`` waits for people who are not there.
+    """
 
     stacks: Stacks
     start: Session
@@ -58,17 +81,29 @@ class AgentRun:
     policy: Policy
     limits: Limits = Limits()
     approve: Approve | None = None
+    ask: Ask | None = None
+    park: bool = False
     parallel: bool = False
     asynchronous: bool = False
     context: Mapping[str, Any] | None = None
     layer: Mapping[str, Any] | None = None
     observe: Callable[[Event], None] | None = None
+    prompt: CoreMessage | None = None
+    recorder: RunRecorder | None = None
     finals: list[CoreMessage] = field(default_factory=list)
     reason: str = ""
     state: RunState = "pending"
+    #: What the run waits for.
+    waiting: list[Question] = field(default_factory=list)
     _session: Session | None = None
     _turn: Turn | None = None
+    _number: int = 0
+    _asked_again: bool = False
     _is_over: bool = False
+    #: The calls that were begun and have no result.
+    _started: list[str] = field(default_factory=list)
+    #: The answers that calls which wait for another one need once more.
+    _answered_again: list[Question] = field(default_factory=list)
     _spending: Spending = field(init=False)
     _cancelled: threading.Event = field(default_factory=threading.Event)
     #: What was said in earlier turns and need not be said again.
@@ -86,7 +121,7 @@ class AgentRun:
         if self._turn is not None:
             return self._turn.session
         session = self._session or self.start
-        return close_calls(session) if self._is_over else session
+        return close_calls(session) if self._is_over and not self.waiting else session
 
     def cancel(self) -> None:
         """Tell the tools at work that nobody waits for them any more."""
@@ -98,23 +133,39 @@ class AgentRun:
         try:
             stack = yield from self.stacks.lease(self.config)
             try:
-                self.reason = yield from self._run_turns(stack)
+                session = yield from self._begin(stack)
+                yield from self._run_turns(stack, session)
             finally:
                 stack.lease.leave()
-            self.state = "succeeded"
-            yield self._emit([{"type": "done", "reason": self.reason}])
+            if self.state == "running":
+                self.state = "succeeded"
+            yield self._emit([self._done_event()])
         except Exception as error:
-            self.state = "failed"
-            yield self._emit([error_event(error)])
+            self.state = "cancelled" if isinstance(error, RunCancelledError) else "failed"
+            event = error_event(error)
+            yield from self._store([event], state=self.state, error=event.get("error"))
+            yield self._emit([event])
             raise
         finally:
             if self.state == "running":
                 self.state = "cancelled"
+                if self.recorder is not None:
+                    # Not as an effect, for nobody carries any out for a run that is closed.
+                    self.recorder.store_cancelled(self.session)
             self._is_over = True
             self.cancel()
+            if self.recorder is not None:
+                self.recorder.close()
+
+    # --- events and what is stored ---------------------------------------------------------------
 
     def _emit(self, events: list[Event]) -> Emit:
         """The effect that delivers events, after the observers have seen each of them."""
+        recorder = self.recorder
+        if recorder is not None:
+            if recorder.cancel_requested and self.state == "running":
+                raise _cancelled_error(recorder.run.id)
+            recorder.deliver(events)
         for event in events:
             if event["type"] == "usage":
                 self._spending.add_usage(event["usage"])
@@ -126,29 +177,128 @@ class AgentRun:
         """The sink of a turn: its events but for those that end it."""
         return self._emit([event for event in events if event["type"] not in _OWN]).events
 
-    def _run_turns(self, stack: Stack) -> Steps[str]:
-        session, asked_again = self.start, False
-        for number in range(1, self.limits.turns + 1):
-            turn = self._begin_turn(stack, session)
+    def _store(self, events: Sequence[Event] = (), **known: Any) -> Steps[None]:
+        """Store the session as it is, before these events tell of it; see `RunRecorder.store`."""
+        if self.recorder is None:
+            return
+        known["details"] = {**self.recorder.run.details, "started": list(self._started)}
+        warning = yield from self.recorder.store(self.session, events, **known)
+        if warning is not None:
+            yield self._emit([warning])
+
+    def _begin(self, stack: Stack) -> Steps[Session]:
+        """The session that the first turn begins with, stored if this run is."""
+        recorder = self.recorder
+        if recorder is None:
+            return self.start
+        recorder.cancel = self.cancel
+        session, warning = yield from recorder.open_session()
+        if recorder.has_loaded:
+            session = yield from self._run_trigger(stack, session, "session_load")
+        if recorder.resumes:
+            session = self._take_stock(session)
+        elif self.prompt is not None:
+            session = close_calls(session).with_added(self.prompt)
+        self.start = session
+        if warning is None:
+            known = {"provider": stack.provider.name, "model": stack.config.get("model")}
+            warning = yield from recorder.begin(session, **known)
+        if warning is not None:
+            yield self._emit([warning])
+        return session
+
+    def _take_stock(self, session: Session) -> Session:
+        """Count what a resumed run has done; its session without the text of a broken answer."""
+        assert self.recorder is not None, "only what was stored can be resumed"
+        details = self.recorder.run.details
+        messages = session.messages
+        if messages and messages[-1]["metadata"].get("partial"):
+            messages = messages[:-1]
+            session = session.with_messages(messages)
+        own = messages[int(details.get("first", 0)) :]
+        self._number = sum(message["role"] == "assistant" for message in own)
+        self._spending.calls = sum(message["role"] == "tool" for message in own)
+        self._spending.add_usage(self.recorder.run.usage)
+        self._started = list(details.get("started", ()))
+        self._asked_again = any(
+            message["role"] == "user" and message["content"] == FINAL_ANSWER for message in own
+        )
+        return session
+
+    def _run_trigger(self, stack: Stack, session: Session, *triggers: str) -> Steps[Session]:
+        """The session after the actions that name these triggers."""
+        if stack.has_actions:
+            turn = self._make_turn(stack, session)
+            begin_state(turn)
+            for trigger in triggers:
+                session = yield from run_trigger(turn, session, trigger)
+        return session
+
+    # --- turns -----------------------------------------------------------------------------------
+
+    def _run_turns(self, stack: Stack, session: Session) -> Steps[None]:
+        going_on: Session | None = session
+        if self.recorder is not None and self.recorder.resumes:
+            going_on = yield from self._finish_last_turn(stack, session)
+        while going_on is not None and self._number < self.limits.turns:
+            self._number += 1
+            turn = self._turn = self._make_turn(stack, going_on)
             yield from run_turn(turn)
             session, self.finals = turn.session, turn.finals
             self._session, self._turn = session, None
             if turn.calls:
                 session = yield from self._answer_calls(stack, session, turn.calls)
-            yield self._emit([{"type": "turn_end", "turn": number}])
-            if not turn.calls:
-                if asked_again or not self._spending.calls or _has_text(self.finals):
-                    return _finish_reason(self.finals)
-                asked_again = True
-                session = session.with_added({"role": "user", "content": FINAL_ANSWER})
-                self._session = session
-            limit = self._spending.reached_limit()
-            if limit is not None:
-                return limit
-        return "max_turns"
+            going_on = yield from self._end_turn(stack, session, has_calls=bool(turn.calls))
+        if going_on is not None:
+            yield from self._end_run(stack, going_on, "max_turns")
 
-    def _begin_turn(self, stack: Stack, session: Session) -> Turn:
-        self._turn = Turn(
+    def _finish_last_turn(self, stack: Stack, session: Session) -> Steps[Session | None]:
+        """Do what a run has left undone of its last turn; the session to go on with, if one is."""
+        message, answered = _last_answer(session)
+        if message is None:
+            return session
+        self.finals = [message]
+        wires = list(message["metadata"].get("tool_calls") or ())
+        errors = message["metadata"].get("tool_call_errors") or {}
+        missing = [
+            inspect_call(stack, wire, errors.get(wire_call_id(wire)), self.limits.argument_bytes)
+            for wire in wires
+            if wire_call_id(wire) not in answered
+        ]
+        if wires and not missing:
+            # Killed between the last result and the next turn: nothing of this one is left.
+            return session
+        if missing:
+            session = yield from self._answer_calls(stack, session, missing, len(answered))
+        return (yield from self._end_turn(stack, session, has_calls=bool(wires)))
+
+    def _end_turn(
+        self, stack: Stack, session: Session, *, has_calls: bool
+    ) -> Steps[Session | None]:
+        """The session that the next turn begins with; None if the run is over, or waits."""
+        if self.waiting:
+            yield from self._park()
+            return None
+        yield self._emit([{"type": "turn_end", "turn": self._number}])
+        if not has_calls:
+            if self._is_answer():
+                yield from self._end_run(stack, session, _finish_reason(self.finals))
+                return None
+            self._asked_again = True
+            session = session.with_added({"role": "user", "content": FINAL_ANSWER})
+            self._session = session
+        limit = self._spending.reached_limit()
+        if limit is not None:
+            yield from self._end_run(stack, session, limit)
+            return None
+        return session
+
+    def _is_answer(self) -> bool:
+        """Whether the finals of a turn without calls end the run."""
+        return self._asked_again or not self._spending.calls or _has_text(self.finals)
+
+    def _make_turn(self, stack: Stack, session: Session) -> Turn:
+        return Turn(
             stack,
             session,
             self.config,
@@ -158,49 +308,127 @@ class AgentRun:
             caller_context=self.context,
             layer=self.layer,
             sink=self._take_events,
+            keep=self._store_turn if self.recorder is not None else None,
             warnings=Warnings(self._warned),
             argument_limit=self.limits.argument_bytes,
         )
-        return self._turn
+
+    def _store_turn(self, turn: Turn) -> Steps[Session]:
+        """Store an answer before anybody is told of it; with it, if it is so, that all is done."""
+        recorder, session = self.recorder, turn.session
+        assert recorder is not None, "only turns of a stored run are stored"
+        self.finals = turn.finals
+        for message in turn.finals:
+            recorder.add_usage(message["metadata"].get("usage") or {})
+        final: Event = {"type": "final", "messages": turn.finals, "session": session}
+        if turn.calls or not self._is_answer():
+            yield from self._store([final])
+            return session
+        for trigger in _LEAVING:
+            session = turn.result = yield from run_trigger(turn, session, trigger)
+        self.reason = _finish_reason(turn.finals)
+        end: Event = {"type": "turn_end", "turn": self._number}
+        yield from self._store(
+            [final, end, self._done_event()], state="succeeded", reason=self.reason
+        )
+        return session
+
+    def _end_run(self, stack: Stack, session: Session, reason: str) -> Steps[None]:
+        self.reason = reason
+        if self.recorder is not None and self.recorder.is_storing:
+            self._session = yield from self._run_trigger(stack, session, *_LEAVING)
+            yield from self._store([self._done_event()], state="succeeded", reason=reason)
+
+    def _park(self) -> Steps[None]:
+        """Let the run wait for people, in the store."""
+        self.state, self.reason = "waiting", "waiting"
+        events = [_question_event(question) for question in self.waiting]
+        answered = [each for each in self._asked() if each.answer is not None]
+        yield from self._store(
+            [*events, self._done_event()],
+            state="waiting",
+            questions=[*answered, *self._answered_again, *self.waiting],
+        )
+        yield self._emit(events)
+
+    def _done_event(self) -> Event:
+        return {"type": "done", "reason": self.reason}
+
+    # --- calls -----------------------------------------------------------------------------------
 
     def _answer_calls(
-        self, stack: Stack, session: Session, calls: Sequence[ToolCall]
+        self, stack: Stack, session: Session, calls: Sequence[ToolCall], first: int = 0
     ) -> Steps[Session]:
         """Decide about every call, run those that may, and store a result for each, in order.
 
-        Nothing runs before everything is decided.
+        Nothing runs before everything is decided. ``first`` is the place of the first of them in
+        its turn.
         """
         context = tool_context(stack, self.context, self._cancelled.is_set)
-        decisions: list[_AllowedCall | CoreMessage] = []
-        for number, call in enumerate(calls):
+        decisions: list[_Decided] = []
+        for number, call in enumerate(calls, first):
             decisions.append((yield from self._decide_call(stack, call, number)))
+        self.waiting = [each for each in decisions if isinstance(each, Question)]
+        if self.waiting:
+            return session
         if self.parallel and sum(isinstance(each, _AllowedCall) for each in decisions) > 1:
             decisions = yield from self._run_in_parallel(decisions, context)
         for call, decision in zip(calls, decisions, strict=True):
+            outcome = decision
             if isinstance(decision, _AllowedCall):
-                yield self._emit([_started_event(decision)])
-                message = yield from perform_call(decision.plan, context, self._emit)
-            else:
-                message = decision
-            session = session.with_added(truncate_message(message, self.limits.result_bytes))
-            self._session = session
-            yield self._emit([_result_event(call, session.since(session.count - 1)[0])])
+                yield from self._start([decision])
+                outcome = yield from self._perform(decision, context)
+            if isinstance(outcome, Question):
+                self.waiting.append(outcome)
+                # The results of later calls would stand before that of this one.
+                break
+            session = yield from self._add_result(session, call, outcome)
         return session
 
+    def _add_result(self, session: Session, call: ToolCall, message: Any) -> Steps[Session]:
+        session = session.with_added(truncate_message(message, self.limits.result_bytes))
+        self._session = session
+        if call.id in self._started:
+            self._started.remove(call.id)
+        result = _result_event(call, session.since(session.count - 1)[0])
+        yield from self._store([result])
+        yield self._emit([result])
+        return session
+
+    def _start(self, allowed: Sequence[_AllowedCall]) -> Steps[None]:
+        """Tell that calls begin; of those that must not be repeated, also the store."""
+        events = [_started_event(each) for each in allowed]
+        once = [each.plan.id for each in allowed if not each.repeatable]
+        if once:
+            self._started += once
+            # What was answered before counts for this time.
+            left = [each for each in self._asked() if _call_id_of(each) not in once]
+            yield from self._store(events, questions=left)
+        elif self.recorder is not None:
+            self.recorder.keep(events)
+        yield self._emit(events)
+
+    def _perform(self, call: _AllowedCall, context: Context) -> Steps[CoreMessage | Question]:
+        """The result of a call, or the question that it waits for."""
+        context = {**context, "ask_person": call.questions.ask_person}
+        message = yield from perform_call(call.plan, context, self._emit)
+        if call.questions.unanswered is None:
+            return message
+        self._answered_again += call.questions.answered
+        return call.questions.unanswered
+
     def _run_in_parallel(
-        self, decisions: Sequence[_AllowedCall | CoreMessage], context: Context
-    ) -> Steps[list[_AllowedCall | CoreMessage]]:
+        self, decisions: Sequence[_Decided], context: Context
+    ) -> Steps[list[_Decided]]:
         """The calls with the results of those that could run, all at the same time."""
         allowed = [each for each in decisions if isinstance(each, _AllowedCall)]
-        yield self._emit([_started_event(each) for each in allowed])
-        gathered = yield Gather([perform_call(each.plan, context, self._emit) for each in allowed])
+        yield from self._start(allowed)
+        gathered = yield Gather([self._perform(each, context) for each in allowed])
         results = iter(gathered)
         return [next(results) if isinstance(each, _AllowedCall) else each for each in decisions]
 
-    def _decide_call(
-        self, stack: Stack, call: ToolCall, number: int
-    ) -> Steps[_AllowedCall | CoreMessage]:
-        """The call if it may run, else the result that says why not."""
+    def _decide_call(self, stack: Stack, call: ToolCall, number: int) -> Steps[_Decided]:
+        """The call if it may run, the result that says why not, or what has to be asked first."""
         refusal = self._spending.refuse_call(number)
         if refusal is not None:
             return _refusal_message(call, refusal)
@@ -208,32 +436,49 @@ class AgentRun:
         if not isinstance(plan, PlannedCall):
             return plan
         use = _tool_use(plan)
+        repeatable = self.policy.is_repeatable(use)
+        if call.id in self._started and not repeatable and not self._has_asked(call.id):
+            self._started.remove(call.id)
+            return tool_message(INTERRUPTED, call.name, call.id, failed=True)
         verdict, reason = self.policy.verdict(use)
         if verdict == "ask":
             decision = yield from self._ask_for_approval(use, reason)
+            if isinstance(decision, Question):
+                return decision
         else:
             decision = self.policy.record(use, verdict == "allow", reason)
         if decision.allowed:
-            return _AllowedCall(plan, use)
+            questions = Questions(use, self.ask, self._asked(), park=self._may_park)
+            return _AllowedCall(plan, use, questions, repeatable)
         return _refusal_message(call, f"denied: {decision.reason}")
 
-    def _ask_for_approval(self, use: ToolUse, reason: str) -> Steps[Decision]:
-        approve = self.approve
-        if approve is None:
-            return self.policy.record_answer(use, None, reason)
-        digest = use.digest
-        yield self._emit(
-            [
-                {
-                    "type": "approval_required",
-                    "id": use.id,
-                    "name": use.name,
-                    "effect": use.effect,
-                    "payload": use.payload,
-                    "digest": digest,
-                }
-            ]
+    @property
+    def _may_park(self) -> bool:
+        return self.park and self.recorder is not None and self.recorder.keeps_questions
+
+    def _asked(self) -> Sequence[Question]:
+        """What was asked of people before this run went on."""
+        return self.recorder.run.questions if self.recorder is not None else ()
+
+    def _has_asked(self, call_id: str) -> bool:
+        """Whether a call was ended by its own question, and so is known to have come that far."""
+        return any(
+            each.kind == "question" and _call_id_of(each) == call_id for each in self._asked()
         )
+
+    def _ask_for_approval(self, use: ToolUse, reason: str) -> Steps[Decision | Question]:
+        approve, digest = self.approve, use.digest
+        for known in self._asked():
+            if known.id == use.id and known.answer is not None:
+                if known.digest != digest:
+                    changed = "the arguments are not those that were shown"
+                    return self.policy.record(use, False, changed)
+                return self.policy.record_answer(use, _read_answer(known.answer), reason)
+        if approve is None:
+            if self._may_park:
+                return approval_question(use)
+            return self.policy.record_answer(use, None, reason)
+        yield self._emit([_question_event(approval_question(use))])
         try:
             answer = _read_answer((yield Call(lambda: approve(Approval(use, digest)))))
         except Exception as error:
@@ -245,31 +490,41 @@ class AgentRun:
         return self.policy.record_answer(use, answer, reason)
 
 
+def _cancelled_error(run_id: str) -> RunCancelledError:
+    return RunCancelledError(
+        f"run {run_id} was cancelled",
+        run=run_id,
+        hint=f"go on with it: agent-host runs resume {run_id}",
+    )
+
+
 def close_calls(session: Session) -> Session:
     """The session with a result for every call of its end that has none, as after a crash.
 
     No provider accepts a call without a result, and nobody can know how far it got.
     """
+    message, answered = _last_answer(session)
+    if message is None:
+        return session
+    return session.with_added(
+        *(
+            tool_message(INTERRUPTED, wire_call_name(call), wire_call_id(call), failed=True)
+            for call in message["metadata"].get("tool_calls") or ()
+            if isinstance(call, Mapping) and wire_call_id(call) not in answered
+        )
+    )
+
+
+def _last_answer(session: Session) -> tuple[CoreMessage | None, set[str]]:
+    """The assistant message at the end, and the ids of the calls that stand answered after it."""
     answered: set[str] = set()
     for message in reversed(session.messages):
         if message["role"] == "assistant":
-            text = "Tool call interrupted: it may have run in part or not at all."
-            calls = message["metadata"].get("tool_calls") or ()
-            missing = [
-                call
-                for call in calls
-                if isinstance(call, Mapping) and wire_call_id(call) not in answered
-            ]
-            return session.with_added(
-                *(
-                    tool_message(text, wire_call_name(call), wire_call_id(call), failed=True)
-                    for call in missing
-                )
-            )
+            return message, answered
         if message["role"] != "tool":
             break
         answered.add(str(message["metadata"].get("tool_call_id")))
-    return session
+    return None, answered
 
 
 def _has_text(finals: Sequence[CoreMessage]) -> bool:
@@ -306,6 +561,31 @@ def _read_answer(given: object) -> Answer:
 def _refusal_message(call: ToolCall, reason: str) -> CoreMessage:
     name = call.name or wire_call_name(call.wire)
     return tool_message(f"Tool call {reason}.", name, call.id, failed=True)
+
+
+def _call_id_of(question: Question) -> str:
+    return question.id if question.kind == "approval" else question.id.rpartition("/")[0]
+
+
+def _question_event(question: Question) -> Event:
+    shown, call_id = question.shown, _call_id_of(question)
+    if question.kind == "approval":
+        return {
+            "type": "approval_required",
+            "id": call_id,
+            "name": shown["name"],
+            "effect": shown["effect"],
+            "payload": shown["payload"],
+            "digest": question.digest,
+        }
+    return {
+        "type": "answer_required",
+        "id": call_id,
+        "name": shown["name"],
+        "question": shown["question"],
+        "choices": shown["choices"],
+        "digest": question.digest,
+    }
 
 
 def _started_event(allowed: _AllowedCall) -> Event:

@@ -155,6 +155,10 @@ class Policy:
             return "ask", f"{use.owner} says it only reads, but is not approved"
         return verdict, f"effect {use.effect}"
 
+    def is_repeatable(self, use: ToolUse) -> bool:
+        """Whether the call changes nothing, so that running it twice does no harm."""
+        return use.effect == "read" and self._believes_owner(use)
+
     def _believes_owner(self, use: ToolUse) -> bool:
         distribution = _normal_owner(use.owner)
         return use.own or distribution in self.approved or distribution in BUNDLED

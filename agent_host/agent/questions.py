@@ -1,68 +1,74 @@
-"""Questions that tools ask a person: answered at once, answered before, or left waiting.
+"""What a run asks people: whether a call may run, and what tools want to know.
 
-A tool that waits is not held in memory: its call ends here, and runs again from its beginning when
-there is an answer. So whoever asks does it before anything that must not be done twice.
+Each question has a digest of exactly what is shown, to which the answer is bound. A tool that waits
+for an answer is not held in memory: its call ends, and runs again from its beginning when there is
+one. So whoever asks does it before anything that must not be done twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from agent_hookspecs.errors import ToolError
-from agent_hookspecs.values import dataclass
+from agent_hookspecs.store.values import Question
 from agent_host.agent.policy import ToolUse, digest_of
 
-__all__ = ["Ask", "Question", "Questions"]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the tool of a call wants to know; ``choices`` are the answers it takes, if not any."""
-
-    use: ToolUse
-    text: str
-    choices: tuple[str, ...] = ()
-
-    @property
-    def digest(self) -> str:
-        """What an answer is bound to: exactly this question of exactly this call."""
-        shown = [self.use.id, self.use.payload, self.text, self.choices]
-        return digest_of(self.use.owner, self.use.name, shown)
-
+__all__ = ["Ask", "Questions", "approval_question"]
 
 #: Puts a question to a person and gives the answer; None if there is none.
 Ask = Callable[[Question], str | None]
 
 
-class Questions:
-    """The questions of one call. ``unanswered`` is the one that waits, if one does.
+def approval_question(use: ToolUse) -> Question:
+    """Whether a call may run; answered with ``once``, ``always`` or ``deny``."""
+    return Question(id=use.id, kind="approval", shown=_shown_call(use), digest=use.digest)
 
-    ``answers`` are those that people gave before, by the digest of the question.
+
+def _shown_call(use: ToolUse) -> dict[str, Any]:
+    return {"name": use.name, "effect": use.effect, "owner": use.owner, "payload": use.payload}
+
+
+class Questions:
+    """The questions of one call: those that were ``answered``, and the one that waits, if any.
+
+    ``before`` are those that people were asked earlier, perhaps with their answers.
     """
 
     def __init__(
-        self, use: ToolUse, ask: Ask | None, answers: Mapping[str, str], *, park: bool
+        self, use: ToolUse, ask: Ask | None, before: Sequence[Question], *, park: bool
     ) -> None:
         self._use = use
         self._ask = ask
-        self._answers = answers
+        self._answers = {each.digest: each.answer for each in before}
         self._park = park
+        self._count = 0
+        self.answered: list[Question] = []
         self.unanswered: Question | None = None
 
     def ask_person(self, question: str, choices: Sequence[str] = ()) -> str:
         """What a person answers; it blocks. A `ToolError` if nobody does."""
-        asked = Question(self._use, str(question), tuple(map(str, choices)))
+        asked = self._make_question(str(question), [*map(str, choices)])
         answer = self._answers.get(asked.digest)
         if answer is None and self._ask is not None:
             answer = self._ask(asked)
         if answer is None:
-            if self._park:
-                # Whatever the tool makes of the error: its result is not asked for.
+            if self._park and self.unanswered is None:
+                # Whatever the tool makes of the error: nobody will ask for its result.
                 self.unanswered = asked
             raise ToolError("nobody has answered the question", tool=self._use.name)
-        if asked.choices and answer not in asked.choices:
+        if choices and answer not in asked.shown["choices"]:
             raise ToolError(
-                f"the answer was {answer!r}, which is none of {', '.join(asked.choices)}",
+                f"the answer was {answer!r}, which is none of {', '.join(asked.shown['choices'])}",
                 tool=self._use.name,
             )
-        return answer
+        self.answered.append(replace(asked, answer=str(answer)))
+        return str(answer)
+
+    def _make_question(self, text: str, choices: list[str]) -> Question:
+        use = self._use
+        self._count += 1
+        shown = {**_shown_call(use), "question": text, "choices": choices}
+        digest = digest_of(use.owner, use.name, [use.id, self._count, shown])
+        return Question(id=f"{use.id}/{self._count}", kind="question", shown=shown, digest=digest)

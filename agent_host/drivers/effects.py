@@ -7,9 +7,10 @@ and async callers; only who waits differs.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from agent_hookspecs.events import Event
+from agent_hookspecs.store.values import RunState
 from agent_hookspecs.values import dataclass
 from agent_host.wire.request import WireRequest
 
@@ -119,10 +120,6 @@ Effect: TypeAlias = Open | Read | ReadAll | Drain | Next | Call | Gather | Sleep
 
 T = TypeVar("T")
 Steps = Generator[Effect, Any, T]
-
-
-#: How far a run is; the last three are final.
-RunState: TypeAlias = Literal["pending", "running", "succeeded", "failed", "cancelled"]
 
 
 class Running(Protocol):

@@ -17,14 +17,24 @@ from agent_hookspecs.values import dataclass
 from agent_host.sessions.frozen import FrozenList, freeze
 from agent_host.sessions.session import Session
 
-__all__ = ["NativeHistory", "Origin", "RetainedHistory", "retain_natives", "retained_history"]
+__all__ = [
+    "CHECKPOINTS",
+    "NATIVES",
+    "ORIGIN",
+    "NativeHistory",
+    "Origin",
+    "RetainedHistory",
+    "common_length",
+    "retain_natives",
+    "retained_history",
+]
 
 R = TypeVar("R", bound=Rendering)
 
 #: The keys of a session's metadata.
-_NATIVES = "native_messages"
-_ORIGIN = "native_origin"
-_CHECKPOINTS = "native_checkpoints"
+NATIVES = "native_messages"
+ORIGIN = "native_origin"
+CHECKPOINTS = "native_checkpoints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,7 @@ class RetainedHistory:
     ) -> R:
         """``kind(*options)`` with ``natives`` added; see `agent_hookspecs.authoring`."""
         length = len(self.natives)
-        begins = length > 0 and _common_length(natives, self.natives) == length
+        begins = length > 0 and common_length(natives, self.natives) == length
         rendering = self.natives.rendering(kind, options) if begins else kind(*options)
         rendering.extend(natives[length:] if begins else natives)
         return rendering
@@ -117,11 +127,11 @@ class RetainedHistory:
 def retained_history(session: Session, origin: Origin) -> RetainedHistory:
     """The longest part of the retained history that fits the session's messages and origin."""
     metadata = session.metadata
-    natives, checkpoints = metadata.get(_NATIVES), metadata.get(_CHECKPOINTS)
+    natives, checkpoints = metadata.get(NATIVES), metadata.get(CHECKPOINTS)
     if (
         isinstance(natives, list)
         and isinstance(checkpoints, list)
-        and metadata.get(_ORIGIN) == origin.to_list()
+        and metadata.get(ORIGIN) == origin.to_list()
     ):
         for place in range(len(checkpoints) - 1, -1, -1):
             match checkpoints[place]:
@@ -148,7 +158,7 @@ def retain_natives(
     ``before`` is what was retained when the natives were made: its checkpoints go on to hold as far
     as its natives are still the first ones.
     """
-    same = _common_length(natives, before.natives)
+    same = common_length(natives, before.natives)
     unchanged = same == len(before.natives)
     history = before.natives if unchanged else before.natives.first(same)
     count = session.count
@@ -161,9 +171,9 @@ def retain_natives(
     )
     return session.with_metadata(
         {
-            _NATIVES: history.with_natives(natives[same:]),
-            _ORIGIN: origin.to_list(),
-            _CHECKPOINTS: FrozenList([*earlier, checkpoint]),
+            NATIVES: history.with_natives(natives[same:]),
+            ORIGIN: origin.to_list(),
+            CHECKPOINTS: FrozenList([*earlier, checkpoint]),
         }
     )
 
@@ -177,7 +187,7 @@ def _holds(checkpoint: object, count: int, same: int) -> bool:
     )
 
 
-def _common_length(natives: list[Any], stored: list[Any]) -> int:
+def common_length(natives: list[Any], stored: list[Any]) -> int:
     """How many of the stored natives ``natives`` begins with."""
     # Hardly ever has anybody changed one, and that they are the same objects is seen at once.
     if all(map(is_, natives, stored)):

@@ -39,6 +39,7 @@ RESERVED = frozenset(
         "request_runtime",
         "app",
         "application",
+        "ask_person",
         "base_config",
         "cancelled",
         "model",

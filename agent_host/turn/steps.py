@@ -137,7 +137,9 @@ def _run_attempt(turn: Turn) -> Steps[None]:
     if turn.warnings:
         yield turn.emit_warnings()
     turn.result = session
-    yield turn.emit(_last_events(turn, session))
+    if turn.keep is not None:
+        turn.result = yield from turn.keep(turn)
+    yield turn.emit(_last_events(turn, turn.result))
     # Only now: nobody should have to wait for what a server does after its last word.
     yield Drain()
 

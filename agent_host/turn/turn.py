@@ -17,7 +17,7 @@ from agent_hookspecs.messages import Config, Context, CoreMessage, NativeMessage
 from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
-from agent_host.drivers.effects import Emit
+from agent_host.drivers.effects import Emit, Steps
 from agent_host.plugins.implementation import Implementation
 from agent_host.plugins.stack import Managers, Stack
 from agent_host.sessions.natives import Origin, RetainedHistory
@@ -29,12 +29,14 @@ from agent_host.turn.read import Reading
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
 
-__all__ = ["Sink", "Turn", "Warnings", "deliver_all"]
+__all__ = ["Keep", "Sink", "Turn", "Warnings", "deliver_all"]
 
 log = get_logger(__name__)
 
 #: Sees events before they are delivered, and gives those that are to be.
 Sink = Callable[[list[Event]], list[Event]]
+#: Stores the finished turn; gives the session that is announced.
+Keep = Callable[["Turn"], Steps["Session"]]
 
 
 class Warnings:
@@ -80,7 +82,8 @@ class Turn:
     """One request of a session, and what becomes of it.
 
     ``asked`` is the config as the caller gave it. ``caller_context`` are the keys that the caller
-    adds to the plugins' context, ``layer`` those of the application. ``sink`` sees every event.
+    adds to the plugins' context, ``layer`` those of the application. ``sink`` sees every event;
+    ``keep`` is carried out before the answer is announced.
 
     What is set by an attempt is set anew when it is repeated. ``session`` can be read at any time:
     while the answer is still coming, or after the turn was closed or has failed, it holds the text
@@ -96,6 +99,7 @@ class Turn:
     caller_context: Mapping[str, Any] | None = None
     layer: Mapping[str, Any] | None = None
     sink: Sink = deliver_all
+    keep: Keep | None = None
     warnings: Warnings = field(default_factory=Warnings)
     argument_limit: int = MAX_ARGUMENT_BYTES
     total_time: TotalTime = field(default_factory=TotalTime)

@@ -95,6 +95,17 @@ class ApprovalRequiredEvent(TypedDict):
     digest: str
 
 
+class AnswerRequiredEvent(TypedDict):
+    """A tool waits for a person's answer, which must carry the same digest."""
+
+    type: Literal["answer_required"]
+    id: str
+    name: str
+    question: str
+    choices: list[str]
+    digest: str
+
+
 class UsageEvent(TypedDict):
     """Token counts of an answer, reported once."""
 
@@ -151,6 +162,7 @@ Event: TypeAlias = Union[  # noqa: UP007 - Python 3.10 cannot join forward refer
     ToolUpdateEvent,
     ToolResultEvent,
     ApprovalRequiredEvent,
+    AnswerRequiredEvent,
     UsageEvent,
     FinalEvent,
     TurnEndEvent,

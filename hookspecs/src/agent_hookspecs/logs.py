@@ -96,6 +96,33 @@ def redact(text: str) -> str:
     return text
 
 
+def mask_secrets(value: Any) -> Any:
+    """``value`` without remembered secrets in its texts; itself where there are none.
+
+    What merely looks like a credential stays: it may be what somebody said.
+    """
+    if not _secrets:
+        return value
+    with _lock:
+        known = sorted(_secrets.values(), key=lambda forms: len(forms[-1]), reverse=True)
+    return _mask_within(value, [form for forms in known for form in forms])
+
+
+def _mask_within(value: Any, forms: list[str]) -> Any:
+    if isinstance(value, str):
+        for form in forms:
+            if form in value:
+                value = value.replace(form, MASK)
+        return value
+    if isinstance(value, Mapping):
+        masked = {key: _mask_within(item, forms) for key, item in value.items()}
+        return masked if any(map(is_not, masked.values(), value.values())) else value
+    if isinstance(value, (list, tuple)):
+        items = [_mask_within(item, forms) for item in value]
+        return items if any(map(is_not, items, value)) else value
+    return value
+
+
 def redact_error(error: AgentError) -> None:
     """Take secrets out of everything that the error itself says; its cause is left as it is."""
     error.message, error.hint = redact(error.message), redact(error.hint)

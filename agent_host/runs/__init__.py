@@ -1,0 +1,1 @@
+"""Runs and sessions that outlive their process: what a run stores, and who looks at it later."""

@@ -1,0 +1,401 @@
+"""`RunRecorder`: stores what one run does, each step before anybody is told of it.
+
+It makes changes of sessions and events, and writes them as effects, so that the steps of a run stay
+the same whoever waits. A store that fails in the middle ends the recording and not the run. It must
+not know how a run works.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, cast
+
+from agent_hookspecs.errors import AgentError
+from agent_hookspecs.events import Event
+from agent_hookspecs.logs import get_logger, mask_secrets, redact
+from agent_hookspecs.messages import Usage
+from agent_hookspecs.store.errors import (
+    ContentNotStoredError,
+    NotStoredError,
+    SessionLockedError,
+)
+from agent_hookspecs.store.owners import current_owner
+from agent_hookspecs.store.protocol import SessionStore
+from agent_hookspecs.store.rules import new_id
+from agent_hookspecs.store.values import (
+    FINAL_STATES,
+    Change,
+    Receipt,
+    RunState,
+    SessionLease,
+    SessionSummary,
+    StoredEvent,
+    StoredRun,
+)
+from agent_host.drivers.effects import Call, Steps
+from agent_host.runs.following import Broadcast, Delivery
+from agent_host.runs.storage import Storage
+from agent_host.sessions.changes import change_between, common_messages, restore_session
+from agent_host.sessions.session import Session
+
+__all__ = ["RunRecorder", "left_behind"]
+
+log = get_logger(__name__)
+
+#: Events that come with every chunk, or that follow from a message: nobody needs them afterwards.
+_PASSING = frozenset(
+    {"partial", "reasoning", "tool_call_started", "tool_call_delta", "tool_update"}
+)
+_FOLLOWING = frozenset({"tool_call", "usage"})
+#: Events that tell of nothing that is stored: they are stored with what comes next.
+_NOTED = frozenset({"request_started", "turn_end", "warning"})
+
+
+class RunRecorder:
+    """The stored side of one run.
+
+    ``session`` is what to go on with: a `Session`, or the id, name or beginning of an id of a
+    stored one; ``name`` is what a new one is to be called. ``resumes`` says that the run was stored
+    before. ``cancel`` is called when somebody, in whichever process, wants the run to stop.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        run: StoredRun,
+        session: Session | str,
+        *,
+        name: str | None = None,
+        resumes: bool = False,
+    ) -> None:
+        self._storage = storage
+        self._given = session
+        self._name = name
+        self._store: SessionStore | None = None
+        self._lease: SessionLease | None = None
+        self._stored: Session | None = None
+        self._kept: list[Event] = []
+        #: Kinds and numbers of the events that were kept before they are delivered, in order.
+        self._announced: deque[tuple[str, int]] = deque()
+        self._last_number = 0
+        self._broadcast = Broadcast()
+        self._lock = threading.Lock()
+        self.run = run
+        self.resumes = resumes
+        #: Whether the session comes from the store, as it was left by an earlier run.
+        self.has_loaded = False
+        #: Whether what happens is stored: from the beginning until the run is over or a failure.
+        self.is_storing = False
+        self.cancel_requested = False
+        self.cancel: Callable[[], None] = _do_nothing
+
+    # --- the beginning ---------------------------------------------------------------------------
+
+    def open_session(self) -> Steps[tuple[Session, Event | None]]:
+        """The session to go on with, ours to write; and a warning if it cannot be stored.
+
+        Raises a `StoreError` if the session itself cannot be had, or is somebody else's.
+        """
+        try:
+            session = yield Call(self._open_session)
+        except (SessionLockedError, NotStoredError, ContentNotStoredError):
+            raise
+        except AgentError as error:
+            if not isinstance(self._given, Session):
+                raise
+            return self._given, self._give_up(error)
+        return session, None
+
+    def _open_session(self) -> Session:
+        store = self._store = self._storage.open()
+        given = self._given
+        if not isinstance(given, Session):
+            return self._load(store, store.find_session(given))
+        try:
+            found = store.find_session(given.id)
+        except NotStoredError:
+            return given
+        return self._go_on(store, found, given) if found.id == given.id else given
+
+    def _go_on(self, store: SessionStore, found: SessionSummary, given: Session) -> Session:
+        """The caller's own session, of which at least the beginning is stored."""
+        stored = self._load(store, found)
+        self.has_loaded = False
+        shared = common_messages(stored, given)
+        if shared == stored.count:
+            return given
+        # Somebody has gone on from here before; both ways are kept.
+        self._release()
+        made = SessionSummary(id=new_id(), created=time.time())
+        self._load(store, store.branch_session(given.id, shared, made))
+        self.has_loaded = False
+        return Session(given.messages, given.metadata, id=made.id)
+
+    def _load(self, store: SessionStore, found: SessionSummary) -> Session:
+        """A stored session, ours to write from now on."""
+        lease = self._lease = store.acquire_lease(found.id, current_owner())
+        try:
+            self._settle_earlier_runs(store, lease)
+            # Again, because until now somebody else could write to it.
+            found = store.find_session(found.id)
+            session = self._storage.known_session(found.id, found.message_count)
+            if session is None:
+                session = restore_session(found.id, store.load_history(found.id))
+        except BaseException:
+            self._release()
+            raise
+        self.run = replace(self.run, session=found.id)
+        self._stored = session
+        self.has_loaded = True
+        return session
+
+    def _settle_earlier_runs(self, store: SessionStore, lease: SessionLease) -> None:
+        """Mark runs that nobody carries out any more; refuse to go past one that waits."""
+        unfinished: Sequence[RunState] = ("pending", "running", "waiting")
+        for other in store.list_runs(session=lease.session, states=unfinished):
+            if other.id == self.run.id:
+                continue
+            if other.state == "waiting":
+                raise SessionLockedError(
+                    f"run {other.id} of session {lease.session} waits for a decision",
+                    session=lease.session,
+                    store=store.url,
+                    hint=f"see it with: agent-host runs show {other.id}, then approve or deny it, "
+                    f"or cancel it with: agent-host runs cancel {other.id}",
+                )
+            store.append(lease, Change(run=left_behind(other)))
+
+    def begin(self, session: Session, **known: Any) -> Steps[Event | None]:
+        """Store that the run has begun, with what is new in the session."""
+        self.is_storing = self._store is not None
+        self.run = replace(self.run, session=session.id)
+        if not self.resumes:
+            known["details"] = {**self.run.details, "first": session.count}
+        return (yield from self.store(session, state="running", error=None, reason=None, **known))
+
+    @property
+    def keeps_questions(self) -> bool:
+        """Whether somebody could answer later what is asked now."""
+        return self.is_storing and self._store is not None and self._store.keeps_content
+
+    # --- while it goes on ------------------------------------------------------------------------
+
+    def keep(self, events: Iterable[Event], session: Session | None = None) -> None:
+        """Store these events with the next change; ``session`` is the one that they tell of."""
+        if not self.is_storing:
+            return
+        with self._lock:
+            for event in events:
+                kept = _as_kept(event, session)
+                if kept is not None:
+                    self._kept.append(kept)
+                    number = self._last_number + len(self._kept)
+                    self._announced.append((event["type"], number))
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        """See events as they are delivered: keep what is to be, and show all to followers."""
+        number = 0
+        for event in events:
+            kind = event["type"]
+            if kind in _PASSING:
+                continue
+            if kind in _NOTED and not self._is_announced(kind):
+                self.keep([event])
+            if self._is_announced(kind):
+                number = self._announced.popleft()[1]
+        if self._broadcast.has_followers:
+            self._broadcast.publish(Delivery(events, number))
+
+    def _is_announced(self, kind: str) -> bool:
+        return bool(self._announced) and self._announced[0][0] == kind
+
+    def store(
+        self, session: Session, events: Sequence[Event] = (), **known: Any
+    ) -> Steps[Event | None]:
+        """Store all that is new, as one; gives a warning if it could not be, else None.
+
+        ``events`` are those that are about to be delivered; ``known`` are fields of the run. A
+        state that is not ``running`` ends the recording.
+        """
+        if not self.is_storing:
+            return None
+        self.keep(events, session)
+        self.run = replace(self.run, **known)
+        try:
+            yield Call(partial(self._write, session))
+        except AgentError as error:
+            return self._give_up(error)
+        return None
+
+    def store_cancelled(self, session: Session) -> None:
+        """Store the end of a run that is being closed, when nobody carries out effects any more."""
+        if self.is_storing:
+            self.run = replace(self.run, state="cancelled")
+            try:
+                self._write(session)
+            except AgentError as error:
+                self._give_up(error)
+
+    def add_usage(self, usage: Mapping[str, Any]) -> None:
+        """Count the tokens of an answer; what the provider said of it stands in the message."""
+        counts = {
+            key: value
+            for key, value in usage.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        }
+        known: Mapping[str, Any] = self.run.usage
+        total: Any = {**known, **{key: known.get(key, 0) + counts[key] for key in counts}}
+        usage_so_far: Usage = total
+        self.run = replace(self.run, usage=usage_so_far)
+
+    def _write(self, session: Session) -> None:
+        store, now = self._store, time.time()
+        assert store is not None, "the session was opened before it is written"
+        if self._lease is None:
+            store.create_session(SessionSummary(id=session.id, name=self._name, created=now))
+            self._lease = store.acquire_lease(session.id, current_owner())
+            self._stored = Session(id=session.id)
+        assert self._stored is not None, "what is stored is known as long as there is a lease"
+        run = self.run = replace(
+            self.run, updated=now, ended=now if self.run.state in FINAL_STATES else None
+        )
+        with self._lock:
+            events = self._kept[:]
+        change = replace(change_between(self._stored, session), run=run, events=events)
+        receipt = store.append(self._lease, _without_secrets(change))
+        with self._lock:
+            self._last_number = receipt.last_event
+            del self._kept[: len(events)]
+        self._stored = session
+        self._take_receipt(receipt)
+        if run.state == "running":
+            self._storage.add_run(self)
+        else:
+            self._end()
+            if run.state in ("succeeded", "waiting"):
+                # One that ended otherwise may be resumed by somebody else, at an earlier point.
+                self._storage.remember_session(session)
+
+    def renew(self) -> None:
+        """Stay the writer of the session, and learn whether the run is to stop."""
+        store, lease = self._store, self._lease
+        if store is not None and lease is not None:
+            self._take_receipt(store.renew_lease(lease))
+
+    def _take_receipt(self, receipt: Receipt) -> None:
+        if receipt.cancel_requested and not self.cancel_requested:
+            self.request_cancel()
+
+    def request_cancel(self) -> None:
+        """Let the run stop at its next event."""
+        self.cancel_requested = True
+        self.cancel()
+
+    def follow(self) -> tuple[list[StoredEvent], SimpleQueue[Delivery]]:
+        """The events that are not stored yet, and where all that follow will come."""
+        with self._lock:
+            queue = self._broadcast.add_follower()
+            waiting = [
+                StoredEvent(self._last_number + place, time.time(), event)
+                for place, event in enumerate(self._kept, 1)
+            ]
+        return waiting, queue
+
+    def unfollow(self, queue: SimpleQueue[Delivery]) -> None:
+        self._broadcast.remove_follower(queue)
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def _give_up(self, error: AgentError) -> Event:
+        """Store nothing more of this run; the warning that says so."""
+        self._end()
+        where = getattr(error, "store", None) or "the store"
+        log.warning("run_not_stored", run=self.run.id, store=where, error=error.message)
+        hint = error.hint or f"see to {where}, or store nothing"
+        message = f"the rest of this run is not stored in {where}: {error.message} ({hint})"
+        return {"type": "warning", "message": redact(message), "plugin": None}
+
+    def _end(self) -> None:
+        self.is_storing = False
+        self._storage.forget_session(self.run.session)
+        self._release()
+
+    def _release(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is None or self._store is None:
+            return
+        try:
+            self._store.release_lease(lease)
+        except AgentError as error:
+            # It ends by itself when its time is over, or our process is.
+            log.warning("lease_not_released", session=lease.session, error=error.message)
+
+    def close(self) -> None:
+        """The run is over, however it ended: leave its session and its followers alone."""
+        self.is_storing = False
+        self._release()
+        self._storage.remove_run(self)
+        self._broadcast.end()
+
+
+def _without_secrets(change: Change) -> Change:
+    """The change as it may be stored: what the process knows to be a secret is masked."""
+    natives = change.natives
+    return replace(
+        change,
+        messages=mask_secrets(change.messages),
+        natives=natives and replace(natives, added=mask_secrets(natives.added)),
+        metadata=mask_secrets(change.metadata),
+        run=change.run and _run_without_secrets(change.run),
+        events=mask_secrets(change.events),
+    )
+
+
+def _run_without_secrets(run: StoredRun) -> StoredRun:
+    questions = [replace(each, shown=mask_secrets(each.shown)) for each in run.questions]
+    return replace(run, questions=questions, details=mask_secrets(run.details))
+
+
+def left_behind(run: StoredRun) -> StoredRun:
+    """The run as it is once its process has ended without a word."""
+    error = {
+        "type": "RunLeftBehind",
+        "message": "the process that carried out this run has ended",
+        "hint": f"go on with: agent-host runs resume {run.id}",
+    }
+    now = time.time()
+    return replace(run, state="failed", error=error, updated=now, ended=now)
+
+
+def _as_kept(event: Event, session: Session | None) -> Event | None:
+    """An event as it is stored: the messages that it tells of are named by their place."""
+    kind = event["type"]
+    if kind in _PASSING or kind in _FOLLOWING:
+        return None
+    known: dict[str, Any] = {**event}
+    if session is not None and event["type"] == "final":
+        count = len(event["messages"])
+        del known["messages"]
+        known |= {"session": session.id, "place": session.count - count, "count": count}
+    elif session is not None and event["type"] == "tool_result":
+        del known["message"]
+        known["place"] = _place_of_result(session, event["id"])
+    return cast(Event, known)
+
+
+def _place_of_result(session: Session, call_id: str) -> int:
+    messages = session.messages
+    for place in range(session.count - 1, -1, -1):
+        if messages[place]["metadata"].get("tool_call_id") == call_id:
+            return place
+    return session.count - 1
+
+
+def _do_nothing() -> None:
+    pass
