@@ -1,4 +1,4 @@
-"""The user's own folder and the small private files in it.
+"""The user's own folders and the small private files in them.
 
 It must not know what the files say.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["config_home", "read_private", "replace_private", "write_private"]
+__all__ = ["config_home", "data_home", "read_private", "replace_private", "write_private"]
 
 
 def config_home() -> Path:
@@ -21,6 +22,19 @@ def config_home() -> Path:
         return Path(named)
     base = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA")
     return Path(base, "agent-host") if base else Path.home() / ".config" / "agent-host"
+
+
+def data_home() -> Path:
+    """The user's own folder for what is worth keeping, such as sessions."""
+    named = os.environ.get("AGENT_HOST_HOME")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_DATA_HOME") or os.environ.get("LOCALAPPDATA")
+    if base:
+        return Path(base, "agent-host")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "agent-host"
+    return Path.home() / ".local" / "share" / "agent-host"
 
 
 def read_private(file: Path) -> Any:

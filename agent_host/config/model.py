@@ -34,7 +34,7 @@ with pydantic_alone():
         model_config = ConfigDict(strict=True, extra="forbid")
 
     class _Open(BaseModel):
-        """An object whose further keys are settings of requests."""
+        """An object whose further keys are for plugins to know."""
 
         model_config = ConfigDict(strict=True, extra="allow")
 
@@ -70,6 +70,12 @@ with pydantic_alone():
         max_result_bytes: Count = Field(default=1)
         parallel: bool = Field(default=False)
 
+    class StoreOptions(_Open):
+        content: bool = _key("False stores only usage and states, and nothing that was said.")
+        keep_days: Annotated[float, Field(gt=0)] = _key(
+            "Sessions that nobody has changed for so long are removed; without it none are."
+        )
+
     class Config(_Closed):
         """The whole file."""
 
@@ -97,6 +103,7 @@ with pydantic_alone():
         request_defaults: dict[str, Any] = _key("Settings of every request that nothing else sets.")
         http: Literal["httpx", "httpx2"] = _key("The HTTP library.")
         store: str = _key("The URL of the session store.")
+        store_options: StoreOptions = _key("What the session store keeps, and for how long.")
 
     _CONFIG = TypeAdapter(Config)
 

@@ -15,8 +15,10 @@ import pytest
 
 import agent_hookspecs
 import agent_hookspecs.authoring
+import agent_hookspecs.store
 import agent_hookspecs.tool_interop
 from agent_hookspecs import errors, events, messages
+from agent_hookspecs.store import errors as store_errors
 from agent_hookspecs.tool_interop import formats
 
 AUTHORING = [
@@ -173,14 +175,78 @@ TOOL_INTEROP = [
     "parse_tool_arguments",
 ]
 
+#: For those who write a store, and nobody else.
+STORE = [
+    "Change",
+    "Checkpoint",
+    "ContentNotStoredError",
+    "DecisionError",
+    "FINAL_STATES",
+    "FoundMessage",
+    "LEASE_COLUMNS",
+    "NativeChange",
+    "NotStoredError",
+    "Owner",
+    "QUESTION_COLUMNS",
+    "Question",
+    "RUN_COLUMNS",
+    "Receipt",
+    "RunState",
+    "SESSION_COLUMNS",
+    "SessionLease",
+    "SessionLockedError",
+    "SessionStore",
+    "SessionSummary",
+    "StoreBusyError",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreFullError",
+    "StoreOptions",
+    "StoreUnavailableError",
+    "StoreVersionError",
+    "StoredEvent",
+    "StoredHistory",
+    "StoredRun",
+    "check_change",
+    "check_content",
+    "check_decision",
+    "check_free",
+    "check_range",
+    "clean_text",
+    "content_digest",
+    "current_owner",
+    "decode_item",
+    "decode_items",
+    "encode_item",
+    "expiry_time",
+    "lease_from_row",
+    "lease_row",
+    "lost_lease_error",
+    "make_excerpt",
+    "make_title",
+    "new_id",
+    "new_lease",
+    "pick_match",
+    "question_row",
+    "run_from_row",
+    "run_row",
+    "search_words",
+    "searchable_text",
+    "session_from_row",
+    "session_row",
+    "without_content",
+]
+
 
 def test_the_public_names_are_these() -> None:
     assert agent_hookspecs.__all__ == PUBLIC
     assert agent_hookspecs.authoring.__all__ == AUTHORING
     assert agent_hookspecs.tool_interop.__all__ == TOOL_INTEROP
+    assert agent_hookspecs.store.__all__ == STORE
 
 
 def test_an_author_has_no_more_than_150_names_to_know() -> None:
+    # Those of stores are beside them: who writes a provider or a tool never meets them.
     assert len(PUBLIC) + len(AUTHORING) + len(TOOL_INTEROP) <= 150
 
 
@@ -188,12 +254,14 @@ ROOMS = {
     agent_hookspecs: PUBLIC,
     agent_hookspecs.authoring: AUTHORING,
     agent_hookspecs.tool_interop: TOOL_INTEROP,
+    agent_hookspecs.store: STORE,
 }
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Families that are offered as wholes: what raises, yields or reads one of them need not name it.
 WHOLE = {
     *errors.__all__,
+    *store_errors.__all__,
     *events.__all__,
     *messages.__all__,
     *(name for name in formats.__all__ if name.startswith("Tool")),
@@ -228,11 +296,11 @@ def users() -> list[Path]:
 
 def test_every_public_name_is_used() -> None:
     used = {name for file in users() for _, name in imports_of(file)}
-    assert {*PUBLIC, *AUTHORING, *TOOL_INTEROP} - used - WHOLE - FOR_APPLICATIONS == set()
+    assert {*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE} - used - WHOLE - FOR_APPLICATIONS == set()
 
 
 def test_plugins_and_the_template_import_public_names_alone() -> None:
-    public = {*PUBLIC, *AUTHORING, *TOOL_INTEROP}
+    public = {*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE}
     files = [
         *ROOT.glob("template-python-provider/**/src/**/*.py"),
         # The kit looks into plugins, as the host does.
@@ -250,7 +318,7 @@ def test_plugins_and_the_template_import_public_names_alone() -> None:
 def test_every_public_name_stands_in_the_docs() -> None:
     page = (ROOT / "docs" / "names.md").read_text("utf-8")
     listed = re.findall(r"^\| `(\w+)` \| \S.*\|$", page, re.MULTILINE)
-    assert sorted(listed) == sorted([*PUBLIC, *AUTHORING, *TOOL_INTEROP])
+    assert sorted(listed) == sorted([*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE])
 
 
 def test_dir_shows_the_public_names() -> None:

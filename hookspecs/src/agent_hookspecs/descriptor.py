@@ -49,6 +49,7 @@ Text = Annotated[str, InFile(str, strict=True)]
 FilledText = Annotated[str, InFile(str, strict=True, min_length=1)]
 Variable = Annotated[str, InFile(str, strict=True, pattern=rf"^{_WORD}$")]
 CommandName = Annotated[str, InFile(str, strict=True, pattern="^[a-z][a-z0-9-]*$")]
+Scheme = Annotated[str, InFile(str, strict=True, pattern="^[a-z][a-z0-9+.-]*$")]
 Whole = Annotated[int, InFile(int, strict=True)]
 Flag = Annotated[bool, InFile(bool, strict=True)]
 #: The hooks whose answers a descriptor may leave to the class.
@@ -97,6 +98,7 @@ class Entry:
         "For role tool: each tool's wire name and its effect.", default_factory=dict
     )
     commands: tuple[CommandName, ...] = _key("Commands it adds to agent-host.", default=())
+    stores: tuple[Scheme, ...] = _key("URL schemes of the session stores it opens.", default=())
 
     @classmethod
     def of_class(cls, entry: str) -> Entry:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_hookspecs.events import Event
 from agent_hookspecs.markers import hookspec
 from agent_hookspecs.messages import Config, Context
+
+if TYPE_CHECKING:
+    from agent_hookspecs.store.protocol import SessionStore
 
 __all__ = ["HostSpec"]
 
@@ -24,8 +27,11 @@ class HostSpec(Protocol):
         """
 
     @hookspec("first")
-    def open_session_store(self, url: str, config: Config) -> Any:
+    def open_session_store(self, url: str, config: Config) -> SessionStore | None:
         """A session store for a URL whose scheme the plugin knows, else None.
+
+        The descriptor lists the scheme under ``stores``. ``config`` is what stands
+        in ``store_options``: ``content``, ``keep_days``, and settings of the store's own.
 
         Fires: when the application opens its store.
         May change: nothing.

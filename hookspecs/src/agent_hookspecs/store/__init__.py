@@ -15,9 +15,13 @@ from agent_hookspecs import _lazy_names
 if TYPE_CHECKING:
     from agent_hookspecs.store.encoding import *
     from agent_hookspecs.store.errors import *
+    from agent_hookspecs.store.options import *
     from agent_hookspecs.store.owners import *
     from agent_hookspecs.store.protocol import *
+    from agent_hookspecs.store.rows import *
     from agent_hookspecs.store.rules import *
     from agent_hookspecs.store.values import *
 
-__getattr__, __dir__ = _lazy_names(globals(), "errors values protocol owners encoding rules")
+__getattr__, __dir__ = _lazy_names(
+    globals(), "errors values protocol options owners encoding rules rows"
+)

@@ -1,7 +1,8 @@
 """Rules that every store follows and that need no database.
 
-New ids, what of a message can be searched for, what is left of a change where content must not be
-stored, what a list shows of a session, and when sessions expire.
+New ids, which session or run somebody means, who may become the writer of a session, what of a
+message can be searched for, what is left of a change where content must not be stored, and when
+sessions expire.
 """
 
 from __future__ import annotations
@@ -17,12 +18,30 @@ from typing import Any
 
 from agent_hookspecs.events import Event
 from agent_hookspecs.messages import CoreMessage
-from agent_hookspecs.store.values import Change
+from agent_hookspecs.store.errors import (
+    ContentNotStoredError,
+    DecisionError,
+    NotStoredError,
+    SessionLockedError,
+    StoreError,
+)
+from agent_hookspecs.store.owners import Owner
+from agent_hookspecs.store.values import Change, Question, SessionLease, SessionSummary, StoredRun
 
 __all__ = [
+    "check_change",
+    "check_content",
+    "check_decision",
+    "check_free",
+    "check_range",
+    "clean_text",
+    "expiry_time",
+    "lost_lease_error",
     "make_excerpt",
     "make_title",
     "new_id",
+    "new_lease",
+    "pick_match",
     "search_words",
     "searchable_text",
     "without_content",
@@ -31,9 +50,10 @@ __all__ = [
 #: The parts of events that say nothing of what was said.
 _COUNTS = ("type", "provider", "usage", "turn", "reason", "name")
 #: More than this of one message is not searched for.
-SEARCHED_CHARACTERS = 200_000
+_SEARCHED_CHARACTERS = 200_000
 _WORDS = re.compile(r"[^\W_]+")
 _TITLE = 80
+_DAY = 86_400.0
 _EXCERPT = 160
 
 _last = 0
@@ -55,6 +75,104 @@ def new_id() -> str:
     return uuid.UUID(int=value).hex
 
 
+def pick_match(what: str, reference: str, rows: Sequence[tuple[str, str | None]]) -> str:
+    """The id that a reference means, among the ids, each with its name, that may be meant.
+
+    The id itself counts most, then a name, then the beginning of one id alone.
+    """
+    for id, _ in rows:
+        if id == reference:
+            return id
+    for id, name in rows:
+        if name == reference:
+            return id
+    hint = f"agent-host {what}s list shows what there is"
+    if not rows or not reference:
+        raise NotStoredError(f"there is no {what} {reference!r}", hint=hint)
+    if len(rows) > 1:
+        raise NotStoredError(f"{reference!r} is the beginning of more than one {what}", hint=hint)
+    return rows[0][0]
+
+
+def new_lease(session: str, owner: Owner, seconds: float) -> SessionLease:
+    return SessionLease(session, new_id(), owner, time.time() + seconds)
+
+
+def check_free(lease: SessionLease | None) -> None:
+    """Raise if this lease of a session keeps everybody else from writing to it."""
+    if lease is None or lease.expires < time.time() or lease.owner.is_dead():
+        return
+    raise SessionLockedError(
+        f"session {lease.session} is being written to by {lease.owner.describe()}",
+        session=lease.session,
+        owner=lease.owner,
+        hint="wait until it is done, end it, or go on in a branch: "
+        f"agent-host sessions branch {lease.session}",
+    )
+
+
+def lost_lease_error(session: str, lease: SessionLease | None) -> SessionLockedError:
+    """``lease`` is the one that holds now, if there is any."""
+    whose = f"now {lease.owner.describe()} has it" if lease is not None else "nobody has it now"
+    return SessionLockedError(
+        f"the lease of session {session} was lost: {whose}",
+        session=session,
+        owner=lease.owner if lease is not None else None,
+        hint="nothing was stored; load the session again before going on",
+    )
+
+
+def check_range(what: str, first: int, count: int) -> int:
+    """``first``, if that many messages or natives are there."""
+    if 0 <= first <= count:
+        return first
+    raise NotStoredError(f"there is no {what} {first}", hint=f"the session has {count} {what}s")
+
+
+def check_change(change: Change, session: str) -> None:
+    """Raise if a change contradicts itself."""
+    if change.run is not None and change.run.session != session:
+        raise StoreError(f"run {change.run.id} belongs to another session than {session}")
+    if change.events and change.run is None:
+        raise StoreError("events are stored with the run that they are of")
+
+
+def check_decision(run: StoredRun, question: str, digest: str) -> None:
+    """Raise unless that is what the run waits for."""
+    found: Question | None = next((each for each in run.questions if each.id == question), None)
+    hint = f"agent-host runs show {run.id} shows what it waits for"
+    if found is None or run.state != "waiting":
+        raise DecisionError(f"run {run.id} does not wait for {question!r}", hint=hint)
+    if found.digest != digest:
+        raise DecisionError(f"what run {run.id} waits for is not what was shown to you", hint=hint)
+    if found.answer is not None:
+        raise DecisionError(f"{question!r} of run {run.id} was decided already", hint=hint)
+
+
+def check_content(session: SessionSummary) -> None:
+    """Raise if what was said in a session was not stored."""
+    if not session.has_content:
+        raise ContentNotStoredError(
+            f"session {session.id} was stored without its content",
+            hint="begin a new session; store_options.content says what is stored",
+        )
+
+
+def expiry_time(days: float | None, last: float, now: float) -> float | None:
+    """Sessions last changed before this time are to be removed now; None if there is nothing to do.
+
+    ``last`` is when somebody last did so: once a day is enough.
+    """
+    if days is None or now - last < _DAY:
+        return None
+    return now - days * _DAY
+
+
+def clean_text(text: str) -> str:
+    """The text as every database takes it: without half surrogates and without NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", " ")
+
+
 def search_words(text: str) -> list[str]:
     """The words of a text, as a search knows them: letters and digits, in lower case."""
     return [word.lower() for word in _WORDS.findall(text)]
@@ -62,9 +180,7 @@ def search_words(text: str) -> list[str]:
 
 def searchable_text(message: CoreMessage) -> str:
     """What of a message can be searched for."""
-    text = message["content"][:SEARCHED_CHARACTERS]
-    # No database takes half a surrogate as text, and not every one takes NUL.
-    return text.encode("utf-8", "replace").decode().replace("\0", " ")
+    return clean_text(message["content"][:_SEARCHED_CHARACTERS])
 
 
 def make_excerpt(message: CoreMessage, words: Sequence[str]) -> str:
@@ -86,8 +202,17 @@ def make_title(messages: Sequence[CoreMessage]) -> str:
     return ""
 
 
-def without_content(change: Change) -> Change:
-    """The change with usage and states only: nothing that anybody said, called or was shown."""
+def without_content(change: Change, session: str, has_content: bool) -> Change:
+    """The change with usage and states only: nothing that anybody said, called or was shown.
+
+    ``has_content``: whether the session was stored with its content so far, as it would be if the
+    setting has changed. Then it cannot go on, because a part of it would be missing.
+    """
+    if has_content and (change.messages or change.natives):
+        raise ContentNotStoredError(
+            f"session {session} has its content stored, and the store is now to store none",
+            hint="begin a new session, or set store_options.content to true",
+        )
     run = change.run
     if run is not None:
         error = {"type": run.error.get("type")} if run.error is not None else None

@@ -1,0 +1,1 @@
+"""The built-in store of sessions and runs: one SQLite file."""
