@@ -8,46 +8,69 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from agent_hookspecs.errors import UnknownPluginError
+from agent_hookspecs.errors import ConfigError, UnknownPluginError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ActionResult, CoreMessage
+from agent_hookspecs.store.protocol import SessionStore
+from agent_hookspecs.store.rules import new_id
+from agent_hookspecs.store.values import Question, StoredRun
 from agent_hookspecs.values import dataclass
 from agent_host.agent.limits import Limits
 from agent_host.agent.loop import AgentRun, close_calls
 from agent_host.agent.policy import Approve, Decision, Memory, Policy
+from agent_host.agent.questions import Ask
+from agent_host.agent.resume import LaterRun, stored_decisions
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.load import load_catalog
+from agent_host.plugins.stores import open_store
 from agent_host.private import config_home
+from agent_host.redaction import without_secrets
+from agent_host.runs.recorder import RunRecorder
+from agent_host.runs.runs import Runs
+from agent_host.runs.sessions import Sessions
+from agent_host.runs.storage import Storage
+from agent_host.sessions.session import Session
+from agent_host.store.plugin import DEFAULT_URL
 
 if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import LoadedPlugin, OnManager
     from agent_host.plugins.catalog import Catalog, PluginRecord
-    from agent_host.sessions.session import Session
 
 __all__ = ["AgentApplication", "Answer"]
 
 log = get_logger(__name__)
 
+#: Answers of people by the ids of the questions.
+Decisions = Mapping[str, "str | bool"]
+#: What a config gives in the place of a URL if nothing is to be stored.
+_NO_STORE = "none"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run came to: the last text, every new message, the session, and why it ended."""
+    """What a run came to: the last text, every new message, the session, and why it ended.
+
+    ``run`` is the id under which it is stored, if it is; ``waiting`` is what it waits for.
+    """
 
     text: str
     messages: list[CoreMessage]
     session: Session
     reason: str
+    run: str | None = None
+    waiting: tuple[Question, ...] = ()
 
 
 class AgentApplication:
@@ -55,7 +78,10 @@ class AgentApplication:
 
     ``config`` is a path, a dict in the form of the file, or None for what `find_config` finds.
     ``tools`` are tool classes or decorated functions of the program's own. ``approve`` is asked
-    about calls that the policy neither allows nor denies; without it they are denied.
+    about calls that the policy neither allows nor denies; without it they are denied. ``ask`` puts
+    the questions of tools to a person. With ``park`` a run that nobody answers waits in the store.
+    ``store`` says where sessions and runs are stored: a URL, a store, True for the user's own file
+    if the config names none, or False; by default where the config says, or nowhere.
     ``on_manager`` is told of every pluggy manager that is made, to trace or monitor its calls.
     """
 
@@ -65,6 +91,9 @@ class AgentApplication:
         *,
         tools: Iterable[Any] = (),
         approve: Approve | None = None,
+        ask: Ask | None = None,
+        park: bool = False,
+        store: str | bool | SessionStore | None = None,
         http_client: Any = None,
         async_http_client: Any = None,
         on_manager: OnManager | None = None,
@@ -90,6 +119,9 @@ class AgentApplication:
         self.policy = Policy.of(described, Memory(config_home() / "allowed-tools.json"))
         self._parallel = bool(described.get("parallel", False))
         self._approve = approve
+        self._ask = ask
+        self._park = park
+        self._storage = self._make_storage(store)
         self._greeted: dict[str, LoadedPlugin] = {}
         self._observers: tuple[Callable[[Event], None], ...] = ()
         self._lock = threading.Lock()
@@ -98,6 +130,39 @@ class AgentApplication:
     def decisions(self) -> deque[Decision]:
         """The latest decisions about tool calls, in order; the log has them all."""
         return self.policy.decisions
+
+    def _make_storage(self, given: str | bool | SessionStore | None) -> Storage | None:
+        if isinstance(given, bool) or given is None:
+            url = None if given is False else self.config.values.get("store")
+            given = url or (DEFAULT_URL if given is True else None)
+        if given is None or given == _NO_STORE:
+            return None
+        if not isinstance(given, str):
+            made = given
+            return Storage(lambda: made)
+        options = self.config.values.get("store_options", {})
+        stacks = self.core.stacks
+        where = given
+        return Storage(lambda: open_store(where, options, stacks.catalog, stacks.activator))
+
+    @property
+    def sessions(self) -> Sessions:
+        """The stored sessions."""
+        return Sessions(self._require_storage())
+
+    @property
+    def runs(self) -> Runs:
+        """The stored runs."""
+        return Runs(self._require_storage())
+
+    def _require_storage(self) -> Storage:
+        if self._storage is None:
+            raise ConfigError(
+                "this application stores nothing",
+                key="store",
+                hint="set store in the config, or give AgentApplication(store=…)",
+            )
+        return self._storage
 
     def run(self, prompt: str, **options: Any) -> Answer:
         """Give an agent a prompt and wait for its answer. Options are those of `stream`."""
@@ -108,9 +173,11 @@ class AgentApplication:
     def stream(self, prompt: str, **options: Any) -> Stream:
         """Give an agent a prompt and watch the events as they come.
 
-        Options: ``session`` to go on with, ``agent``, ``provider`` and ``model`` to use, ``system``
-        for the system prompt of a new session, ``tools`` as patterns of tool names, ``settings``
-        for the request, ``approve``, ``limits``, and ``context`` for the plugins.
+        Options: ``session`` to go on with, or the id or name of a stored one; ``agent``,
+        ``provider`` and ``model`` to use, ``system`` for the system prompt and ``session_name`` for
+        the name of a new session, ``tools`` as patterns of tool names, ``settings`` for the
+        request, ``approve``, ``ask``, ``park``, ``limits``, ``context`` for the plugins, and
+        ``parent`` for the id of the run that this one is a part of.
         """
         run = self._begin_run(prompt, asynchronous=False, **options)
         return Stream(run, self.core.wire, on_close=run.cancel)
@@ -130,38 +197,157 @@ class AgentApplication:
         run = self._begin_run(prompt, asynchronous=True, **options)
         return AsyncStream(run, self.core.async_wire, on_close=run.cancel)
 
+    def resume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
+        """Go on with a stored run from its last stored step, and wait for its answer.
+
+        ``decisions`` are answers to what it waits for, by the ids of its questions: ``once``,
+        ``always`` or ``deny`` for calls, text for what tools ask. A call that has a result is never
+        run again. Options are ``approve``, ``ask``, ``park``, ``limits`` and ``context``.
+        """
+        later = self._begin_resuming(run, decisions, asynchronous=False, **options)
+        complete(later.steps(), self.core.wire)
+        return _answer_of(later.made)
+
+    def resume_stream(self, run: str, decisions: Decisions | None = None, **options: Any) -> Stream:
+        """`resume`, and watch the events as they come."""
+        later = self._begin_resuming(run, decisions, asynchronous=False, **options)
+        return Stream(later, self.core.wire, on_close=later.cancel)
+
+    async def aresume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
+        """The async form of `resume`."""
+        from agent_host.drivers.asynchronous import acomplete
+
+        later = self._begin_resuming(run, decisions, asynchronous=True, **options)
+        await acomplete(later.steps(), self.core.async_wire)
+        return _answer_of(later.made)
+
+    def aresume_stream(
+        self, run: str, decisions: Decisions | None = None, **options: Any
+    ) -> AsyncStream:
+        """The async form of `resume_stream`; not itself a coroutine."""
+        from agent_host.drivers.asynchronous import AsyncStream
+
+        later = self._begin_resuming(run, decisions, asynchronous=True, **options)
+        return AsyncStream(later, self.core.async_wire, on_close=later.cancel)
+
+    def _begin_resuming(
+        self,
+        run: str,
+        decisions: Decisions | None,
+        *,
+        asynchronous: bool,
+        approve: Approve | None = None,
+        ask: Ask | None = None,
+        park: bool | None = None,
+        limits: Limits | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> LaterRun:
+        storage = self._require_storage()
+
+        def make() -> AgentRun:
+            stored = stored_decisions(storage.open().find_run(run), decisions or {})
+            asked = stored.details.get("asked", {})
+            return self._make_run(
+                Session(id=stored.session),
+                self.request_config(**asked),
+                asynchronous=asynchronous,
+                approve=approve,
+                ask=ask,
+                park=bool(stored.details.get("park")) if park is None else park,
+                limits=limits,
+                context=context,
+                recorder=RunRecorder(storage, stored, stored.session, resumes=True),
+            )
+
+        return LaterRun(make, self.core.create_session())
+
     def _begin_run(
         self,
         prompt: str,
         *,
         asynchronous: bool,
-        session: Session | None = None,
+        session: Session | str | None = None,
         agent: str | None = None,
         provider: str | None = None,
         model: str | None = None,
         system: str | None = None,
+        session_name: str | None = None,
         tools: Iterable[str] | None = None,
         settings: Mapping[str, Any] | None = None,
-        approve: Approve | None = None,
-        limits: Limits | None = None,
-        context: Mapping[str, Any] | None = None,
+        parent: str | None = None,
+        park: bool | None = None,
+        **options: Any,
     ) -> AgentRun:
-        config = self.request_config(agent, provider, model, tools, settings)
+        asked: dict[str, Any] = {
+            "agent": agent,
+            "provider": provider,
+            "model": model,
+            "tools": tools if tools is None or isinstance(tools, str) else list(tools),
+            "settings": dict(settings or {}),
+        }
+        config = self.request_config(**asked)
         if session is None:
             session = self.create_session(system or self.config.system_prompt(agent))
+        message: CoreMessage = {"role": "user", "content": prompt, "metadata": {}}
+        park = self._park if park is None else park
+        if self._storage is None:
+            if isinstance(session, str):
+                self._require_storage()
+            start = close_calls(cast(Session, session)).with_added(message)
+            return self._make_run(start, config, asynchronous=asynchronous, park=park, **options)
+        asked["settings"] = without_secrets(asked["settings"])
+        now = time.time()
+        run = StoredRun(
+            id=new_id(),
+            session="",
+            state="pending",
+            parent=parent,
+            agent=agent,
+            created=now,
+            updated=now,
+            details={"asked": asked, "park": park},
+        )
+        return self._make_run(
+            session if isinstance(session, Session) else Session(),
+            config,
+            asynchronous=asynchronous,
+            park=park,
+            prompt=message,
+            recorder=RunRecorder(self._storage, run, session, name=session_name),
+            **options,
+        )
+
+    def _make_run(
+        self,
+        start: Session,
+        config: dict[str, Any],
+        *,
+        asynchronous: bool,
+        park: bool,
+        approve: Approve | None = None,
+        ask: Ask | None = None,
+        limits: Limits | None = None,
+        context: Mapping[str, Any] | None = None,
+        prompt: CoreMessage | None = None,
+        recorder: RunRecorder | None = None,
+    ) -> AgentRun:
         return AgentRun(
             stacks=self.core.stacks,
-            start=close_calls(session).with_added({"role": "user", "content": prompt}),
+            start=start,
             config=config,
             core=self.core,
             policy=self.policy,
             limits=limits or self.limits,
             approve=approve or self._approve,
+            ask=ask or self._ask,
+            park=park,
             parallel=self._parallel,
             asynchronous=asynchronous,
             context=context,
             layer=self._layer(),
             observe=self._observe,
+            prompt=prompt,
+            recorder=recorder,
         )
 
     def request_config(
@@ -287,6 +473,8 @@ class AgentApplication:
         for plugin in known:
             _tell(plugin, "host_closing", host=self)
         self.core.close()
+        if self._storage is not None:
+            self._storage.close()
 
     async def aclose(self) -> None:
         """`close`, and the connections of the running event loop."""
@@ -336,4 +524,11 @@ def _answer_of(run: AgentRun) -> Answer:
     session = run.session
     new = session.since(run.start.count)
     spoken = [message["content"] for message in new if message["role"] == "assistant"]
-    return Answer(spoken[-1] if spoken else "", new, session, run.reason)
+    return Answer(
+        spoken[-1] if spoken else "",
+        new,
+        session,
+        run.reason,
+        run.recorder.run.id if run.recorder is not None else None,
+        tuple(run.waiting),
+    )

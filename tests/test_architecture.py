@@ -166,6 +166,7 @@ ROOMS = (
     "drivers",
     "plugins",
     "turn",
+    "runs",
     "agent",
     "application",
     "cli",

@@ -7,7 +7,6 @@ plugins; what they retain in the metadata is theirs.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import count
@@ -15,6 +14,7 @@ from typing import Any, cast
 
 from agent_hookspecs.errors import SessionError
 from agent_hookspecs.messages import CoreMessage
+from agent_hookspecs.store.rules import new_id
 from agent_host.sessions.frozen import freeze, plain_copy, too_deep_error
 
 __all__ = ["SCHEMA_VERSION", "Session"]
@@ -42,7 +42,7 @@ class Session:
         *,
         id: str | None = None,
     ) -> None:
-        self._id = id or uuid.uuid4().hex
+        self._id = id or new_id()
         self._messages = _check_messages(messages)
         self._call_ids = frozenset(_call_ids(self._messages))
         self._digests = []
@@ -126,7 +126,7 @@ class Session:
                 f"session {self._id} has no message {at}", hint=f"it has {self.count} messages"
             )
         session = self._copy()
-        session._id = uuid.uuid4().hex
+        session._id = new_id()
         session._messages = self._messages[: place + 1]
         session._call_ids = frozenset(_call_ids(session._messages))
         session._digests = self._digests[: place + 1]

@@ -1,0 +1,79 @@
+"""`Sessions`: what an application says of stored sessions, and does with them beside runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from agent_hookspecs.store.errors import NotStoredError
+from agent_hookspecs.store.rules import new_id
+from agent_hookspecs.store.values import FoundMessage, SessionSummary
+from agent_host.runs.storage import Storage
+from agent_host.sessions.changes import restore_session
+from agent_host.sessions.session import Session
+
+__all__ = ["Sessions"]
+
+
+class Sessions:
+    """The stored sessions of an application, as ``app.sessions``.
+
+    ``session`` is an id, a name, or the beginning of an id that no other session has. Methods
+    block; async programs call them in a thread.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def list(self, limit: int = 50, skip: int = 0) -> Sequence[SessionSummary]:
+        """The sessions, the latest changed first."""
+        return self._storage.open().list_sessions(limit, skip)
+
+    def find(self, session: str) -> SessionSummary:
+        """What a list shows of one session."""
+        return self._storage.open().find_session(session)
+
+    def find_latest(self) -> SessionSummary:
+        """The session that was changed last."""
+        found = self.list(limit=1)
+        if not found:
+            store = self._storage.open()
+            raise NotStoredError(
+                "there is no session to go on with", store=store.url, hint="begin a new one"
+            )
+        return found[0]
+
+    def load(self, session: str) -> Session:
+        """A session as it is stored now."""
+        store = self._storage.open()
+        found = store.find_session(session)
+        return restore_session(found.id, store.load_history(found.id))
+
+    def search(self, text: str, limit: int = 20) -> Sequence[FoundMessage]:
+        """Messages that contain all the words, the latest first."""
+        return self._storage.open().search_messages(text, limit)
+
+    def rename(self, session: str, name: str | None) -> SessionSummary:
+        """Give a session a name that no other has, or take it away."""
+        store = self._storage.open()
+        found = store.find_session(session)
+        store.rename_session(found.id, name)
+        return store.find_session(found.id)
+
+    def branch(
+        self, session: str, count: int | None = None, *, name: str | None = None
+    ) -> SessionSummary:
+        """A new session that begins with the first ``count`` messages of another, or with all."""
+        store = self._storage.open()
+        found = store.find_session(session)
+        count = found.message_count if count is None else count
+        branch = SessionSummary(id=new_id(), name=name, created=time.time())
+        return store.branch_session(found.id, count, branch)
+
+    def delete(self, session: str) -> SessionSummary:
+        """Remove a session, its runs, and every trace of what only it has said."""
+        store = self._storage.open()
+        found = store.find_session(session)
+        store.delete_session(found.id)
+        self._storage.forget_session(found.id)
+        return found
