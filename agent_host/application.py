@@ -396,32 +396,58 @@ class AgentApplication:
 
     def execute_session_action(
         self,
-        session: Session,
+        session: Session | str,
         action_id: str,
         params: Mapping[str, Any] | None = None,
         *,
         agent: str | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> tuple[Session, ActionResult]:
-        """Run an action that an active plugin offers on the session."""
+        """Run an action that an active plugin offers on the session.
+
+        Of the id or name of a stored session, what the action has made is stored.
+        """
         config = self.request_config(agent)
-        return self.core.execute_session_action(
-            session, action_id, config, params, context=context, layer=self._layer()
-        )
+
+        def act(session: Session) -> tuple[Session, ActionResult]:
+            return self.core.execute_session_action(
+                session, action_id, config, params, context=context, layer=self._layer()
+            )
+
+        if isinstance(session, Session):
+            return act(session)
+        results: list[ActionResult] = []
+
+        def keep_result(found: Session) -> Session:
+            changed, result = act(found)
+            results.append(result)
+            return changed
+
+        return self.sessions.edit(session, keep_result), results[0]
 
     def run_session_lifecycle(
         self,
-        session: Session,
+        session: Session | str,
         trigger: str,
         *,
         agent: str | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Run the actions that name a lifecycle trigger."""
+        """Run the actions that name a lifecycle trigger.
+
+        Runs of a stored session do so by themselves. Of the id or name of one, what the actions
+        have made is stored.
+        """
         config = self.request_config(agent)
-        return self.core.run_session_lifecycle(
-            session, trigger, config, context=context, layer=self._layer()
-        )
+
+        def act(session: Session) -> Session:
+            return self.core.run_session_lifecycle(
+                session, trigger, config, context=context, layer=self._layer()
+            )
+
+        if isinstance(session, Session):
+            return act(session)
+        return self.sessions.edit(session, act)
 
     def _layer(self) -> dict[str, Any]:
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +13,17 @@ import click
 
 from agent_hookspecs.errors import AgentError
 from agent_host.cli.options import parse_settings
-from agent_host.cli.screen import Screen, ask_approval, quiet_logs
+from agent_host.cli.screen import Screen, ask_approval, ask_question, quiet_logs
 from agent_host.cli.trace import HookTrace
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import Event
     from agent_host.agent.policy import Approve
+    from agent_host.agent.questions import Ask
+    from agent_host.application import AgentApplication
+    from agent_host.drivers.blocking import Stream
 
-__all__ = ["run"]
+__all__ = ["make_approver", "make_asker", "print_event", "run", "show_run"]
 
 
 @click.command(
@@ -28,9 +31,12 @@ __all__ = ["run"]
     '  agent-host run "What is a plugin?"\n'
     "  agent-host run --model echo-1 --system 'Be brief.' < prompt.txt\n"
     "  agent-host run --agent reviewer --tools 'read_*' --json 'Look at setup.py'\n"
+    "  agent-host run --continue 'And in one sentence?'\n"
     "  agent-host run --trace-hooks 'Hello' 2> trace.txt\n"
     "\n\nWith nothing configured it runs offline on the fallback provider. A call that needs an "
-    "approval is asked about on a terminal and denied elsewhere, unless --yes is given."
+    "approval is asked about on a terminal and denied elsewhere, unless --yes is given; with "
+    "--park the run waits for it. Runs and sessions are stored, unless --no-store is given: see "
+    "agent-host sessions and agent-host runs."
 )
 @click.argument("prompt", required=False)
 @click.option(
@@ -53,6 +59,11 @@ __all__ = ["run"]
     metavar="KEY=VALUE",
     help="A further setting of the request; VALUE may be JSON.",
 )
+@click.option("--continue", "go_on", is_flag=True, help="Go on with the latest session.")
+@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.")
+@click.option("--name", "session_name", metavar="NAME", help="What to call a new session.")
+@click.option("--no-store", is_flag=True, help="Store nothing of this run.")
+@click.option("--park", is_flag=True, help="Let the run wait for approvals, and end here.")
 @click.option("--yes", is_flag=True, help="Allow every call that would be asked about.")
 @click.option("--deny", is_flag=True, help="Deny every call that would be asked about.")
 @click.option("--json", "as_json", is_flag=True, help="Print the events as JSON, one a line.")
@@ -62,6 +73,8 @@ def run(
     config_file: Path | None,
     tools: tuple[str, ...],
     no_tools: bool,
+    go_on: bool,
+    no_store: bool,
     yes: bool,
     deny: bool,
     as_json: bool,
@@ -73,16 +86,52 @@ def run(
         raise click.UsageError("--yes and --deny exclude each other")
     if tools and no_tools:
         raise click.UsageError("--tools and --no-tools exclude each other")
+    _check_store_options(go_on, no_store, options)
     options["tools"] = () if no_tools else (tools or None)
-    options["approve"] = _approver(yes, deny, as_json)
+    options["approve"] = None if options["park"] else make_approver(yes, deny, as_json)
+    options["ask"] = None if options["park"] else make_asker(deny, as_json)
     options["prompt"] = _read_prompt(prompt)
+    screen = None if as_json else Screen()
+    trace = HookTrace(trace_hooks, before_lines=screen.end_line if screen else None)
+
+    def begin(app: AgentApplication) -> Stream:
+        if go_on:
+            options["session"] = app.sessions.find_latest().id
+        return app.stream(**options)
+
+    return show_run(config_file, begin, screen, trace, store=not no_store)
+
+
+def _check_store_options(go_on: bool, no_store: bool, options: Mapping[str, Any]) -> None:
+    session, name = options["session"], options["session_name"]
+    for one, other, both in (
+        ("--continue", "--session", go_on and session),
+        ("--continue", "--name", go_on and name),
+        ("--session", "--name", session and name),
+        ("--no-store", "--continue", no_store and go_on),
+        ("--no-store", "--session", no_store and session),
+        ("--no-store", "--name", no_store and name),
+        ("--no-store", "--park", no_store and options["park"]),
+    ):
+        if both:
+            raise click.UsageError(f"{one} and {other} exclude each other")
+
+
+def show_run(
+    config_file: Path | None,
+    begin: Callable[[AgentApplication], Stream],
+    screen: Screen | None,
+    trace: HookTrace,
+    *,
+    store: bool = True,
+) -> int:
+    """Carry out a run and show it; without a screen as JSON. Gives the exit code."""
     quiet_logs()
-    if as_json:
-        return _print_events(config_file, options, HookTrace(trace_hooks))
-    screen = Screen()
-    trace = HookTrace(trace_hooks, before_lines=screen.end_line)
+    events = _events(config_file, begin, trace, store)
+    if screen is None:
+        return _print_events(events)
     try:
-        with closing(_events(config_file, options, trace)) as events:
+        with closing(events):
             for event in events:
                 screen.show(event)
     except KeyboardInterrupt:
@@ -92,31 +141,34 @@ def run(
     return 0
 
 
-def _print_events(config_file: Path | None, options: dict[str, Any], trace: HookTrace) -> int:
+def _print_events(source: Generator[Event, None, None]) -> int:
     """Print one event a line; what goes wrong is the last line, whenever it goes wrong."""
     last = ""
     try:
-        with closing(_events(config_file, options, trace)) as events:
+        with closing(source) as events:
             for event in events:
                 last = event["type"]
-                _print_line(event)
+                print_event(event)
     except AgentError as error:
         if last != "error":
-            _print_line({"type": "error", "error": error.to_dict()})
+            print_event({"type": "error", "error": error.to_dict()})
         return 1
     return 0
 
 
 def _events(
-    config_file: Path | None, options: dict[str, Any], trace: HookTrace
+    config_file: Path | None,
+    begin: Callable[[AgentApplication], Stream],
+    trace: HookTrace,
+    store: bool,
 ) -> Generator[Event, None, None]:
     """The events of a run; before each of them the hook calls that led to it are printed."""
     from agent_host.application import AgentApplication
 
     try:
         with (
-            AgentApplication(config_file, on_manager=trace.watch) as app,
-            app.stream(**options) as stream,
+            AgentApplication(config_file, store=store, on_manager=trace.watch) as app,
+            begin(app) as stream,
         ):
             for event in stream:
                 trace.print_calls()
@@ -125,7 +177,8 @@ def _events(
         trace.print_calls()
 
 
-def _print_line(event: Mapping[str, Any]) -> None:
+def print_event(event: Mapping[str, Any]) -> None:
+    """Print an event as a line of JSON."""
     # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
     click.echo(json.dumps(event, default=_to_json))
 
@@ -140,12 +193,20 @@ def _read_prompt(given: str | None) -> str:
     return given
 
 
-def _approver(yes: bool, deny: bool, as_json: bool) -> Approve | None:
+def make_approver(yes: bool, deny: bool, as_json: bool) -> Approve | None:
+    """Who decides about calls: nobody where there is no terminal."""
     if yes:
         return lambda approval: "once"
-    if deny or as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return None
-    return ask_approval
+    return None if deny or as_json or not _has_person() else ask_approval
+
+
+def make_asker(deny: bool, as_json: bool) -> Ask | None:
+    """Who answers the questions of tools."""
+    return None if deny or as_json or not _has_person() else ask_question
+
+
+def _has_person() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _to_json(value: object) -> Any:

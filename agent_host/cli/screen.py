@@ -19,9 +19,10 @@ from agent_host.cli.render import clean_text, print_wrapped, style_text, termina
 if TYPE_CHECKING:
     from agent_hookspecs.events import Event
     from agent_hookspecs.messages import Effect
+    from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Approval
 
-__all__ = ["Screen", "ask_approval", "quiet_logs"]
+__all__ = ["Screen", "ask_approval", "ask_question", "print_payload", "quiet_logs"]
 
 #: How many lines of a call's arguments are shown before a person asks for all of them.
 _LINES = 20
@@ -69,10 +70,14 @@ class Screen:
                 self._end_lines()
                 warning = clean_text(f"warning: {event['message']}")
                 print_wrapped(style_text(warning, fg="yellow"), err=self._aside)
-            case "approval_required" | "turn_end" | "error":
+            case "approval_required" | "answer_required" | "turn_end" | "error":
                 self.end_line()
             case "done":
                 self.end_line()
+                if event["reason"] == "waiting":
+                    self._print_line(
+                        "waiting: see agent-host runs list --state waiting", fg="yellow"
+                    )
                 if event["reason"].startswith("max_"):
                     self._print_line(f"stopped: {event['reason']} was reached", fg="yellow")
 
@@ -169,6 +174,20 @@ def ask_approval(approval: Approval) -> str:
         _print_lines(lines)
 
 
+def ask_question(question: Question) -> str:
+    """Ask the person at the terminal what a tool wants to know."""
+    shown = question.shown
+    choices = shown.get("choices")
+    click.echo(style_text(f"{clean_text(shown['name'])} asks:", fg="yellow", bold=True), err=True)
+    kind = click.Choice(choices) if choices else str
+    try:
+        answer: str = click.prompt(clean_text(shown["question"]), type=kind, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise KeyboardInterrupt from None
+    return answer
+
+
 def _read_choice(*, can_view: bool) -> str:
     view = ", [v]iew all" if can_view else ""
     try:
@@ -202,3 +221,9 @@ def _payload_lines(payload: Any) -> Iterator[str]:
 def _print_lines(lines: list[str]) -> None:
     for line in lines:
         click.echo(f"  {clean_text(line)}", err=True)
+
+
+def print_payload(payload: Any) -> None:
+    """Print all of a call's arguments on standard output."""
+    for line in _payload_lines(payload):
+        click.echo(f"  {clean_text(line)}")

@@ -44,7 +44,7 @@ from agent_host.runs.storage import Storage
 from agent_host.sessions.changes import change_between, common_messages, restore_session
 from agent_host.sessions.session import Session
 
-__all__ = ["RunRecorder", "left_behind"]
+__all__ = ["RunRecorder", "left_behind", "mask_change"]
 
 log = get_logger(__name__)
 
@@ -268,7 +268,7 @@ class RunRecorder:
         with self._lock:
             events = self._kept[:]
         change = replace(change_between(self._stored, session), run=run, events=events)
-        receipt = store.append(self._lease, _without_secrets(change))
+        receipt = store.append(self._lease, mask_change(change))
         with self._lock:
             self._last_number = receipt.last_event
             del self._kept[: len(events)]
@@ -344,7 +344,7 @@ class RunRecorder:
         self._broadcast.end()
 
 
-def _without_secrets(change: Change) -> Change:
+def mask_change(change: Change) -> Change:
     """The change as it may be stored: what the process knows to be a secret is masked."""
     natives = change.natives
     return replace(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.store.errors import NotStoredError
+from agent_hookspecs.store.owners import current_owner
 from agent_hookspecs.store.rules import new_id
 from agent_hookspecs.store.values import FoundMessage, SessionSummary
+from agent_host.runs.recorder import mask_change
 from agent_host.runs.storage import Storage
-from agent_host.sessions.changes import restore_session
+from agent_host.runs.transfer import export_lines, export_markdown, import_lines
+from agent_host.sessions.changes import change_between, restore_session
 from agent_host.sessions.session import Session
 
 __all__ = ["Sessions"]
@@ -49,6 +53,11 @@ class Sessions:
         found = store.find_session(session)
         return restore_session(found.id, store.load_history(found.id))
 
+    def read_latest(self, session: str, count: int) -> Sequence[CoreMessage]:
+        """The last messages; the cost depends on how many and not on the session's length."""
+        store = self._storage.open()
+        return store.read_messages(store.find_session(session).id, -count, count)
+
     def search(self, text: str, limit: int = 20) -> Sequence[FoundMessage]:
         """Messages that contain all the words, the latest first."""
         return self._storage.open().search_messages(text, limit)
@@ -77,3 +86,31 @@ class Sessions:
         store.delete_session(found.id)
         self._storage.forget_session(found.id)
         return found
+
+    def edit(self, session: str, change: Callable[[Session], Session]) -> Session:
+        """Store what ``change`` makes of a session; nobody else writes to it meanwhile."""
+        store = self._storage.open()
+        found = store.find_session(session)
+        lease = store.acquire_lease(found.id, current_owner())
+        try:
+            before = restore_session(found.id, store.load_history(found.id))
+            after = change(before)
+            store.append(lease, mask_change(change_between(before, after)))
+        finally:
+            store.release_lease(lease)
+            self._storage.forget_session(found.id)
+        return after
+
+    def export_lines(self, session: str) -> Iterator[str]:
+        """A session with its runs as lines of JSON, exactly; see `import_lines`."""
+        store = self._storage.open()
+        return export_lines(store, store.find_session(session))
+
+    def export_markdown(self, session: str) -> Iterator[str]:
+        """A session as lines of Markdown, for people."""
+        found = self.find(session)
+        return export_markdown(self.load(found.id), found)
+
+    def import_lines(self, lines: Iterable[str], *, as_new: bool = False) -> SessionSummary:
+        """Store what `export_lines` gave; ``as_new`` under new ids."""
+        return import_lines(self._storage.open(), lines, as_new=as_new)
