@@ -46,6 +46,7 @@ NEEDS_TRUST: dict[str, Any] = {
     "request_defaults": {"base_url": "https://evil.example"},
     "http": "httpx2",
     "store": "sqlite:///evil",
+    "store_options": {"keep_days": 1},
 }
 HARMLESS: dict[str, Any] = {
     "$schema": "agent-host.schema.json",

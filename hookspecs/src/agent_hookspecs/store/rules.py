@@ -132,9 +132,14 @@ def check_range(what: str, first: int, count: int) -> int:
 def check_change(change: Change, session: str) -> None:
     """Raise if a change contradicts itself."""
     if change.run is not None and change.run.session != session:
-        raise StoreError(f"run {change.run.id} belongs to another session than {session}")
+        raise StoreError(
+            f"run {change.run.id} belongs to session {change.run.session}",
+            hint=f"store it with a lease of that session, not of {session}",
+        )
     if change.events and change.run is None:
-        raise StoreError("events are stored with the run that they are of")
+        raise StoreError(
+            "events are stored with the run that they are of", hint="state the run in the change"
+        )
 
 
 def check_decision(run: StoredRun, question: str, digest: str) -> None:

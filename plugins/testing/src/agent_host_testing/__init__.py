@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from agent_host_testing.suites.extension import ExtensionConformance as ExtensionConformance
     from agent_host_testing.suites.feature import FeatureConformance as FeatureConformance
     from agent_host_testing.suites.provider import ProviderConformance as ProviderConformance
+    from agent_host_testing.suites.store import SessionStoreConformance as SessionStoreConformance
     from agent_host_testing.suites.tool import ToolConformance as ToolConformance
     from agent_host_testing.violations import Violation as Violation, require as require
     from agent_host_testing.wire import (
@@ -101,6 +102,7 @@ _MODULES = {
     "suites.extension": ("ExtensionConformance",),
     "suites.feature": ("FeatureConformance",),
     "suites.provider": ("ProviderConformance",),
+    "suites.store": ("SessionStoreConformance",),
     "suites.tool": ("ToolConformance",),
     "violations": ("Violation", "require"),
     "wire": ("Ledger", "Operation", "Problem", "Refusal", "Request", "WireFormat", "pieces"),

@@ -67,7 +67,7 @@ class ConformanceReport:
     @property
     def results(self) -> list[CheckResult]:
         """What is known so far, in a fixed order."""
-        roles = list(PLUGIN_ROLES)
+        roles = [*PLUGIN_ROLES, "store"]
         return sorted(
             self._results.values(),
             key=lambda r: (roles.index(r.role), r.suite, r.order, r.case),  # type: ignore[arg-type]

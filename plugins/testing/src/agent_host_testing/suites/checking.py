@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import pytest
 
@@ -30,11 +30,12 @@ Method = TypeVar("Method", bound=Callable[..., None])
 class Conformance:
     """What the suites share: whose plugin it is, and the servers a check has used.
 
-    ``plugin`` is the plugin's id, ``role`` what kind of plugin the suite is about.
+    ``plugin`` is the plugin's id, ``role`` what kind of plugin the suite is about; a store is not
+    a plugin but what one opens.
     """
 
     plugin: ClassVar[str] = ""
-    role: ClassVar[PluginRole]
+    role: ClassVar[PluginRole | Literal["store"]]
 
     @pytest.fixture(autouse=True)
     def _prepare(self, request: pytest.FixtureRequest) -> Iterator[None]:
