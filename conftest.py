@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,6 +36,9 @@ def pytest_sessionstart() -> None:
         # Whoever is started in the background inherits this, and would hand it on to the processes
         # that tests interrupt.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if "AGENT_HOST_HOME" not in os.environ:
+        # What a test stores is nobody's session; the folder is removed with those of the tests.
+        os.environ["AGENT_HOST_HOME"] = tempfile.mkdtemp(prefix="agent-host-tests-")
     environment = os.environ.get("TOX_ENV_DIR")
     if environment is None:
         return

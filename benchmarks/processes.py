@@ -41,6 +41,7 @@ class Place:
             **({"PYTHONPATH": path} if path else {}),
             "AGENT_HOST_CACHE_DIR": str(self.folder / cache),
             "AGENT_HOST_CONFIG_HOME": str(self.folder / "config"),
+            "AGENT_HOST_HOME": str(self.folder / "config"),
         }
 
     def timed(

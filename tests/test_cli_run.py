@@ -75,6 +75,7 @@ def environment(place: Path) -> dict[str, str]:
     return {
         **kept,
         "AGENT_HOST_CONFIG_HOME": str(place / "home"),
+        "AGENT_HOST_HOME": str(place / "home"),
         "AGENT_HOST_CACHE_DIR": str(place / "cache"),
         "PYTHONUTF8": "1",
     }

@@ -40,6 +40,7 @@ class Workshop:
             **PIP,
             "PATH": os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)]),
             "AGENT_HOST_CONFIG_HOME": str(root / "home"),
+            "AGENT_HOST_HOME": str(root / "home"),
             "AGENT_HOST_CACHE_DIR": str(root / "cache"),
             "PYTHONDONTWRITEBYTECODE": "1",
             "COLUMNS": "100",

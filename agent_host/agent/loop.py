@@ -343,7 +343,7 @@ class AgentRun:
         """Let the run wait for people, in the store."""
         self.state, self.reason = "waiting", "waiting"
         events = [_question_event(question) for question in self.waiting]
-        answered = [each for each in self._asked() if each.answer is not None]
+        answered = [each for each in self._earlier_questions() if each.answer is not None]
         yield from self._store(
             [*events, self._done_event()],
             state="waiting",
@@ -402,7 +402,7 @@ class AgentRun:
         if once:
             self._started += once
             # What was answered before counts for this time.
-            left = [each for each in self._asked() if _call_id_of(each) not in once]
+            left = [each for each in self._earlier_questions() if _call_id_of(each) not in once]
             yield from self._store(events, questions=left)
         elif self.recorder is not None:
             self.recorder.keep(events)
@@ -448,7 +448,7 @@ class AgentRun:
         else:
             decision = self.policy.record(use, verdict == "allow", reason)
         if decision.allowed:
-            questions = Questions(use, self.ask, self._asked(), park=self._may_park)
+            questions = Questions(use, self.ask, self._earlier_questions(), park=self._may_park)
             return _AllowedCall(plan, use, questions, repeatable)
         return _refusal_message(call, f"denied: {decision.reason}")
 
@@ -456,19 +456,19 @@ class AgentRun:
     def _may_park(self) -> bool:
         return self.park and self.recorder is not None and self.recorder.keeps_questions
 
-    def _asked(self) -> Sequence[Question]:
+    def _earlier_questions(self) -> Sequence[Question]:
         """What was asked of people before this run went on."""
         return self.recorder.run.questions if self.recorder is not None else ()
 
     def _has_asked(self, call_id: str) -> bool:
         """Whether a call was ended by its own question, and so is known to have come that far."""
         return any(
-            each.kind == "question" and _call_id_of(each) == call_id for each in self._asked()
+            each.kind == "question" and _call_id_of(each) == call_id for each in self._earlier_questions()
         )
 
     def _ask_for_approval(self, use: ToolUse, reason: str) -> Steps[Decision | Question]:
         approve, digest = self.approve, use.digest
-        for known in self._asked():
+        for known in self._earlier_questions():
             if known.id == use.id and known.answer is not None:
                 if known.digest != digest:
                     changed = "the arguments are not those that were shown"

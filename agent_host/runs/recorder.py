@@ -192,7 +192,7 @@ class RunRecorder:
             return
         with self._lock:
             for event in events:
-                kept = _as_kept(event, session)
+                kept = _stored_form(event, session)
                 if kept is not None:
                     self._kept.append(kept)
                     number = self._last_number + len(self._kept)
@@ -373,7 +373,7 @@ def left_behind(run: StoredRun) -> StoredRun:
     return replace(run, state="failed", error=error, updated=now, ended=now)
 
 
-def _as_kept(event: Event, session: Session | None) -> Event | None:
+def _stored_form(event: Event, session: Session | None) -> Event | None:
     """An event as it is stored: the messages that it tells of are named by their place."""
     kind = event["type"]
     if kind in _PASSING or kind in _FOLLOWING:

@@ -27,7 +27,6 @@ from agent_hookspecs.store.values import (
 from agent_host.drivers.effects import END
 from agent_host.runs.recorder import RunRecorder, left_behind
 from agent_host.runs.storage import Storage
-from agent_host.threads import in_thread
 
 __all__ = ["Runs", "open_questions"]
 
@@ -89,6 +88,9 @@ class Runs:
 
     async def awatch(self, run: str, after: int = 0) -> AsyncIterator[Event]:
         """The async form of `watch`."""
+        # Not above: a program that only waits has no use for an event loop.
+        from agent_host.threads import in_thread
+
         events = await in_thread(self.watch, run, after)
         while (event := await in_thread(next, events, END, needed=False)) is not END:
             yield event

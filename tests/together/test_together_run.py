@@ -93,6 +93,7 @@ def run(
         env={
             **kept,
             "AGENT_HOST_CONFIG_HOME": str(workspace.parent / "home"),
+            "AGENT_HOST_HOME": str(workspace.parent / "home"),
             "AGENT_HOST_CACHE_DIR": str(workspace.parent / "cache"),
             "PYTHONUTF8": "1",
             "COLUMNS": "200",
