@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agent_hookspecs.errors import ConfigError, UnknownPluginError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.messages import ActionResult, CoreMessage
+from agent_hookspecs.messages import ActionResult, CoreMessage, Finish, Limit
 from agent_hookspecs.store.protocol import SessionStore
 from agent_hookspecs.store.rules import new_id
 from agent_hookspecs.store.values import Question, StoredRun
@@ -60,17 +60,28 @@ _NO_STORE = "none"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run came to: the last text, every new message, the session, and why it ended.
+    """What a run came to: the last text, every new message, the session, and how it ended.
 
+    ``finish`` is ``stop`` for an answer that is whole. Else ``text`` may be a part of one or empty:
+    ``refusal`` has the words of a model that declined, ``limit`` the limit that the run reached.
+    ``finish_reason`` is the provider's own word for the end of the last turn.
     ``run`` is the id under which it is stored, if it is; ``waiting`` is what it waits for.
     """
 
     text: str
     messages: list[CoreMessage]
     session: Session
-    reason: str
+    finish: Finish
+    finish_reason: str | None = None
+    limit: Limit | None = None
     run: str | None = None
     waiting: tuple[Question, ...] = ()
+
+    @property
+    def refusal(self) -> str:
+        """What the model said in place of an answer; empty unless it refused."""
+        said = [message["metadata"].get("refusal") for message in self.messages]
+        return str(said[-1] or "") if self.finish == "refusal" else ""
 
 
 class AgentApplication:
@@ -549,12 +560,24 @@ def _load(config: Mapping[str, Any] | str | Path | None) -> AppConfig:
 def _answer_of(run: AgentRun) -> Answer:
     session = run.session
     new = session.since(run.start.count)
-    spoken = [message["content"] for message in new if message["role"] == "assistant"]
     return Answer(
-        spoken[-1] if spoken else "",
+        _last_text(new),
         new,
         session,
-        run.reason,
+        run.finish,
+        run.finish_reason,
+        run.limit,
         run.recorder.run.id if run.recorder is not None else None,
         tuple(run.waiting),
     )
+
+
+def _last_text(messages: Sequence[CoreMessage]) -> str:
+    """What was said last; an answer that was paused and went on is one."""
+    spoken = [message for message in messages if message["role"] == "assistant"]
+    texts = [message["content"] for message in spoken[-1:]]
+    for message in reversed(spoken[:-1]):
+        if message["metadata"].get("finish") != "pause":
+            break
+        texts.append(message["content"])
+    return "".join(reversed(texts))

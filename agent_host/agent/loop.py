@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.errors import RunCancelledError
 from agent_hookspecs.events import Event
-from agent_hookspecs.messages import Config, Context, CoreMessage
+from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, Limit
 from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.calls import PlannedCall, perform_call, plan_call
@@ -28,7 +28,7 @@ from agent_host.turn.actions import run_trigger
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id, wire_call_name
 from agent_host.turn.context import tool_context
 from agent_host.turn.prepare import begin_state
-from agent_host.turn.steps import error_event, run_turn
+from agent_host.turn.steps import done_event, error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ class AgentRun:
     prompt: CoreMessage | None = None
     recorder: RunRecorder | None = None
     finals: list[CoreMessage] = field(default_factory=list)
-    reason: str = ""
+    finish: Finish = "stop"
+    finish_reason: str | None = None
+    limit: Limit | None = None
     state: RunState = "pending"
     #: What the run waits for.
     waiting: list[Question] = field(default_factory=list)
@@ -246,11 +248,12 @@ class AgentRun:
             yield from run_turn(turn)
             session, self.finals = turn.session, turn.finals
             self._session, self._turn = session, None
+            self.finish, self.finish_reason = turn.finish, turn.finish_reason
             if turn.calls:
                 session = yield from self._answer_calls(stack, session, turn.calls)
             going_on = yield from self._end_turn(stack, session, has_calls=bool(turn.calls))
         if going_on is not None:
-            yield from self._end_run(stack, going_on, "max_turns")
+            yield from self._end_run(stack, going_on, limit="max_turns")
 
     def _finish_last_turn(self, stack: Stack, session: Session) -> Steps[Session | None]:
         """Do what a run has left undone of its last turn; the session to go on with, if one is."""
@@ -258,6 +261,8 @@ class AgentRun:
         if message is None:
             return session
         self.finals = [message]
+        self.finish = message["metadata"].get("finish") or "stop"
+        self.finish_reason = message["metadata"].get("finish_reason")
         wires = list(message["metadata"].get("tool_calls") or ())
         errors = message["metadata"].get("tool_call_errors") or {}
         missing = [
@@ -280,22 +285,28 @@ class AgentRun:
             yield from self._park()
             return None
         yield self._emit([{"type": "turn_end", "turn": self._number}])
-        if not has_calls:
+        # A paused answer goes on when its beginning is sent back, and nothing after it.
+        if not has_calls and self.finish != "pause":
             if self._is_answer():
-                yield from self._end_run(stack, session, _finish_reason(self.finals))
+                yield from self._end_run(stack, session)
                 return None
             self._asked_again = True
             session = session.with_added({"role": "user", "content": FINAL_ANSWER})
             self._session = session
         limit = self._spending.reached_limit()
         if limit is not None:
-            yield from self._end_run(stack, session, limit)
+            yield from self._end_run(stack, session, limit=limit)
             return None
         return session
 
     def _is_answer(self) -> bool:
-        """Whether the finals of a turn without calls end the run."""
-        return self._asked_again or not self._spending.calls or _has_text(self.finals)
+        """Whether a turn without calls ends the run.
+
+        It does not if the model has used tools and stops without saying what came of it.
+        """
+        if self._asked_again or self.finish != "stop":
+            return True
+        return not self._spending.calls or _has_text(self.finals)
 
     def _make_turn(self, stack: Stack, session: Session) -> Turn:
         return Turn(
@@ -318,41 +329,46 @@ class AgentRun:
         recorder, session = self.recorder, turn.session
         assert recorder is not None, "only turns of a stored run are stored"
         self.finals = turn.finals
+        self.finish, self.finish_reason = turn.finish, turn.finish_reason
         for message in turn.finals:
             recorder.add_usage(message["metadata"].get("usage") or {})
         final: Event = {"type": "final", "messages": turn.finals, "session": session}
-        if turn.calls or not self._is_answer():
+        if turn.calls or turn.finish == "pause" or not self._is_answer():
             yield from self._store([final])
             return session
         for trigger in _LEAVING:
             session = turn.result = yield from run_trigger(turn, session, trigger)
-        self.reason = _finish_reason(turn.finals)
         end: Event = {"type": "turn_end", "turn": self._number}
         yield from self._store(
-            [final, end, self._done_event()], state="succeeded", reason=self.reason
+            [final, end, self._done_event()], state="succeeded", reason=self.finish
         )
         return session
 
-    def _end_run(self, stack: Stack, session: Session, reason: str) -> Steps[None]:
-        self.reason = reason
+    def _end_run(
+        self, stack: Stack, session: Session, *, limit: Limit | None = None
+    ) -> Steps[None]:
+        if limit is not None:
+            self.finish, self.limit = "limit", limit
         if self.recorder is not None and self.recorder.is_storing:
             self._session = yield from self._run_trigger(stack, session, *_LEAVING)
+            reason = limit or self.finish
             yield from self._store([self._done_event()], state="succeeded", reason=reason)
 
     def _park(self) -> Steps[None]:
         """Let the run wait for people, in the store."""
-        self.state, self.reason = "waiting", "waiting"
+        self.state, self.finish = "waiting", "tool_calls"
         events = [_question_event(question) for question in self.waiting]
         answered = [each for each in self._earlier_questions() if each.answer is not None]
         yield from self._store(
             [*events, self._done_event()],
             state="waiting",
+            reason=self.finish,
             questions=[*answered, *self._answered_again, *self.waiting],
         )
         yield self._emit(events)
 
     def _done_event(self) -> Event:
-        return {"type": "done", "reason": self.reason}
+        return done_event(self.finish, self.finish_reason, self.limit)
 
     # --- calls -----------------------------------------------------------------------------------
 
@@ -463,7 +479,8 @@ class AgentRun:
     def _has_asked(self, call_id: str) -> bool:
         """Whether a call was ended by its own question, and so is known to have come that far."""
         return any(
-            each.kind == "question" and _call_id_of(each) == call_id for each in self._earlier_questions()
+            each.kind == "question" and _call_id_of(each) == call_id
+            for each in self._earlier_questions()
         )
 
     def _ask_for_approval(self, use: ToolUse, reason: str) -> Steps[Decision | Question]:
@@ -529,11 +546,6 @@ def _last_answer(session: Session) -> tuple[CoreMessage | None, set[str]]:
 
 def _has_text(finals: Sequence[CoreMessage]) -> bool:
     return any(message["content"].strip() for message in finals)
-
-
-def _finish_reason(finals: Sequence[CoreMessage]) -> str:
-    reasons = [message["metadata"].get("finish_reason") for message in finals]
-    return next((str(reason) for reason in reversed(reasons) if reason), "stop")
 
 
 def _tool_use(plan: PlannedCall) -> ToolUse:

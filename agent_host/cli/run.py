@@ -130,30 +130,37 @@ def show_run(
     events = _events(config_file, begin, trace, store)
     if screen is None:
         return _print_events(events)
+    code = 0
     try:
         with closing(events):
             for event in events:
                 screen.show(event)
+                code = _exit_code(event)
     except KeyboardInterrupt:
         screen.end_line()
         click.echo("interrupted", err=True)
         return 130
-    return 0
+    return code
 
 
 def _print_events(source: Generator[Event, None, None]) -> int:
     """Print one event a line; what goes wrong is the last line, whenever it goes wrong."""
-    last = ""
+    last, code = "", 0
     try:
         with closing(source) as events:
             for event in events:
-                last = event["type"]
+                last, code = event["type"], _exit_code(event)
                 print_event(event)
     except AgentError as error:
         if last != "error":
             print_event({"type": "error", "error": error.to_dict()})
         return 1
-    return 0
+    return code
+
+
+def _exit_code(event: Event) -> int:
+    """That of a run whose last event this is: a script must see that an answer is not whole."""
+    return 3 if event["type"] == "done" and event["finish"] != "stop" else 0
 
 
 def _events(
