@@ -18,7 +18,8 @@ import agent_hookspecs.authoring
 import agent_hookspecs.store
 import agent_hookspecs.tool_interop
 from agent_hookspecs import errors, events, messages
-from agent_hookspecs.store import encoding, errors as store_errors, rules
+from agent_hookspecs.store import encoding, errors as store_errors, rules, values
+from agent_hookspecs.store.tables import database
 from agent_hookspecs.tool_interop import formats
 
 AUTHORING = [
@@ -259,6 +260,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WHOLE = {
     *errors.__all__,
     *store_errors.__all__,
+    *values.__all__,
+    *database.__all__,
     *events.__all__,
     *messages.__all__,
     *(name for name in formats.__all__ if name.startswith("Tool")),
