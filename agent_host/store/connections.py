@@ -80,58 +80,24 @@ class Connections:
         if self._file is None:
             self._only.acquire()
         try:
-            with self.translate_errors():
-                connection = self._take()
-                try:
-                    yield connection
-                finally:
-                    self._give_back(connection)
-        finally:
-            if self._file is None:
-                self._only.release()
-
-    @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees one moment of the file, for as long as the block runs."""
-        with self.lend() as connection:
-            connection.execute("BEGIN")
+            connection = self._take()
             try:
                 yield connection
             finally:
-                connection.execute("ROLLBACK")
-
-    @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction of its own, which ends with the block.
-
-        It begins as a writer, so that it never has to be given up half way.
-        """
-        with self.lend() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                # SQLite has ended it already if the disk was full, for instance.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-
-    def close(self) -> None:
-        """Close what is not lent; what is lent is closed when it comes back to a full house."""
-        self._leave_parent()
-        _close_all(self._idle, self._process)
-
-    @contextmanager
-    def translate_errors(self) -> Iterator[None]:
-        """Turn what SQLite raises into errors of the contract."""
-        try:
-            yield
+                self._give_back(connection)
         except sqlite3.Error as error:
             raise _translate(error, self._url) from error
         except StoreError as error:
             error.store = error.store or self._url
             raise
+        finally:
+            if self._file is None:
+                self._only.release()
+
+    def close(self) -> None:
+        """Close what is not lent; what is lent is closed when it comes back to a full house."""
+        self._leave_parent()
+        _close_all(self._idle, self._process)
 
     def _take(self) -> sqlite3.Connection:
         self._leave_parent()

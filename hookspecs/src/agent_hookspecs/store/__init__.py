@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from agent_hookspecs.store.options import *
     from agent_hookspecs.store.owners import *
     from agent_hookspecs.store.protocol import *
-    from agent_hookspecs.store.rows import *
     from agent_hookspecs.store.rules import *
+    from agent_hookspecs.store.tables.database import *
+    from agent_hookspecs.store.tables.schema import *
+    from agent_hookspecs.store.tables.store import *
     from agent_hookspecs.store.values import *
 
 __getattr__, __dir__ = _lazy_names(
-    globals(), "errors values protocol options owners encoding rules rows"
+    globals(),
+    "errors values protocol options owners encoding rules "
+    "tables.database tables.schema tables.store",
 )

@@ -95,6 +95,7 @@ def pick_match(what: str, reference: str, rows: Sequence[tuple[str, str | None]]
 
 
 def new_lease(session: str, owner: Owner, seconds: float) -> SessionLease:
+    """A lease that nobody has had before, from now on."""
     return SessionLease(session, new_id(), owner, time.time() + seconds)
 
 

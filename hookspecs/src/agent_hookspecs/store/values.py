@@ -31,6 +31,7 @@ __all__ = [
     "StoredRun",
 ]
 
+#: How far a run has come.
 RunState = Literal["pending", "running", "waiting", "succeeded", "failed", "cancelled"]
 #: States that a run does not leave.
 FINAL_STATES: tuple[RunState, ...] = ("succeeded", "failed", "cancelled")

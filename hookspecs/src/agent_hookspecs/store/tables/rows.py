@@ -1,6 +1,6 @@
-"""Sessions, runs and leases as rows: what stores that keep tables share beside the SQL.
+"""Sessions, runs, questions and leases as rows of tables.
 
-The order of columns stands here once; the SQL of a store names the columns from these lists.
+The order of columns stands here once; statements name them from these lists.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ LEASE_COLUMNS = ("session", "token", "owner", "expires")
 
 
 def session_row(session: SessionSummary) -> tuple[Any, ...]:
-    return tuple(getattr(session, column) for column in SESSION_COLUMNS)
+    values = [getattr(session, column) for column in SESSION_COLUMNS]
+    return (*values[:-1], int(session.has_content))
 
 
 def session_from_row(row: Sequence[Any], owner: Owner | None = None) -> SessionSummary:

@@ -1,28 +1,28 @@
-"""Sessions in a SQLite file: their rows, and the list of them. Each function runs in a transaction.
+"""The table of sessions, and the list of them. Each function runs in a transaction.
 
-What is said in them stands in `agent_host.store.histories`.
+What is said in them is the matter of `histories`.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from dataclasses import replace
 from typing import Any
 
 from agent_hookspecs.store.encoding import encode_item
 from agent_hookspecs.store.errors import StoreError
-from agent_hookspecs.store.rows import (
+from agent_hookspecs.store.rules import check_range, clean_text, pick_match
+from agent_hookspecs.store.tables.database import Connection
+from agent_hookspecs.store.tables.histories import begin_histories, share_histories
+from agent_hookspecs.store.tables.leases import require_session
+from agent_hookspecs.store.tables.rows import (
     LEASE_COLUMNS,
     SESSION_COLUMNS,
     lease_from_row,
     session_from_row,
     session_row,
 )
-from agent_hookspecs.store.rules import check_range, clean_text, pick_match
 from agent_hookspecs.store.values import SessionSummary
-from agent_host.store.histories import begin_histories, share_histories
-from agent_host.store.leases import require_session
 
 __all__ = [
     "branch_session",
@@ -38,21 +38,25 @@ _LEASE = ", ".join(f"leases.{column}" for column in LEASE_COLUMNS)
 _SUMMARIES = f"SELECT {_COLUMNS}, {_LEASE} FROM sessions LEFT JOIN leases ON session = sessions.id"
 _SELECT = f"{_SUMMARIES} WHERE sessions.id = ?"
 _LIST = f"{_SUMMARIES} ORDER BY sessions.updated DESC, sessions.id DESC LIMIT ? OFFSET ?"
-_NAMED = "SELECT id, name FROM sessions WHERE id = ?1 OR name = ?1"
+_NAMED = "SELECT id, name FROM sessions WHERE id = ? OR name = ?"
 _BEGINNING = "SELECT id, name FROM sessions WHERE id >= ? AND id < ? LIMIT 2"
 _INSERT = f"""
     INSERT INTO sessions ({", ".join(SESSION_COLUMNS)},
         message_segment, native_segment, native_count, origin, metadata)
     VALUES ({", ".join("?" * len(SESSION_COLUMNS))}, 0, 0, 0, ?, ?)
+    ON CONFLICT DO NOTHING
 """
-_RENAME = "UPDATE sessions SET name = ? WHERE id = ?"
+_RENAME = """
+    UPDATE sessions SET name = ?
+    WHERE id = ? AND NOT EXISTS (SELECT 1 FROM sessions WHERE name = ? AND id <> ?)
+"""
 _COPY_METADATA = """
     UPDATE sessions SET (metadata, origin) = (SELECT metadata, origin FROM sessions WHERE id = ?)
     WHERE id = ?
 """
 
 
-def create_session(connection: sqlite3.Connection, session: SessionSummary) -> SessionSummary:
+def create_session(connection: Connection, session: SessionSummary) -> SessionSummary:
     now = time.time()
     made = replace(
         session,
@@ -69,7 +73,7 @@ def create_session(connection: sqlite3.Connection, session: SessionSummary) -> S
 
 
 def branch_session(
-    connection: sqlite3.Connection, session: str, count: int, branch: SessionSummary
+    connection: Connection, session: str, count: int, branch: SessionSummary
 ) -> SessionSummary:
     parent, now = read_session(connection, session), time.time()
     check_range("message", count, parent.message_count)
@@ -91,39 +95,36 @@ def branch_session(
     return made
 
 
-def read_session(connection: sqlite3.Connection, session: str) -> SessionSummary:
+def read_session(connection: Connection, session: str) -> SessionSummary:
     require_session(connection, session)
     return _summary(connection.execute(_SELECT, (session,)).fetchone())
 
 
-def find_session(connection: sqlite3.Connection, reference: str) -> SessionSummary:
+def find_session(connection: Connection, reference: str) -> SessionSummary:
     wanted = clean_text(reference)
-    rows = connection.execute(_NAMED, (wanted,)).fetchall()
+    rows = connection.execute(_NAMED, (wanted, wanted)).fetchall()
     if not rows:
         rows = connection.execute(_BEGINNING, (wanted, f"{wanted}\U0010ffff")).fetchall()
     return read_session(connection, pick_match("session", wanted, rows))
 
 
-def list_sessions(connection: sqlite3.Connection, limit: int, skip: int) -> list[SessionSummary]:
+def list_sessions(connection: Connection, limit: int, skip: int) -> list[SessionSummary]:
     return [_summary(row) for row in connection.execute(_LIST, (limit, skip))]
 
 
-def rename_session(connection: sqlite3.Connection, session: str, name: str | None) -> None:
+def rename_session(connection: Connection, session: str, name: str | None) -> None:
     require_session(connection, session)
-    try:
-        connection.execute(_RENAME, (_check_name(name), session))
-    except sqlite3.IntegrityError:
-        raise _taken_error(f"another session is called {name!r}") from None
+    wanted = _check_name(name)
+    if not connection.execute(_RENAME, (wanted, session, wanted, session)).rowcount:
+        raise _taken_error(f"another session is called {name!r}")
 
 
-def _insert(connection: sqlite3.Connection, session: SessionSummary) -> None:
+def _insert(connection: Connection, session: SessionSummary) -> None:
     nothing = encode_item([]), encode_item({})
-    try:
-        connection.execute(_INSERT, (*session_row(session), *nothing))
-    except sqlite3.IntegrityError:
+    if not connection.execute(_INSERT, (*session_row(session), *nothing)).rowcount:
         raise _taken_error(
             f"there is a session with the id {session.id} or the name {session.name!r} already"
-        ) from None
+        )
 
 
 def _taken_error(message: str) -> StoreError:

@@ -1,8 +1,7 @@
-"""Runs in a SQLite file: their rows, questions and events. Each function runs in a transaction."""
+"""The tables of runs, questions and events. Each function runs in a transaction."""
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,16 +9,17 @@ from typing import Any
 
 from agent_hookspecs.events import Event
 from agent_hookspecs.store.encoding import decode_item, encode_item
-from agent_hookspecs.store.rows import (
+from agent_hookspecs.store.rules import check_decision, clean_text, pick_match
+from agent_hookspecs.store.tables.database import Connection
+from agent_hookspecs.store.tables.leases import read_lease
+from agent_hookspecs.store.tables.rows import (
     QUESTION_COLUMNS,
     RUN_COLUMNS,
     question_row,
     run_from_row,
     run_row,
 )
-from agent_hookspecs.store.rules import check_decision, clean_text, pick_match
 from agent_hookspecs.store.values import RunState, StoredEvent, StoredRun
-from agent_host.store.leases import read_lease
 
 __all__ = [
     "answer_question",
@@ -65,7 +65,7 @@ _CANCEL = "UPDATE runs SET cancel_requested = 1 WHERE id = ?"
 _AT_WORK: tuple[RunState, ...] = ("pending", "running")
 
 
-def store_run(connection: sqlite3.Connection, run: StoredRun) -> tuple[int, bool]:
+def store_run(connection: Connection, run: StoredRun) -> tuple[int, bool]:
     """Make or change a run; the number of its latest event, and whether it is to stop."""
     now = time.time()
     stated = replace(run, created=run.created or now, updated=now)
@@ -76,24 +76,22 @@ def store_run(connection: sqlite3.Connection, run: StoredRun) -> tuple[int, bool
     return last_event, bool(cancel)
 
 
-def store_events(
-    connection: sqlite3.Connection, run: str, last: int, events: Sequence[Event]
-) -> int:
+def store_events(connection: Connection, run: str, last: int, events: Sequence[Event]) -> int:
     """Add events behind the ``last`` one; the number of the latest then."""
     now = time.time()
-    rows = [(run, number, now, encode_item(event)) for number, event in enumerate(events, last + 1)]
-    connection.executemany(_INSERT_EVENT, rows)
-    connection.execute(_SET_LAST_EVENT, (last + len(rows), run))
-    return last + len(rows)
+    for number, event in enumerate(events, last + 1):
+        connection.execute(_INSERT_EVENT, (run, number, now, encode_item(event)))
+    connection.execute(_SET_LAST_EVENT, (last + len(events), run))
+    return last + len(events)
 
 
-def latest_run(connection: sqlite3.Connection, session: str) -> tuple[int, bool]:
+def latest_run(connection: Connection, session: str) -> tuple[int, bool]:
     """Of the latest run of a session: the number of its latest event, and whether it is to stop."""
     last_event, cancel = connection.execute(_LATEST, (session,)).fetchone() or (0, 0)
     return last_event, bool(cancel)
 
 
-def find_run(connection: sqlite3.Connection, reference: str) -> StoredRun:
+def find_run(connection: Connection, reference: str) -> StoredRun:
     wanted = clean_text(reference)
     rows = connection.execute(_NAMED, (wanted,)).fetchall()
     if not rows:
@@ -103,14 +101,14 @@ def find_run(connection: sqlite3.Connection, reference: str) -> StoredRun:
 
 
 def list_runs(
-    connection: sqlite3.Connection,
+    connection: Connection,
     session: str | None,
     states: Sequence[RunState],
     abandoned: bool,
     limit: int,
     skip: int,
 ) -> list[StoredRun]:
-    conditions, values = ["1"], list[Any]()
+    conditions, values = ["1 = 1"], list[Any]()
     if session is not None:
         conditions.append("session = ?")
         values.append(session)
@@ -133,9 +131,7 @@ def list_runs(
     return found
 
 
-def read_events(
-    connection: sqlite3.Connection, run: str, after: int, limit: int
-) -> list[StoredEvent]:
+def read_events(connection: Connection, run: str, after: int, limit: int) -> list[StoredEvent]:
     rows = connection.execute(_SELECT_EVENTS, (run, after, limit)).fetchall()
     if not rows:
         # Nobody follows a run that is not there.
@@ -144,23 +140,23 @@ def read_events(
 
 
 def answer_question(
-    connection: sqlite3.Connection, run: str, question: str, digest: str, answer: Any
+    connection: Connection, run: str, question: str, digest: str, answer: Any
 ) -> StoredRun:
     check_decision(find_run(connection, run), question, digest)
     connection.execute(_ANSWER, (encode_item(answer), run, question))
     return find_run(connection, run)
 
 
-def request_cancel(connection: sqlite3.Connection, run: str) -> StoredRun:
+def request_cancel(connection: Connection, run: str) -> StoredRun:
     connection.execute(_CANCEL, (find_run(connection, run).id,))
     return find_run(connection, run)
 
 
-def _is_abandoned(connection: sqlite3.Connection, session: str) -> bool:
+def _is_abandoned(connection: Connection, session: str) -> bool:
     lease = read_lease(connection, session)
     return lease is None or lease.expires < time.time() or lease.owner.is_dead()
 
 
-def _run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> StoredRun:
+def _run(connection: Connection, row: tuple[Any, ...]) -> StoredRun:
     questions = connection.execute(_SELECT_QUESTIONS, (row[0],))
     return run_from_row(row[:-1], row[-1], questions)

@@ -1,20 +1,20 @@
-"""What is said in the sessions of a SQLite file: messages, natives, checkpoints.
+"""What is said in the sessions: messages, natives, checkpoints.
 
-A history only grows; `agent_host.store.schema` says of what. Each function runs in a transaction.
+A history only grows; the schema says what it consists of. Each function runs in a transaction.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.store.encoding import content_digest, decode_item, decode_items, encode_item
 from agent_hookspecs.store.rules import check_range, make_title, searchable_text
+from agent_hookspecs.store.tables.database import Connection, WordIndex
+from agent_hookspecs.store.tables.schema import OPEN_END
 from agent_hookspecs.store.values import Change, Checkpoint, NativeChange, StoredHistory
-from agent_host.store.schema import OPEN_END
 
 __all__ = [
     "State",
@@ -40,15 +40,15 @@ class State(NamedTuple):
     has_content: int
 
 
-_INSERT_SEGMENT = "INSERT INTO segments (session) VALUES (?)"
+_INSERT_SEGMENT = "INSERT INTO segments (session) VALUES (?) RETURNING id"
 _INSERT_SPAN = "INSERT INTO spans (session, kind, first, last, segment) VALUES (?, ?, ?, ?, ?)"
 _SHARE_SPANS = """
     INSERT INTO spans (session, kind, first, last, segment)
-    SELECT ?, kind, first, min(last, ?3), segment FROM spans
-    WHERE session = ?2 AND kind = ?4 AND first < ?3
+    SELECT CAST(? AS TEXT), kind, first, CASE WHEN last < ? THEN last ELSE ? END, segment
+    FROM spans WHERE session = ? AND kind = ? AND first < ?
 """
 _DROP_SPANS = "DELETE FROM spans WHERE session = ? AND kind = ? AND first >= ?"
-_CUT_SPANS = "UPDATE spans SET last = ?3 WHERE session = ?1 AND kind = ?2 AND last > ?3"
+_CUT_SPANS = "UPDATE spans SET last = ? WHERE session = ? AND kind = ? AND last > ?"
 _SET_SEGMENT: dict[Kind, str] = {
     "message": "UPDATE sessions SET message_segment = ? WHERE id = ?",
     "native": "UPDATE sessions SET native_segment = ? WHERE id = ?",
@@ -59,10 +59,10 @@ _INSERT_CONTENT = """
 """
 _SELECT_CONTENT = "SELECT id, searchable FROM contents WHERE digest = ?"
 _MAKE_SEARCHABLE = "UPDATE contents SET searchable = 1 WHERE id = ?"
-_INSERT_WORDS = "INSERT INTO words (rowid, text) VALUES (?, ?)"
 _INSERT_ITEM = "INSERT INTO items (segment, place, content) VALUES (?, ?, ?)"
 _INSERT_CHECKPOINT = """
-    INSERT OR IGNORE INTO checkpoints (segment, covered, length, digest) VALUES (?, ?, ?, ?)
+    INSERT INTO checkpoints (segment, covered, length, digest) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO NOTHING
 """
 _SELECT_STATE = """
     SELECT message_segment, message_count, native_segment, native_count, title, has_content
@@ -71,23 +71,23 @@ _SELECT_STATE = """
 _UPDATE_STATE = """
     UPDATE sessions SET updated = ?, message_count = ?, native_count = ?, title = ? WHERE id = ?
 """
-_SET_ORIGIN = "UPDATE sessions SET origin = ? WHERE id = ? AND origin <> ?1"
+_SET_ORIGIN = "UPDATE sessions SET origin = ? WHERE id = ? AND origin <> ?"
 _SET_NATIVE_COUNT = "UPDATE sessions SET native_count = ? WHERE id = ?"
 _SELECT_METADATA = "SELECT metadata FROM sessions WHERE id = ?"
 _SET_METADATA = "UPDATE sessions SET metadata = ? WHERE id = ?"
 _SELECT_ITEMS = """
     SELECT contents.data FROM spans
-    CROSS JOIN items ON items.segment = spans.segment
-        AND items.place >= max(spans.first, ?3) AND items.place < min(spans.last, ?4)
-    CROSS JOIN contents ON contents.id = items.content
-    WHERE spans.session = ?1 AND spans.kind = ?2
-    ORDER BY spans.first, items.place
+    JOIN items ON items.segment = spans.segment
+        AND items.place >= spans.first AND items.place < spans.last
+    JOIN contents ON contents.id = items.content
+    WHERE spans.session = ? AND spans.kind = ? AND items.place >= ? AND items.place < ?
+    ORDER BY items.place
 """
 _SELECT_CHECKPOINTS = """
     SELECT covered, length, digest FROM spans
-    CROSS JOIN checkpoints ON checkpoints.segment = spans.segment
-        AND length >= spans.first AND length <= spans.last AND covered <= ?2
-    WHERE session = ?1 AND kind = 'native'
+    JOIN checkpoints ON checkpoints.segment = spans.segment
+        AND length >= spans.first AND length <= spans.last
+    WHERE session = ? AND kind = 'native' AND covered <= ?
     ORDER BY covered, length
 """
 _SELECT_HISTORY = """
@@ -95,31 +95,31 @@ _SELECT_HISTORY = """
 """
 
 
-def begin_histories(connection: sqlite3.Connection, session: str) -> None:
+def begin_histories(connection: Connection, session: str) -> None:
     """Of a new session, which has no history yet."""
     _begin_segment(connection, session, "message", 0)
     _begin_segment(connection, session, "native", 0)
 
 
-def share_histories(connection: sqlite3.Connection, session: str, branch: str, count: int) -> None:
+def share_histories(connection: Connection, session: str, branch: str, count: int) -> None:
     """Let a new session begin with the messages of another, and with the natives for them."""
     total, natives, *_ = connection.execute(_SELECT_HISTORY, (session,)).fetchone()
     if count < total:
         lengths = connection.execute(_SELECT_CHECKPOINTS, (session, count))
         natives = max((length for _, length, _ in lengths), default=0)
-    connection.execute(_SHARE_SPANS, (branch, session, count, "message"))
-    connection.execute(_SHARE_SPANS, (branch, session, natives, "native"))
+    for kind, end in (("message", count), ("native", natives)):
+        connection.execute(_SHARE_SPANS, (branch, end, end, session, kind, end))
     connection.execute(_SET_NATIVE_COUNT, (natives, branch))
     _begin_segment(connection, branch, "message", count)
     _begin_segment(connection, branch, "native", natives)
 
 
-def read_state(connection: sqlite3.Connection, session: str) -> State:
+def read_state(connection: Connection, session: str) -> State:
     return State(*connection.execute(_SELECT_STATE, (session,)).fetchone())
 
 
 def append_to_histories(
-    connection: sqlite3.Connection, session: str, state: State, change: Change
+    connection: Connection, index: WordIndex, session: str, state: State, change: Change
 ) -> int:
     """Store what a change says; how many messages there are then."""
     message_segment, message_count, native_segment, native_count, title, _ = state
@@ -129,7 +129,7 @@ def append_to_histories(
         if after < message_count:
             message_segment = _cut_history(connection, session, "message", after)
             title = title if after else ""
-        _insert_messages(connection, message_segment, after, change.messages)
+        _insert_messages(connection, index, message_segment, after, change.messages)
         message_count = after + len(change.messages)
         title = title or make_title(change.messages)
     natives = change.natives
@@ -139,7 +139,8 @@ def append_to_histories(
             native_segment = _cut_history(connection, session, "native", natives.unchanged)
         _insert_natives(connection, native_segment, natives)
         native_count = natives.unchanged + len(natives.added)
-        connection.execute(_SET_ORIGIN, (encode_item(list(natives.origin)), session))
+        origin = encode_item(list(natives.origin))
+        connection.execute(_SET_ORIGIN, (origin, session, origin))
     values = time.time(), message_count, native_count, title, session
     connection.execute(_UPDATE_STATE, values)
     if change.metadata:
@@ -147,7 +148,7 @@ def append_to_histories(
     return int(message_count)
 
 
-def load_history(connection: sqlite3.Connection, session: str) -> StoredHistory:
+def load_history(connection: Connection, session: str) -> StoredHistory:
     row = connection.execute(_SELECT_HISTORY, (session,)).fetchone()
     message_count, native_count, origin, metadata = row
     checkpoints = connection.execute(_SELECT_CHECKPOINTS, (session, message_count))
@@ -160,66 +161,60 @@ def load_history(connection: sqlite3.Connection, session: str) -> StoredHistory:
     )
 
 
-def read_messages(
-    connection: sqlite3.Connection, session: str, first: int, last: int
-) -> list[CoreMessage]:
+def read_messages(connection: Connection, session: str, first: int, last: int) -> list[CoreMessage]:
     return _read_items(connection, session, "message", first, last)
 
 
 def _read_items(
-    connection: sqlite3.Connection, session: str, kind: Kind, first: int, last: int
+    connection: Connection, session: str, kind: Kind, first: int, last: int
 ) -> list[Any]:
     rows = connection.execute(_SELECT_ITEMS, (session, kind, first, last))
     return decode_items(data for (data,) in rows)
 
 
-def _begin_segment(connection: sqlite3.Connection, session: str, kind: Kind, first: int) -> int:
-    segment = connection.execute(_INSERT_SEGMENT, (session,)).lastrowid
-    assert segment is not None
+def _begin_segment(connection: Connection, session: str, kind: Kind, first: int) -> int:
+    segment: int = connection.execute(_INSERT_SEGMENT, (session,)).fetchone()[0]
     connection.execute(_INSERT_SPAN, (session, kind, first, OPEN_END, segment))
     connection.execute(_SET_SEGMENT[kind], (segment, session))
     return segment
 
 
-def _cut_history(connection: sqlite3.Connection, session: str, kind: Kind, count: int) -> int:
+def _cut_history(connection: Connection, session: str, kind: Kind, count: int) -> int:
     """Let a history end after ``count`` items; the segment in which it goes on.
 
     What came behind stays in its segment, where a branch may still need it.
     """
     connection.execute(_DROP_SPANS, (session, kind, count))
-    connection.execute(_CUT_SPANS, (session, kind, count))
+    connection.execute(_CUT_SPANS, (count, session, kind, count))
     return _begin_segment(connection, session, kind, count)
 
 
 def _insert_messages(
-    connection: sqlite3.Connection, segment: int, first: int, messages: Sequence[CoreMessage]
+    connection: Connection,
+    index: WordIndex,
+    segment: int,
+    first: int,
+    messages: Sequence[CoreMessage],
 ) -> None:
     for place, message in enumerate(messages, first):
         content, is_new = _store_content(connection, encode_item(message), searchable=True)
         if is_new:
-            connection.execute(_INSERT_WORDS, (content, searchable_text(message)))
+            index.insert(connection, content, searchable_text(message))
         connection.execute(_INSERT_ITEM, (segment, place, content))
 
 
-def _insert_natives(connection: sqlite3.Connection, segment: int, change: NativeChange) -> None:
+def _insert_natives(connection: Connection, segment: int, change: NativeChange) -> None:
     for place, native in enumerate(change.added, change.unchanged):
         content, _ = _store_content(connection, encode_item(native), searchable=False)
         connection.execute(_INSERT_ITEM, (segment, place, content))
-    connection.executemany(_INSERT_CHECKPOINT, _checkpoint_rows(segment, change.checkpoints))
+    for each in change.checkpoints:
+        connection.execute(_INSERT_CHECKPOINT, (segment, each.covered, each.length, each.digest))
 
 
-def _checkpoint_rows(
-    segment: int, checkpoints: Iterable[Checkpoint]
-) -> Iterable[tuple[int, int, int, str]]:
-    return ((segment, each.covered, each.length, each.digest) for each in checkpoints)
-
-
-def _store_content(
-    connection: sqlite3.Connection, data: bytes, *, searchable: bool
-) -> tuple[int, bool]:
+def _store_content(connection: Connection, data: bytes, *, searchable: bool) -> tuple[int, bool]:
     """The content's number, and whether it has still to be made searchable."""
     digest = content_digest(data)
-    found = connection.execute(_INSERT_CONTENT, (digest, searchable, data)).fetchone()
+    found = connection.execute(_INSERT_CONTENT, (digest, int(searchable), data)).fetchone()
     if found is not None:
         return found[0], searchable
     content, known = connection.execute(_SELECT_CONTENT, (digest,)).fetchone()
@@ -228,7 +223,7 @@ def _store_content(
     return content, searchable and not known
 
 
-def _patch_metadata(connection: sqlite3.Connection, session: str, change: Change) -> None:
+def _patch_metadata(connection: Connection, session: str, change: Change) -> None:
     metadata = decode_item(connection.execute(_SELECT_METADATA, (session,)).fetchone()[0])
     patched = {**metadata, **change.metadata}
     left = {k: v for k, v in patched.items() if v is not None or k not in change.metadata}

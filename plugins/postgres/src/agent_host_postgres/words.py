@@ -1,0 +1,52 @@
+"""PostgreSQL's index of words (a GIN index of ``tsvector``) over what was said.
+
+Words are cut by the contract's rule and not by PostgreSQL's parser, which takes the name of a file
+or a host for one word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agent_hookspecs.store import Connection, search_words
+
+__all__ = ["CREATE_WORDS", "PostgresWords"]
+
+CREATE_WORDS = """
+    CREATE TABLE IF NOT EXISTS words (content BIGINT PRIMARY KEY, words TSVECTOR NOT NULL);
+    CREATE INDEX IF NOT EXISTS words_index ON words USING gin (words)
+"""
+_INSERT = "INSERT INTO words (content, words) VALUES (?, array_to_tsvector(CAST(? AS TEXT[])))"
+_DELETE = "DELETE FROM words WHERE content = ?"
+_SEARCH = """
+    SELECT content FROM words WHERE words @@ CAST(? AS TSQUERY) AND content < ?
+    ORDER BY content DESC LIMIT ?
+"""
+#: PostgreSQL refuses longer words, in bytes; nobody looks for them.
+_LONGEST = 2000
+#: So many are looked for at once.
+_PAGE = 50
+_BEYOND = 1 << 62
+
+
+class PostgresWords:
+    """The index of words in a PostgreSQL database."""
+
+    def insert(self, connection: Connection, content: int, text: str) -> None:
+        words = [word for word in {*search_words(text)} if len(word.encode()) <= _LONGEST]
+        connection.execute(_INSERT, (content, words))
+
+    def delete(self, connection: Connection, texts: Iterable[tuple[int, str]]) -> None:
+        for content, _ in texts:
+            connection.execute(_DELETE, (content,))
+
+    def search(self, connection: Connection, words: Sequence[str]) -> Iterator[int]:
+        if any(len(word.encode()) > _LONGEST for word in words):
+            return
+        query, last = " & ".join(f"'{word}'" for word in words) + ":*", _BEYOND
+        while True:
+            page = connection.execute(_SEARCH, (query, last, _PAGE)).fetchall()
+            for (last,) in page:
+                yield last
+            if len(page) < _PAGE:
+                return
