@@ -150,7 +150,8 @@ class RunRecorder:
         except BaseException:
             self._release()
             raise
-        self.run = replace(self.run, session=found.id)
+        if not self.resumes:
+            self.run = replace(self.run, session=found.id)
         self._stored = session
         self.has_loaded = True
         return session
@@ -174,10 +175,11 @@ class RunRecorder:
     def begin(self, session: Session, **known: Any) -> Steps[Event | None]:
         """Store that the run has begun, with what is new in the session."""
         self.is_storing = self._store is not None
-        self.run = replace(self.run, session=session.id)
         if not self.resumes:
             known["details"] = {**self.run.details, "first": session.count}
-        return (yield from self.store(session, state="running", error=None, reason=None, **known))
+        # A branch of the caller's session has another id than was thought.
+        self.run = replace(self.run, session=session.id, error=None, reason=None, **known)
+        return (yield from self.store(session, state="running"))
 
     @property
     def keeps_questions(self) -> bool:
@@ -226,17 +228,23 @@ class RunRecorder:
         if not self.is_storing:
             return None
         self.keep(events, session)
-        self.run = replace(self.run, **known)
+        self._change_run(known)
         try:
             yield Call(partial(self._write, session))
         except AgentError as error:
             return self._give_up(error)
         return None
 
+    def _change_run(self, known: dict[str, Any]) -> None:
+        state = known.get("state")
+        if state is not None:
+            known["ended"] = time.time() if state in FINAL_STATES else None
+        self.run = replace(self.run, **known)
+
     def store_cancelled(self, session: Session) -> None:
         """Store the end of a run that is being closed, when nobody carries out effects any more."""
         if self.is_storing:
-            self.run = replace(self.run, state="cancelled")
+            self._change_run({"state": "cancelled"})
             try:
                 self._write(session)
             except AgentError as error:
@@ -255,32 +263,31 @@ class RunRecorder:
         self.run = replace(self.run, usage=usage_so_far)
 
     def _write(self, session: Session) -> None:
-        store, now = self._store, time.time()
+        store, run, now = self._store, self.run, time.time()
         assert store is not None, "the session was opened before it is written"
-        if self._lease is None:
-            store.create_session(SessionSummary(id=session.id, name=self._name, created=now))
-            self._lease = store.acquire_lease(session.id, current_owner())
-            self._stored = Session(id=session.id)
-        assert self._stored is not None, "what is stored is known as long as there is a lease"
-        run = self.run = replace(
-            self.run, updated=now, ended=now if self.run.state in FINAL_STATES else None
-        )
+        is_over = run.state != "running"
         with self._lock:
             events = self._kept[:]
-        change = replace(change_between(self._stored, session), run=run, events=events)
-        receipt = store.append(self._lease, mask_change(change))
+        stored = self._stored or Session(id=session.id)
+        change = mask_change(change_between(stored, session), run, events)
+        if self._lease is None:
+            made = SessionSummary(id=session.id, name=self._name, created=now)
+            self._lease, receipt = store.begin_session(made, current_owner(), change)
+        else:
+            receipt = store.append(self._lease, change, release=is_over)
         with self._lock:
             self._last_number = receipt.last_event
             del self._kept[: len(events)]
         self._stored = session
-        self._take_receipt(receipt)
-        if run.state == "running":
+        if not is_over:
+            self._take_receipt(receipt)
             self._storage.add_run(self)
-        else:
-            self._end()
-            if run.state in ("succeeded", "waiting"):
-                # One that ended otherwise may be resumed by somebody else, at an earlier point.
-                self._storage.remember_session(session)
+            return
+        self._lease = None
+        self._end()
+        if run.state in ("succeeded", "waiting"):
+            # One that ended otherwise may be resumed by somebody else, at an earlier point.
+            self._storage.remember_session(session)
 
     def renew(self) -> None:
         """Stay the writer of the session, and learn whether the run is to stop."""
@@ -344,22 +351,30 @@ class RunRecorder:
         self._broadcast.end()
 
 
-def mask_change(change: Change) -> Change:
-    """The change as it may be stored: what the process knows to be a secret is masked."""
+def mask_change(
+    change: Change, run: StoredRun | None = None, events: Sequence[Event] = ()
+) -> Change:
+    """The change, with that of a run, as it may be stored: known secrets are masked."""
     natives = change.natives
-    return replace(
-        change,
+    if natives is not None:
+        added = mask_secrets(natives.added)
+        natives = natives if added is natives.added else replace(natives, added=added)
+    return Change(
         messages=mask_secrets(change.messages),
-        natives=natives and replace(natives, added=mask_secrets(natives.added)),
+        after=change.after,
+        natives=natives,
         metadata=mask_secrets(change.metadata),
-        run=change.run and _run_without_secrets(change.run),
-        events=mask_secrets(change.events),
+        run=run and _run_without_secrets(run),
+        events=mask_secrets(events),
     )
 
 
 def _run_without_secrets(run: StoredRun) -> StoredRun:
+    details = mask_secrets(run.details)
+    if details is run.details and not run.questions:
+        return run
     questions = [replace(each, shown=mask_secrets(each.shown)) for each in run.questions]
-    return replace(run, questions=questions, details=mask_secrets(run.details))
+    return replace(run, questions=questions, details=details)
 
 
 def left_behind(run: StoredRun) -> StoredRun:

@@ -93,11 +93,8 @@ def _new_checkpoints(
     stored: object, checkpoints: Sequence[object], unchanged: int
 ) -> list[Checkpoint]:
     """Those that stand behind the last stored one that goes on to hold."""
-    last: object = None
-    for checkpoint in reversed(stored if isinstance(stored, list) else ()):
-        if isinstance(checkpoint, list) and checkpoint[1] <= unchanged:
-            last = checkpoint
-            break
+    known: list[Any] = stored if isinstance(stored, list) else []
+    last = next((each for each in reversed(known) if each[1] <= unchanged), None)
     new: list[Checkpoint] = []
     for checkpoint in reversed(checkpoints):
         if checkpoint == last:

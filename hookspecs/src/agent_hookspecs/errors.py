@@ -3,7 +3,7 @@
 AgentError
 ├── ConfigError                  a setting is missing, unknown or wrong
 ├── SessionError                 session data that cannot be read
-├── RunCancelledError            somebody asked for the run to be cancelled
+├── RunCancelledError            somebody wanted the run to be cancelled
 ├── PluginError                  a plugin is at fault
 │   ├── DescriptorError          its agent_plugin.json cannot be read or is invalid
 │   ├── SourceError              its path:, pkg: or git+ source cannot be used
@@ -104,7 +104,7 @@ class SessionError(AgentError):
 
 
 class RunCancelledError(AgentError):
-    """Somebody, perhaps in another process, asked for the run to be cancelled; ``run`` is its id."""
+    """Somebody, perhaps in another process, wanted the run to be cancelled; ``run`` is its id."""
 
     details: tuple[str, ...] = ("run",)
 

@@ -97,15 +97,21 @@ def redact(text: str) -> str:
 
 
 def mask_secrets(value: Any) -> Any:
-    """``value`` without remembered secrets in its texts; itself where there are none.
+    """``value``, which JSON can hold, without remembered secrets; itself where there are none.
 
     What merely looks like a credential stays: it may be what somebody said.
     """
-    if not _secrets:
+    if not _secrets or not value:
         return value
     with _lock:
         known = sorted(_secrets.values(), key=lambda forms: len(forms[-1]), reverse=True)
-    return _mask_within(value, [form for forms in known for form in forms])
+    forms = [form for each in known for form in each]
+    try:
+        # Hardly ever is there one, and one text is looked through faster than all that it is of.
+        text = json.dumps(value)
+    except (TypeError, ValueError):
+        return _mask_within(value, forms)
+    return _mask_within(value, forms) if any(form in text for form in forms) else value
 
 
 def _mask_within(value: Any, forms: list[str]) -> Any:
