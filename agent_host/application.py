@@ -297,6 +297,7 @@ class AgentApplication:
             "settings": dict(settings or {}),
         }
         config = self.request_config(**asked)
+        is_new = session is None
         if session is None:
             session = self.create_session(system or self.config.system_prompt(agent))
         message: CoreMessage = {"role": "user", "content": prompt, "metadata": {}}
@@ -324,7 +325,7 @@ class AgentApplication:
             asynchronous=asynchronous,
             park=park,
             prompt=message,
-            recorder=RunRecorder(self._storage, run, session, name=session_name),
+            recorder=RunRecorder(self._storage, run, session, is_new=is_new, name=session_name),
             **options,
         )
 

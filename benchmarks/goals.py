@@ -66,6 +66,7 @@ GOALS = (
     Goal("history", "a whole turn with 100 to 10,000 messages, to httpx with the same body", 1.2),
     Goal("sync_request", "CPU per request in one piece, sync, to httpx", 1.0),
     Goal("async_request", "the same, async", 0.75),
+    Goal("storing", "CPU of a run of 200 chunks that is stored, to one that is not", 1.15),
     Goal("rate", "200 streams at a time, chunks per second, to httpx", 2.0, at_least=True),
     Goal("together_memory", "200 streams at a time, peak memory, to httpx", 1.5),
     Goal("idle_memory", "memory of an open, silent stream above httpx", 30.0, " kB"),

@@ -61,8 +61,9 @@ class RunRecorder:
     """The stored side of one run.
 
     ``session`` is what to go on with: a `Session`, or the id, name or beginning of an id of a
-    stored one; ``name`` is what a new one is to be called. ``resumes`` says that the run was stored
-    before. ``cancel`` is called when somebody, in whichever process, wants the run to stop.
+    stored one. One that ``is_new`` cannot be stored yet; ``name`` is what it is to be called.
+    ``resumes`` says that the run was stored before. ``cancel`` is called when somebody, in
+    whichever process, wants the run to stop.
     """
 
     def __init__(
@@ -71,11 +72,13 @@ class RunRecorder:
         run: StoredRun,
         session: Session | str,
         *,
+        is_new: bool = False,
         name: str | None = None,
         resumes: bool = False,
     ) -> None:
         self._storage = storage
         self._given = session
+        self._is_new = is_new
         self._name = name
         self._store: SessionStore | None = None
         self._lease: SessionLease | None = None
@@ -115,6 +118,8 @@ class RunRecorder:
     def _open_session(self) -> Session:
         store = self._store = self._storage.open()
         given = self._given
+        if self._is_new and isinstance(given, Session):
+            return given
         if not isinstance(given, Session):
             return self._load(store, store.find_session(given))
         try:
