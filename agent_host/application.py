@@ -40,6 +40,7 @@ from agent_host.runs.recorder import RunRecorder
 from agent_host.runs.runs import Runs
 from agent_host.runs.sessions import Sessions
 from agent_host.runs.storage import Storage
+from agent_host.sessions.frozen import plain_copy
 from agent_host.sessions.session import Session
 from agent_host.store.plugin import DEFAULT_URL
 
@@ -498,9 +499,9 @@ class AgentApplication:
         # Tools see what happens, but not the config with the providers' keys.
         layer = {"trigger_source": "application"} if plugin.role == "tool" else self._layer()
         try:
-            # Called directly, because it runs for every event.
-            implementation.call(event, layer)
-        except Exception as error:
+            # Called directly, because it runs for every event; with a copy of its own.
+            implementation.call(plain_copy(event), layer)
+        except (Exception, SystemExit) as error:
             _log_failure(plugin, "observe_event", error)
 
     def close(self) -> None:
@@ -540,7 +541,7 @@ def _tell(plugin: LoadedPlugin, hook: str, **arguments: Any) -> None:
         _log_failure(plugin, hook, error)
 
 
-def _log_failure(plugin: LoadedPlugin, hook: str, error: Exception) -> None:
+def _log_failure(plugin: LoadedPlugin, hook: str, error: BaseException) -> None:
     log.warning("broadcast_failed", hook=hook, plugin=plugin.name, error=describe_failure(error))
 
 

@@ -61,6 +61,7 @@ PUBLIC = [
     "Action",
     "ActionResult",
     "AgentError",
+    "AnswerTooLargeError",
     "ApprovalRequiredEvent",
     "AuthenticationError",
     "BindingError",
