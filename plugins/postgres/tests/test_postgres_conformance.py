@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from postgres_server import PostgresServer, running_server
 
-from agent_hookspecs.store import SessionStore, new_id
-from agent_host_postgres.store import open_postgres
+from agent_hookspecs.store import new_id
 from agent_host_testing import SessionStoreConformance
 
 
@@ -22,8 +22,8 @@ class TestPostgres(SessionStoreConformance):
     plugin = "postgres"
 
     @pytest.fixture(autouse=True)
-    def _place(self, server: PostgresServer) -> None:
-        self.url, self.schema = server.url, f"s{new_id()}"
+    def _server(self, server: PostgresServer) -> None:
+        self.server = server
 
-    def open_store(self, **options: Any) -> SessionStore:
-        return open_postgres(self.url, {"schema": self.schema, **options})
+    def choose_place(self, folder: Path) -> tuple[str, Mapping[str, Any]]:
+        return self.server.url, {"schema": f"s{new_id()}"}

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +44,7 @@ from agent_hookspecs.store import (
     current_owner,
     new_id,
 )
+from agent_host_testing.store_trials import open_by_hook, run_trial
 from agent_host_testing.suites.checking import Conformance, check
 from agent_host_testing.violations import Violation, require
 
@@ -56,6 +58,11 @@ _AWKWARD: dict[str, Any] = {
     "numbers": [10**40, -0.0, 1.0, 1, 1e300, 0.1 + 0.2, True, None],
     "": {"deep": [[[[{}]]]]},
 }
+
+
+def _is_long() -> bool:
+    """Whether somebody has the patience for trials of minutes."""
+    return os.environ.get("AGENT_HOST_LONG_TRIALS", "") not in ("", "0")
 
 
 def _message(content: str, role: Role = "user", **metadata: Any) -> CoreMessage:
@@ -80,27 +87,28 @@ def _refusal(kind: type[StoreError], what: str) -> Iterator[list[StoreError]]:
 
 
 class SessionStoreConformance(Conformance):
-    """Subclass it in a test file, name the store with ``plugin``, and say how it is opened."""
+    """Subclass it in a test file, name the store with ``plugin``, and say where stores may be."""
 
     role = "store"
 
-    def open_store(self, **options: Any) -> SessionStore:
-        """A store object for the place of this check, as the hook makes it for these options.
+    def choose_place(self, folder: Path) -> tuple[str, Mapping[str, Any]]:
+        """The URL of a store that no other check uses, and the options that go with it.
 
-        Called more than once in a check it opens the same place again.
+        ``folder`` is there for this check alone.
         """
-        raise NotImplementedError(f"{type(self).__name__} must say how its store is opened")
+        raise NotImplementedError(f"{type(self).__name__} must say where a store may be")
 
     @pytest.fixture(autouse=True)
-    def _open(self, _prepare: None) -> Iterator[None]:
+    def _place(self, _prepare: None, tmp_path: Path) -> Iterator[None]:
+        self.url, self.options = self.choose_place(tmp_path)
         self._opened: list[SessionStore] = []
         yield
         for store in self._opened:
             store.close()
 
     def another(self, **options: Any) -> SessionStore:
-        """One more store object for the place; it is closed when the check is over."""
-        store = self.open_store(**options)
+        """One more store object for the place, as the host opens it, with these options too."""
+        store = open_by_hook(self.url, {**self.options, **options})
         self._opened.append(store)
         return store
 
@@ -788,6 +796,18 @@ class SessionStoreConformance(Conformance):
         store.append(lease, Change(messages=[_message("parent again")]))
         require(len(store.list_sessions()) == 2, "the parent does not see the child's session")
         require(store.find_session(session).message_count == 2, "the parent lost a message")
+
+    @check("concurrency", f"{_PAGE}#several-at-once")
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+    def test_many_processes_write_at_once(self) -> None:
+        """Four processes write to forty sessions: nothing is lost, and no lock is in the way."""
+        run_trial("crowd", self.url, self.options, 30.0 if _is_long() else 3.0)
+
+    @check("survival", f"{_PAGE}#killed-at-any-moment")
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+    def test_a_writer_can_be_killed_at_any_moment(self) -> None:
+        """After SIGKILL at any moment all that was confirmed is there, and nothing by half."""
+        run_trial("kill", self.url, self.options, 1000 if _is_long() else 200)
 
     @check("concurrency", f"{_PAGE}#several-at-once")
     def test_a_closed_store_opens_again(self) -> None:
