@@ -569,7 +569,7 @@ def _answer_of(run: AgentRun) -> Answer:
         run.finish,
         run.finish_reason,
         run.limit,
-        run.recorder.run.id if run.recorder is not None else None,
+        run.run_id,
         tuple(run.waiting),
     )
 

@@ -125,6 +125,10 @@ class AgentRun:
         session = self._session or self.start
         return close_calls(session) if self._is_over and not self.waiting else session
 
+    @property
+    def run_id(self) -> str | None:
+        return self.recorder.run.id if self.recorder is not None else None
+
     def cancel(self) -> None:
         """Tell the tools at work that nobody waits for them any more."""
         self._cancelled.set()

@@ -43,6 +43,10 @@ class LaterRun:
             self._made.state = state
         self._state = state
 
+    @property
+    def run_id(self) -> str | None:
+        return self._made.run_id if self._made is not None else None
+
     def cancel(self) -> None:
         if self._made is not None:
             self._made.cancel()

@@ -328,6 +328,11 @@ class Stream:
         return self._run.session
 
     @property
+    def run_id(self) -> str | None:
+        """The id under which the run is stored, if it is."""
+        return self._run.run_id
+
+    @property
     def state(self) -> RunState:
         """How far the run is: a stream nobody has begun to read is pending."""
         return self._run.state

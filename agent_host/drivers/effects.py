@@ -152,6 +152,10 @@ class Running(Protocol):
 
     state: RunState
 
+    @property
+    def run_id(self) -> str | None:
+        """The id under which it is stored, if it is."""
+
     def steps(self) -> Steps[None]:
         """The steps, once."""
 

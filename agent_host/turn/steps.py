@@ -53,6 +53,10 @@ class SingleTurn:
     def finals(self) -> list[CoreMessage]:
         return [] if self._turn is None else self._turn.finals
 
+    @property
+    def run_id(self) -> None:
+        """Only runs of an application are stored."""
+
     def steps(self) -> Steps[None]:
         self.state = "running"
         try:

@@ -36,7 +36,7 @@ from agent_hookspecs.store import (
     new_id,
 )
 
-__all__ = ["open_by_hook", "run_trial"]
+__all__ = ["listen", "open_by_hook", "run_trial", "say"]
 
 #: A session is given up after so many writers, so that looking at it stays quick.
 _WRITERS = 5
@@ -48,8 +48,10 @@ def run_trial(kind: str, url: str, options: Mapping[str, Any], amount: float) ->
     """Run a trial in a process of its own; what it found out, or an error that says what broke.
 
     ``kill``: ``amount`` writers are killed. ``crowd``: writers share sessions for so many seconds.
+    ``runs``: ``amount`` processes that run an agent are killed.
     """
-    command = [sys.executable, "-m", "agent_host_testing.store_trials", kind, url]
+    module = "run_trials" if kind == "runs" else "store_trials"
+    command = [sys.executable, "-m", f"agent_host_testing.{module}", kind, url]
     command += [json.dumps(dict(options)), str(amount)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -153,14 +155,14 @@ def _kill_writers(url: str, options: Mapping[str, Any], rounds: int) -> str:
         begun = time.monotonic()
         # Some are killed before they have begun, most while they store the turn after this one.
         wanted = chance.choice([0, 0, 1, 2, 3, 5, 8])
-        said = _listen(reader, wanted, chance.uniform(0, 2 * opening) if not wanted else None)
+        said = listen(reader, wanted, chance.uniform(0, 2 * opening) if not wanted else None)
         if wanted:
             opening = min(opening, (time.monotonic() - begun) / wanted)
             # At any moment of what it does next.
-            said += _listen(reader, 1, chance.uniform(0, opening))
+            said += listen(reader, 1, chance.uniform(0, opening))
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
-        said += _listen(reader, sys.maxsize, None)
+        said += listen(reader, sys.maxsize, None)
         os.close(reader)
         _take_in(place, said)
     store = open_by_hook(url, options)
@@ -179,18 +181,19 @@ def _fork_writer(url: str, options: Mapping[str, Any], place: _Place) -> tuple[i
         os.close(writer)
         return reader, process
     try:
-        place.write(open_by_hook(url, options), lambda said: _say(writer, said))
+        place.write(open_by_hook(url, options), lambda said: say(writer, said))
     except BaseException:
-        _say(writer, "failed " + traceback.format_exc().replace("\n", "\\n"))
+        say(writer, "failed " + traceback.format_exc().replace("\n", "\\n"))
     finally:
         os._exit(1)
 
 
-def _say(writer: int, said: str) -> None:
+def say(writer: int, said: str) -> None:
+    """Tell the parent something, through a pipe."""
     os.write(writer, f"{said}\n".encode())
 
 
-def _listen(reader: int, lines: int, seconds: float | None) -> bytes:
+def listen(reader: int, lines: int, seconds: float | None) -> bytes:
     """What a writer says: so many lines, or for so long, or until its end."""
     said = b""
     end = None if seconds is None else time.monotonic() + seconds
@@ -224,7 +227,7 @@ def _crowd(url: str, options: Mapping[str, Any], seconds: float) -> str:
     writers = [_fork_member(url, options, places, end) for _ in range(_PROCESSES)]
     stored: Counter[str] = Counter()
     for reader, process in writers:
-        said = _listen(reader, sys.maxsize, None)
+        said = listen(reader, sys.maxsize, None)
         os.waitpid(process, 0)
         document = json.loads(said)
         assert isinstance(document, dict), document
