@@ -138,6 +138,9 @@ class Connections:
             cached_statements=256,
         )
         try:
+            if connection.execute("PRAGMA page_count").fetchone() == (0,):
+                # It must be said of a new file before anything else; so deleting gives room back.
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
             # A commit survives the death of the process; that of the machine may cost the latest.
             connection.execute("PRAGMA synchronous = NORMAL")

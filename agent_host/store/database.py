@@ -90,8 +90,8 @@ class SqliteDatabase:
         with self._connections.lend() as connection:
             if connection.execute(_READ_NOTE).fetchone() is None:
                 return
-            # Room is given back page by page, as rows are asked for.
-            connection.execute("PRAGMA incremental_vacuum").fetchall()
+            # As a script, because it gives one page back for each step that is taken.
+            connection.executescript("PRAGMA incremental_vacuum")
             if _empty_log(connection):
                 connection.execute(_REMOVE_NOTE)
             else:
@@ -121,17 +121,13 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Bring the file to this version, if it is older; refuse one that is newer or not ours."""
-    version = _read_version(connection)
-    if version == SCHEMA_VERSION:
+    if _read_version(connection) == SCHEMA_VERSION:
         return
     if sqlite3.sqlite_version_info < _OLDEST_LIBRARY:
         raise StoreUnavailableError(
             f"SQLite {sqlite3.sqlite_version} is too old",
             hint="use a Python with SQLite 3.35 or later, or another store",
         )
-    if version == 0:
-        # It must be said before the first table is made; deleting can then give room back.
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have done it meanwhile.

@@ -5,6 +5,7 @@ It must not know what is in the tables.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -19,6 +20,10 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from agent_hookspecs.store import StoreBusyError
 
 __all__ = ["Connections", "public_url"]
+
+# What it says on every attempt is in the one error that we raise; without a handler it would go to
+# the terminal.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 Pool: TypeAlias = "ConnectionPool[psycopg.Connection[Any]]"
 

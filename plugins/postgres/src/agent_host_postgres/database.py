@@ -107,18 +107,15 @@ class PostgresDatabase:
     def _transact(self, begin: str, function: Callable[[Connection], T]) -> T:
         with self._translate_errors():
             for attempt in range(1, _ATTEMPTS + 1):
-                try:
-                    with self._connections.lend() as connection:
-                        return _run(connection, begin, function)
-                except (errors.DeadlockDetected, errors.SerializationFailure):
-                    if attempt == _ATTEMPTS:
-                        raise
-                except psycopg.OperationalError:
-                    # A connection that has rested may have been ended, as when the server was
-                    # started anew. Nothing was stored, so another one may try.
-                    if not connection.broken or attempt > 1:
-                        raise
-                    self._connections.drop_broken()
+                with self._connections.lend() as connection:
+                    if _begin(connection, begin, may_be_stale=attempt == 1):
+                        try:
+                            return _finish(connection, begin, function)
+                        except (errors.DeadlockDetected, errors.SerializationFailure):
+                            if attempt == _ATTEMPTS:
+                                raise
+                            continue
+                self._connections.drop_broken()
         raise AssertionError("the last attempt returns or raises")
 
     @contextmanager
@@ -168,9 +165,22 @@ def _with_placeholders(statement: str) -> bytes:
     return statement.replace("?", "%s").encode()
 
 
-def _run(connection: psycopg.Connection[Any], begin: str, function: Callable[[Connection], T]) -> T:
-    # Several statements cannot be prepared as one.
-    connection.execute(begin.encode(), prepare=False)
+def _begin(connection: psycopg.Connection[Any], begin: str, *, may_be_stale: bool) -> bool:
+    """Begin a transaction; False if the server had ended the connection while it rested."""
+    try:
+        # Several statements cannot be prepared as one.
+        connection.execute(begin.encode(), prepare=False)
+    except psycopg.OperationalError:
+        if connection.broken and may_be_stale:
+            return False
+        raise
+    return True
+
+
+def _finish(
+    connection: psycopg.Connection[Any], begin: str, function: Callable[[Connection], T]
+) -> T:
+    """What the function gives, after what it did is confirmed."""
     try:
         result = function(_Tables(connection))
     except BaseException:

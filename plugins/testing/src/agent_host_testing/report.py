@@ -70,7 +70,7 @@ class ConformanceReport:
         roles = [*PLUGIN_ROLES, "store"]
         return sorted(
             self._results.values(),
-            key=lambda r: (roles.index(r.role), r.suite, r.order, r.case),  # type: ignore[arg-type]
+            key=lambda r: (roles.index(r.role), r.suite, r.order, r.case),
         )
 
     def pytest_sessionfinish(self) -> None:

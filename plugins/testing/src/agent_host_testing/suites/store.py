@@ -493,9 +493,10 @@ class SessionStoreConformance(Conformance):
         store.renew_lease(lease, seconds=-1)
         other = self.another().acquire_lease(session, current_owner())
         change = Change(messages=[_message("too late")])
-        for attempt in (lambda: store.append(lease, change), lambda: store.renew_lease(lease)):
-            with _refusal(SessionLockedError, "a lease that was lost"):
-                attempt()
+        with _refusal(SessionLockedError, "a change with a lease that was lost"):
+            store.append(lease, change)
+        with _refusal(SessionLockedError, "renewing a lease that was lost"):
+            store.renew_lease(lease)
         store.release_lease(lease)
         store.append(other, Change(messages=[_message("in time")]))
         texts = _texts(store.load_history(session).messages)
