@@ -247,9 +247,8 @@ def _check_runs(runs: list[_Run], config: Mapping[str, Any]) -> None:
             for place, content in run.messages.items():
                 assert messages[place]["content"].startswith(content), f"{place}: {content}"
             _check_history(messages)
-            assert set(run.calls()) == {
-                f"{name}-{number}" for name in ("work", "look") for number in range(_TURNS)
-            } - _interrupted(messages), run.calls()
+            wanted = {f"{name}-{n}" for name in ("work", "look") for n in range(_TURNS)}
+            assert wanted - _interrupted(messages) <= set(run.calls()) <= wanted, run.calls()
 
 
 def _check_history(messages: Sequence[Mapping[str, Any]]) -> None:
@@ -267,7 +266,7 @@ def _check_history(messages: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _interrupted(messages: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The calls that were begun, and killed before they had done anything."""
+    """The calls that were begun, and of which nobody knows how far they came."""
     return {
         message["metadata"]["tool_call_id"]
         for message in messages

@@ -810,6 +810,47 @@ class SessionStoreConformance(Conformance):
         """After SIGKILL at any moment all that was confirmed is there, and nothing by half."""
         run_trial("kill", self.url, self.options, 1000 if _is_long() else 200)
 
+    @check("survival", f"{_PAGE}#killed-at-any-moment")
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+    def test_a_run_can_be_killed_at_any_moment(self) -> None:
+        """Killed while an agent works, a run is resumed; no call that has a result runs again."""
+        run_trial("runs", self.url, self.options, 1000 if _is_long() else 40)
+
+    @check("sessions", f"{_PAGE}#sessions")
+    def test_a_session_is_begun_and_left_with_what_is_stored(self) -> None:
+        """A session, its lease and its first change are one; so are the last and its release."""
+        store, other = self.another(), self.another()
+        made, run = SessionSummary(id=new_id(), name="begun"), new_id()
+        running = StoredRun(id=run, session=made.id, state="running")
+        change = Change(messages=[_message("hello")], run=running)
+        lease, receipt = store.begin_session(made, current_owner(), change)
+        require(receipt.message_count == 1, "the first change was not stored")
+        require(other.find_session("begun").id == made.id, "the session has no name")
+        with _refusal(SessionLockedError, "a second writer"):
+            other.acquire_lease(made.id, current_owner())
+        with _refusal(StoreError, "a second session of that id"):
+            other.begin_session(made, current_owner(), change)
+        ended = replace(running, state="succeeded", ended=time.time())
+        receipt = store.append(lease, Change(messages=[_message("bye")], run=ended), release=True)
+        require(receipt.message_count == 2, "the last change was not stored")
+        other.release_lease(other.acquire_lease(made.id, current_owner()))
+        with _refusal(SessionLockedError, "a change under a lease that was released"):
+            store.append(lease, Change(messages=[_message("late")]), release=True)
+        require(other.find_session(made.id).message_count == 2, "it was stored all the same")
+
+    @check("runs", f"{_PAGE}#runs")
+    def test_a_run_that_goes_on_is_no_longer_asked_to_stop(self) -> None:
+        """Who resumes a run that was cancelled does not find the old wish."""
+        store, session, run = self.another(), new_id(), new_id()
+        running = StoredRun(id=run, session=session, state="running")
+        made = SessionSummary(id=session)
+        lease, _ = store.begin_session(made, current_owner(), Change(run=running))
+        require(store.request_cancel(run).cancel_requested, "the wish was not stored")
+        ended = replace(running, state="cancelled", ended=time.time())
+        require(store.append(lease, Change(run=ended)).cancel_requested, "the wish was not told")
+        again = store.append(lease, Change(run=running))
+        require(not again.cancel_requested, "the run is asked to stop again")
+
     @check("concurrency", f"{_PAGE}#several-at-once")
     def test_a_closed_store_opens_again(self) -> None:
         """Closing a store twice does no harm, and using it again works."""
