@@ -396,13 +396,15 @@ class AgentRun:
         for call, decision in zip(calls, decisions, strict=True):
             outcome = decision
             if isinstance(decision, _AllowedCall):
+                if self.waiting:
+                    # It runs when the call before it has.
+                    continue
                 yield from self._start([decision])
                 outcome = yield from self._perform(decision, context)
             if isinstance(outcome, Question):
                 self.waiting.append(outcome)
-                # The results of later calls would stand before that of this one.
-                break
-            session = yield from self._add_result(session, call, outcome)
+            else:
+                session = yield from self._add_result(session, call, outcome)
         return session
 
     def _add_result(self, session: Session, call: ToolCall, message: Any) -> Steps[Session]:

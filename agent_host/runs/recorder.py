@@ -54,7 +54,9 @@ _PASSING = frozenset(
 )
 _FOLLOWING = frozenset({"tool_call", "usage"})
 #: Events that tell of nothing that is stored: they are stored with what comes next.
-_NOTED = frozenset({"request_started", "turn_end", "warning"})
+_NOTED = frozenset(
+    {"request_started", "turn_end", "warning", "approval_required", "answer_required"}
+)
 
 
 class RunRecorder:

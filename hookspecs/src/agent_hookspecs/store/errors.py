@@ -73,11 +73,8 @@ class SessionLockedError(StoreError):
         super().__init__(message, **known)
         self.session = session
         self.owner = owner
-
-    @property
-    def locked_by(self) -> str | None:
-        """The owner in words."""
-        return self.owner.describe() if self.owner is not None else None
+        #: The owner in words.
+        self.locked_by = owner.describe() if owner is not None else None
 
 
 class NotStoredError(StoreError):
