@@ -62,9 +62,18 @@ class Owner:
 def current_owner() -> Owner:
     """This process, from now on."""
     process = os.getpid()
-    return Owner(
-        process, socket.gethostname(), _machine(), _process_start(process) or "", time.time()
-    )
+    return Owner(process, _host(), _machine(), _own_start(process), time.time())
+
+
+@cache
+def _own_start(process: int) -> str:
+    """When this process was started; by its id, because a fork has another."""
+    return _process_start(process) or ""
+
+
+@cache
+def _host() -> str:
+    return socket.gethostname()
 
 
 @cache

@@ -45,6 +45,11 @@ class SessionStore(Protocol):
     def create_session(self, session: SessionSummary) -> SessionSummary:
         """Add an empty session with this id, name and time; the rest is the store's to say."""
 
+    def begin_session(
+        self, session: SessionSummary, owner: Owner, change: Change, seconds: float = 60.0
+    ) -> tuple[SessionLease, Receipt]:
+        """Add a session, become its writer and store its first change, as one."""
+
     def find_session(self, reference: str) -> SessionSummary:
         """The session of an id, a name, or the beginning of an id that only one has.
 
@@ -97,8 +102,8 @@ class SessionStore(Protocol):
     def release_lease(self, lease: SessionLease) -> None:
         """Be the writer no more; nothing happens if that is so already."""
 
-    def append(self, lease: SessionLease, change: Change) -> Receipt:
-        """Store a change as a whole, and renew the lease.
+    def append(self, lease: SessionLease, change: Change, *, release: bool = False) -> Receipt:
+        """Store a change as a whole, and renew the lease, or ``release`` it with the change.
 
         The cost depends on the change and not on the length of the session. Raises
         `SessionLockedError` if somebody else has become the writer.

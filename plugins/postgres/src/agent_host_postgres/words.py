@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agent_hookspecs.store import Connection, search_words
+from agent_hookspecs.store import Connection
 
 __all__ = ["CREATE_WORDS", "PostgresWords"]
 
@@ -32,12 +32,12 @@ _BEYOND = 1 << 62
 class PostgresWords:
     """The index of words in a PostgreSQL database."""
 
-    def insert(self, connection: Connection, content: int, text: str) -> None:
-        words = [word for word in {*search_words(text)} if len(word.encode()) <= _LONGEST]
-        connection.execute(_INSERT, (content, words))
+    def insert(self, connection: Connection, content: int, words: Sequence[str]) -> None:
+        stored = [word for word in words if len(word.encode()) <= _LONGEST]
+        connection.execute(_INSERT, (content, stored))
 
-    def delete(self, connection: Connection, texts: Iterable[tuple[int, str]]) -> None:
-        for content, _ in texts:
+    def delete(self, connection: Connection, contents: Iterable[tuple[int, Sequence[str]]]) -> None:
+        for content, _ in contents:
             connection.execute(_DELETE, (content,))
 
     def search(self, connection: Connection, words: Sequence[str]) -> Iterator[int]:

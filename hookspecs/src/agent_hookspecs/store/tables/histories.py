@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.store.encoding import content_digest, decode_item, decode_items, encode_item
-from agent_hookspecs.store.rules import check_range, make_title, searchable_text
+from agent_hookspecs.store.rules import check_range, make_title, searchable_words
 from agent_hookspecs.store.tables.database import Connection, WordIndex
 from agent_hookspecs.store.tables.schema import OPEN_END
 from agent_hookspecs.store.values import Change, Checkpoint, NativeChange, StoredHistory
@@ -199,7 +199,7 @@ def _insert_messages(
     for place, message in enumerate(messages, first):
         content, is_new = _store_content(connection, encode_item(message), searchable=True)
         if is_new:
-            index.insert(connection, content, searchable_text(message))
+            index.insert(connection, content, searchable_words(message))
         connection.execute(_INSERT_ITEM, (segment, place, content))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NoReturn
 
 from agent_hookspecs.store.errors import NotStoredError
 from agent_hookspecs.store.owners import Owner
@@ -11,7 +12,15 @@ from agent_hookspecs.store.tables.database import Connection
 from agent_hookspecs.store.tables.rows import LEASE_COLUMNS, lease_from_row, lease_row
 from agent_hookspecs.store.values import SessionLease
 
-__all__ = ["acquire_lease", "read_lease", "release_lease", "renew_lease", "require_session"]
+__all__ = [
+    "acquire_lease",
+    "begin_lease",
+    "end_lease",
+    "read_lease",
+    "release_lease",
+    "renew_lease",
+    "require_session",
+]
 
 _SELECT_SESSION = "SELECT 1 FROM sessions WHERE id = ?"
 _SELECT = f"SELECT {', '.join(LEASE_COLUMNS)} FROM leases WHERE session = ?"
@@ -50,12 +59,29 @@ def acquire_lease(
             return lease
 
 
+def begin_lease(connection: Connection, session: str, owner: Owner, seconds: float) -> SessionLease:
+    """The lease of a session that is being made, which nobody else can have."""
+    lease = new_lease(session, owner, seconds)
+    connection.execute(_INSERT, lease_row(lease))
+    return lease
+
+
 def renew_lease(connection: Connection, lease: SessionLease, seconds: float) -> None:
     """Raises unless the lease holds. One that has expired holds until somebody takes it."""
     values = (time.time() + seconds, lease.session, lease.token)
     if not connection.execute(_RENEW, values).rowcount:
-        require_session(connection, lease.session)
-        raise lost_lease_error(lease.session, read_lease(connection, lease.session))
+        _refuse_lost(connection, lease)
+
+
+def end_lease(connection: Connection, lease: SessionLease) -> None:
+    """`release_lease` for whoever writes once more: raises unless the lease holds."""
+    if not connection.execute(_DROP, (lease.session, lease.token)).rowcount:
+        _refuse_lost(connection, lease)
+
+
+def _refuse_lost(connection: Connection, lease: SessionLease) -> NoReturn:
+    require_session(connection, lease.session)
+    raise lost_lease_error(lease.session, read_lease(connection, lease.session))
 
 
 def release_lease(connection: Connection, lease: SessionLease) -> None:

@@ -36,7 +36,8 @@ _UPDATED = [column for column in RUN_COLUMNS if column not in ("id", "session", 
 _UPSERT = f"""
     INSERT INTO runs ({", ".join(RUN_COLUMNS)}, last_event, cancel_requested)
     VALUES ({", ".join("?" * len(RUN_COLUMNS))}, 0, 0)
-    ON CONFLICT (id) DO UPDATE SET {", ".join(f"{c} = excluded.{c}" for c in _UPDATED)}
+    ON CONFLICT (id) DO UPDATE SET {", ".join(f"{c} = excluded.{c}" for c in _UPDATED)},
+        cancel_requested = CASE WHEN runs.ended IS NULL THEN runs.cancel_requested ELSE 0 END
     RETURNING last_event, cancel_requested
 """
 _LATEST = """

@@ -62,7 +62,21 @@ class TableStore:
         return self._options.content
 
     def create_session(self, session: SessionSummary) -> SessionSummary:
-        made = SessionSummary(
+        return self._write(sessions.create_session, self._as_new(session))
+
+    def begin_session(
+        self,
+        session: SessionSummary,
+        owner: Owner,
+        change: Change,
+        seconds: float = _LEASE_SECONDS,
+    ) -> tuple[SessionLease, Receipt]:
+        check_change(change, session.id)
+        made = self._as_new(session)
+        return self._write(_begin_session, self._index, made, owner, change, seconds)
+
+    def _as_new(self, session: SessionSummary) -> SessionSummary:
+        return SessionSummary(
             id=session.id,
             name=session.name,
             created=session.created,
@@ -70,7 +84,6 @@ class TableStore:
             parent=session.parent,
             has_content=self.keeps_content,
         )
-        return self._write(sessions.create_session, made)
 
     def find_session(self, reference: str) -> SessionSummary:
         return self._read(sessions.find_session, reference)
@@ -108,9 +121,9 @@ class TableStore:
     def release_lease(self, lease: SessionLease) -> None:
         self._write(leases.release_lease, lease)
 
-    def append(self, lease: SessionLease, change: Change) -> Receipt:
+    def append(self, lease: SessionLease, change: Change, *, release: bool = False) -> Receipt:
         check_change(change, lease.session)
-        return self._write(_append, self._index, lease, change, self.keeps_content)
+        return self._write(_append, self._index, lease, change, self.keeps_content, release)
 
     def find_run(self, reference: str) -> StoredRun:
         return self._read(runs.find_run, reference)
@@ -196,9 +209,32 @@ def _append(
     lease: SessionLease,
     change: Change,
     keeps_content: bool,
+    release: bool,
 ) -> Receipt:
     session = lease.session
-    leases.renew_lease(connection, lease, _LEASE_SECONDS)
+    if release:
+        leases.end_lease(connection, lease)
+    else:
+        leases.renew_lease(connection, lease, _LEASE_SECONDS)
+    return _store_change(connection, index, session, change, keeps_content)
+
+
+def _begin_session(
+    connection: Connection,
+    index: WordIndex,
+    session: SessionSummary,
+    owner: Owner,
+    change: Change,
+    seconds: float,
+) -> tuple[SessionLease, Receipt]:
+    made = sessions.create_session(connection, session)
+    lease = leases.begin_lease(connection, made.id, owner, seconds)
+    return lease, _store_change(connection, index, made.id, change, made.has_content)
+
+
+def _store_change(
+    connection: Connection, index: WordIndex, session: str, change: Change, keeps_content: bool
+) -> Receipt:
     state = histories.read_state(connection, session)
     if not (keeps_content and state.has_content):
         change = without_content(change, session, bool(state.has_content))
