@@ -39,6 +39,6 @@ class SqliteWords:
             connection.execute(_REWRITE)
 
     def search(self, connection: Connection, words: Sequence[str]) -> Iterator[int]:
-        # In quotes, because some words mean something to SQLite.
-        query = " ".join(f'"{word}"' for word in words) + "*"
+        # In quotes, because some words mean something to SQLite; a star stands behind them.
+        query = " ".join(f'"{word}"'.replace('*"', '"*') for word in words)
         return (content for (content,) in connection.execute(_SEARCH, (query,)))

@@ -43,6 +43,7 @@ __all__ = [
     "new_id",
     "new_lease",
     "pick_match",
+    "query_words",
     "search_words",
     "searchable_words",
     "without_content",
@@ -194,6 +195,17 @@ def search_words(text: str) -> list[str]:
     return list(dict.fromkeys(_WORDS.findall(text.casefold())))
 
 
+def query_words(text: str) -> list[str]:
+    """The words that somebody looks for; one that ends with ``*`` is the beginning of a word."""
+    found: list[str] = []
+    for part in text.split():
+        words = search_words(clean_text(part))
+        if words and part.endswith("*"):
+            words[-1] += "*"
+        found += words
+    return found
+
+
 def searchable_words(message: CoreMessage) -> list[str]:
     """The words by which a message can be found."""
     return search_words(clean_text(message["content"][:_SEARCHED_CHARACTERS]))
@@ -202,7 +214,7 @@ def searchable_words(message: CoreMessage) -> list[str]:
 def make_excerpt(message: CoreMessage, words: Sequence[str]) -> str:
     """Some text around the first of the words, on one line."""
     text = " ".join(clean_text(message["content"][:_SEARCHED_CHARACTERS]).split())
-    places = [text.casefold().find(word) for word in words]
+    places = [text.casefold().find(word.rstrip("*")) for word in words]
     first = min((place for place in places if place >= 0), default=0)
     begin = max(0, first - _EXCERPT // 4)
     cut = text[begin : begin + _EXCERPT]

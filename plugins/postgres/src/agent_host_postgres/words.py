@@ -18,13 +18,18 @@ CREATE_WORDS = """
 """
 _INSERT = "INSERT INTO words (content, words) VALUES (?, array_to_tsvector(CAST(? AS TEXT[])))"
 _DELETE = "DELETE FROM words WHERE content = ?"
-_SEARCH = """
+#: Whichever, through the index.
+_FIND = "SELECT content FROM words WHERE words @@ CAST(? AS TSQUERY) LIMIT ?"
+#: From the latest on, whatever they contain: quick if many contain it.
+_SCAN = """
     SELECT content FROM words WHERE words @@ CAST(? AS TSQUERY) AND content < ?
     ORDER BY content DESC LIMIT ?
 """
 #: PostgreSQL refuses longer words, in bytes; nobody looks for them.
 _LONGEST = 2000
-#: So many are looked for at once.
+#: With more than so many it takes longer to sort them than to look at the latest.
+_FEW = 1000
+#: So many of many are looked for at once.
 _PAGE = 50
 _BEYOND = 1 << 62
 
@@ -43,10 +48,13 @@ class PostgresWords:
     def search(self, connection: Connection, words: Sequence[str]) -> Iterator[int]:
         if any(len(word.encode()) > _LONGEST for word in words):
             return
-        query, last = " & ".join(f"'{word}'" for word in words) + ":*", _BEYOND
-        while True:
-            page = connection.execute(_SEARCH, (query, last, _PAGE)).fetchall()
+        query = " & ".join(f"'{word}'".replace("*'", "':*") for word in words)
+        few = connection.execute(_FIND, (query, _FEW + 1)).fetchall()
+        if len(few) <= _FEW:
+            yield from sorted((content for (content,) in few), reverse=True)
+            return
+        last, page = _BEYOND, [()]
+        while page:
+            page = connection.execute(_SCAN, (query, last, _PAGE)).fetchall()
             for (last,) in page:
                 yield last
-            if len(page) < _PAGE:
-                return

@@ -69,7 +69,8 @@ class WordIndex(Protocol):
         """Forget contents, each with the words it was inserted with, so that nothing is left."""
 
     def search(self, connection: Connection, words: Sequence[str]) -> Iterator[int]:
-        """The contents that have all the words, the latest first; the last may be a beginning.
+        """The contents that have all the words, the latest first.
 
-        They are looked for as they are asked for.
+        A word that ends with ``*`` is the beginning of one. They are looked for as they are asked
+        for, because there may be many more than anybody wants.
         """
