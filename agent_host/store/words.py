@@ -1,6 +1,7 @@
 """SQLite's index of words (FTS5) over what was said.
 
-It has no copy of the text, so whoever deletes from it brings the text again.
+It has no copy of the words, so whoever deletes from it brings them again; and it knows which
+contents have a word, but not where.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from agent_hookspecs.store import Connection
 __all__ = ["CREATE_WORDS", "SqliteWords"]
 
 CREATE_WORDS = """
-    CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (text, content='', tokenize='unicode61')
+    CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5
+    (text, content='', detail='none', columnsize=0, tokenize='unicode61 remove_diacritics 0')
 """
 _INSERT = "INSERT INTO words (rowid, text) VALUES (?, ?)"
 _DELETE = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"
@@ -25,15 +27,18 @@ _SEARCH = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC"
 class SqliteWords:
     """The index of words in a SQLite file."""
 
-    def insert(self, connection: Connection, content: int, text: str) -> None:
-        connection.execute(_INSERT, (content, text))
+    def insert(self, connection: Connection, content: int, words: Sequence[str]) -> None:
+        connection.execute(_INSERT, (content, " ".join(words)))
 
-    def delete(self, connection: Connection, texts: Iterable[tuple[int, str]]) -> None:
-        deleted = [connection.execute(_DELETE, each) for each in texts]
+    def delete(self, connection: Connection, contents: Iterable[tuple[int, Sequence[str]]]) -> None:
+        deleted = False
+        for content, words in contents:
+            connection.execute(_DELETE, (content, " ".join(words)))
+            deleted = True
         if deleted:
             connection.execute(_REWRITE)
 
     def search(self, connection: Connection, words: Sequence[str]) -> Iterator[int]:
-        # In quotes, because some words mean something to SQLite.
-        query = " ".join(f'"{word}"' for word in words) + "*"
+        # In quotes, because some words mean something to SQLite; a star stands behind them.
+        query = " ".join(f'"{word}"'.replace('*"', '"*') for word in words)
         return (content for (content,) in connection.execute(_SEARCH, (query,)))

@@ -84,9 +84,9 @@ class SessionStore(Protocol):
         """
 
     def search_messages(self, text: str, limit: int = 20) -> list[FoundMessage]:
-        """Messages that contain all the words, the latest first; the last word may be a beginning.
+        """Messages that contain all the words, the latest first.
 
-        Case does not matter.
+        A word that ends with ``*`` is the beginning of one. Case and accents do not matter.
         """
 
     def acquire_lease(self, session: str, owner: Owner, seconds: float = 60.0) -> SessionLease:

@@ -11,6 +11,7 @@ import os
 import re
 import threading
 import time
+import unicodedata
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -42,8 +43,9 @@ __all__ = [
     "new_id",
     "new_lease",
     "pick_match",
+    "query_words",
     "search_words",
-    "searchable_text",
+    "searchable_words",
     "without_content",
 ]
 
@@ -51,7 +53,10 @@ __all__ = [
 _COUNTS = ("type", "provider", "usage", "turn", "reason", "name")
 #: More than this of one message is not searched for.
 _SEARCHED_CHARACTERS = 200_000
-_WORDS = re.compile(r"[^\W_]+")
+_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORDS = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+#: Before it there are no accents that stand alone.
+_FIRST_MARK = "\u0300"
 _TITLE = 80
 _DAY = 86_400.0
 _EXCERPT = 160
@@ -180,19 +185,36 @@ def clean_text(text: str) -> str:
 
 
 def search_words(text: str) -> list[str]:
-    """The words of a text, as a search knows them: letters and digits, in lower case."""
-    return [word.lower() for word in _WORDS.findall(text)]
+    """The words of a text, each once: letters and digits without accents, in lower case.
+
+    Where people put no spaces between words, each letter is one.
+    """
+    if not text.isascii():
+        plain = unicodedata.normalize("NFKD", text)
+        text = "".join(c for c in plain if c < _FIRST_MARK or unicodedata.category(c)[0] != "M")
+    return list(dict.fromkeys(_WORDS.findall(text.casefold())))
 
 
-def searchable_text(message: CoreMessage) -> str:
-    """What of a message can be searched for."""
-    return clean_text(message["content"][:_SEARCHED_CHARACTERS])
+def query_words(text: str) -> list[str]:
+    """The words that somebody looks for; one that ends with ``*`` is the beginning of a word."""
+    found: list[str] = []
+    for part in text.split():
+        words = search_words(clean_text(part))
+        if words and part.endswith("*"):
+            words[-1] += "*"
+        found += words
+    return found
+
+
+def searchable_words(message: CoreMessage) -> list[str]:
+    """The words by which a message can be found."""
+    return search_words(clean_text(message["content"][:_SEARCHED_CHARACTERS]))
 
 
 def make_excerpt(message: CoreMessage, words: Sequence[str]) -> str:
     """Some text around the first of the words, on one line."""
-    text = " ".join(searchable_text(message).split())
-    places = [text.lower().find(word) for word in words]
+    text = " ".join(clean_text(message["content"][:_SEARCHED_CHARACTERS]).split())
+    places = [text.casefold().find(word.rstrip("*")) for word in words]
     first = min((place for place in places if place >= 0), default=0)
     begin = max(0, first - _EXCERPT // 4)
     cut = text[begin : begin + _EXCERPT]
@@ -203,7 +225,7 @@ def make_title(messages: Sequence[CoreMessage]) -> str:
     """The beginning of the first thing a user said; empty if none has said anything."""
     for message in messages:
         if message["role"] == "user" and message["content"].strip():
-            text = " ".join(searchable_text(message)[: 8 * _TITLE].split())
+            text = " ".join(clean_text(message["content"][: 8 * _TITLE]).split())
             return text if len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"
     return ""
 

@@ -62,14 +62,15 @@ class Database(Protocol):
 class WordIndex(Protocol):
     """Finds contents by their words."""
 
-    def insert(self, connection: Connection, content: int, text: str) -> None:
-        """Let a content be found by the words of a text."""
+    def insert(self, connection: Connection, content: int, words: Sequence[str]) -> None:
+        """Let a content be found by these words, which are different from each other."""
 
-    def delete(self, connection: Connection, texts: Iterable[tuple[int, str]]) -> None:
-        """Forget contents, each with the text it was inserted with, so that nothing is left."""
+    def delete(self, connection: Connection, contents: Iterable[tuple[int, Sequence[str]]]) -> None:
+        """Forget contents, each with the words it was inserted with, so that nothing is left."""
 
     def search(self, connection: Connection, words: Sequence[str]) -> Iterator[int]:
-        """The contents that have all the words, the latest first; the last may be a beginning.
+        """The contents that have all the words, the latest first.
 
-        They are looked for as they are asked for.
+        A word that ends with ``*`` is the beginning of one. They are looked for as they are asked
+        for, because there may be many more than anybody wants.
         """

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from agent_hookspecs.store.encoding import decode_item
-from agent_hookspecs.store.rules import check_free, searchable_text
+from agent_hookspecs.store.rules import check_free, searchable_words
 from agent_hookspecs.store.tables.database import Connection, WordIndex
 from agent_hookspecs.store.tables.leases import read_lease, require_session
 
@@ -74,7 +74,9 @@ def _shorten_segment(connection: Connection, segment: int) -> set[int]:
     return contents
 
 
-def _delete_contents(connection: Connection, contents: Iterable[int]) -> Iterator[tuple[int, str]]:
+def _delete_contents(
+    connection: Connection, contents: Iterable[int]
+) -> Iterator[tuple[int, list[str]]]:
     """Remove what nothing refers to; what of it could be searched for."""
     for content in contents:
         row = connection.execute(_SELECT_UNUSED, (content,)).fetchone()
@@ -82,7 +84,7 @@ def _delete_contents(connection: Connection, contents: Iterable[int]) -> Iterato
             searchable, data = row
             connection.execute(_DELETE_CONTENT, (content,))
             if searchable:
-                yield content, searchable_text(decode_item(data))
+                yield content, searchable_words(decode_item(data))
 
 
 def expired_sessions(connection: Connection, before: float) -> list[str]:

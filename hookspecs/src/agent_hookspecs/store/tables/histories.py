@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.store.encoding import content_digest, decode_item, decode_items, encode_item
-from agent_hookspecs.store.rules import check_range, make_title, searchable_text
+from agent_hookspecs.store.rules import check_range, make_title, searchable_words
 from agent_hookspecs.store.tables.database import Connection, WordIndex
 from agent_hookspecs.store.tables.schema import OPEN_END
 from agent_hookspecs.store.values import Change, Checkpoint, NativeChange, StoredHistory
@@ -81,7 +81,7 @@ _SELECT_ITEMS = """
         AND items.place >= spans.first AND items.place < spans.last
     JOIN contents ON contents.id = items.content
     WHERE spans.session = ? AND spans.kind = ? AND items.place >= ? AND items.place < ?
-    ORDER BY items.place
+    ORDER BY spans.first, items.place
 """
 _SELECT_CHECKPOINTS = """
     SELECT covered, length, digest FROM spans
@@ -90,6 +90,7 @@ _SELECT_CHECKPOINTS = """
     WHERE session = ? AND kind = 'native' AND covered <= ?
     ORDER BY covered, length
 """
+_LONGEST_NATIVES = f"SELECT max(length) FROM ({_SELECT_CHECKPOINTS}) AS found"
 _SELECT_HISTORY = """
     SELECT message_count, native_count, origin, metadata FROM sessions WHERE id = ?
 """
@@ -105,8 +106,7 @@ def share_histories(connection: Connection, session: str, branch: str, count: in
     """Let a new session begin with the messages of another, and with the natives for them."""
     total, natives, *_ = connection.execute(_SELECT_HISTORY, (session,)).fetchone()
     if count < total:
-        lengths = connection.execute(_SELECT_CHECKPOINTS, (session, count))
-        natives = max((length for _, length, _ in lengths), default=0)
+        natives = connection.execute(_LONGEST_NATIVES, (session, count)).fetchone()[0] or 0
     for kind, end in (("message", count), ("native", natives)):
         connection.execute(_SHARE_SPANS, (branch, end, end, session, kind, end))
     connection.execute(_SET_NATIVE_COUNT, (natives, branch))
@@ -199,7 +199,7 @@ def _insert_messages(
     for place, message in enumerate(messages, first):
         content, is_new = _store_content(connection, encode_item(message), searchable=True)
         if is_new:
-            index.insert(connection, content, searchable_text(message))
+            index.insert(connection, content, searchable_words(message))
         connection.execute(_INSERT_ITEM, (segment, place, content))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_hookspecs.store.encoding import decode_item
-from agent_hookspecs.store.rules import make_excerpt, search_words
+from agent_hookspecs.store.rules import make_excerpt, query_words
 from agent_hookspecs.store.tables.database import Connection, WordIndex
 from agent_hookspecs.store.values import FoundMessage
 
@@ -24,7 +24,7 @@ _PLACES = """
 def search_messages(
     connection: Connection, index: WordIndex, text: str, limit: int
 ) -> list[FoundMessage]:
-    words = search_words(text)
+    words = query_words(text)
     found: list[FoundMessage] = []
     for content in index.search(connection, words) if words else ():
         seen: set[tuple[int, int]] = set()
