@@ -142,7 +142,9 @@ def test_a_blocked_prompt_says_what_blocked_it() -> None:
     assert "HATE" not in caught.value.message
 
 
-@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "OTHER", "MODEL_ARMOR"])
+@pytest.mark.parametrize(
+    "reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "OTHER", "MODEL_ARMOR"]
+)
 def test_an_answer_that_was_withheld_is_an_error_unless_something_was_said(reason: str) -> None:
     with pytest.raises(ContentBlockedError, match=reason):
         Heard(end(reason=reason))

@@ -117,8 +117,7 @@ def quota_error(status: int, headers: Mapping[str, str], body: bytes) -> AgentEr
 
     None where a header tells, which the host reads.
     """
-    known = {name.lower(): value for name, value in headers.items()}
-    if status != 429 or any(name.startswith("retry-after") for name in known):
+    if status != 429 or any(name.lower().startswith("retry-after") for name in headers):
         return None
     try:
         answer = json.loads(body)
@@ -136,7 +135,6 @@ def quota_error(status: int, headers: Mapping[str, str], body: bytes) -> AgentEr
         f"google answered HTTP 429: {_words(error) or 'the quota is exhausted'}",
         status=status,
         code=_text(error.get("status")) or None,
-        request_id=next((known[name] for name in known if name.endswith("request-id")), None),
         retryable=False if daily else None,
         retry_after=delay,
         hint="the quota of the day is used up; use another key or model"
