@@ -35,6 +35,7 @@ QUIRKS: dict[str, str] = {
     "replays_reasoning": "reasoning_details and extra_content go back as they came, signed or not",
     "short_call_ids": "ids of calls made elsewhere become nine letters and digits",
     "alternating_roles": "neighbouring messages of one role are joined",
+    "bare_audio": "sounds are sent as bare text, base64 or a web address",
     "file_urls": "files may be given by web address",
 }
 
