@@ -224,6 +224,8 @@ def _environment(cache: Path | None) -> dict[str, str]:
     # Without a folder named, the cache is one that cannot be made.
     kept["AGENT_HOST_CACHE_DIR"] = str(cache) if cache else os.devnull
     kept["PYTHONUTF8"] = "1"
+    if "AGENT_HOST_HOME" in os.environ:
+        kept["AGENT_HOST_HOME"] = os.environ["AGENT_HOST_HOME"]
     if "PYTHONPATH" in kept:
         entries = kept["PYTHONPATH"].split(os.pathsep)
         kept["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, entries))

@@ -32,6 +32,9 @@ from agent_hookspecs.store import (
 )
 from agent_host import AgentApplication
 from agent_host.store.sqlite import SqliteStore
+from both_ways import sse
+from loopback import Peer, Request, serve
+from openai_like import OpenAiLike
 from scripted import (
     WAYS,
     Way,
@@ -675,3 +678,38 @@ class look_lease:
 
     def __exit__(self, *error: object) -> None:
         self._store.release_lease(self._lease)
+
+
+# --- silent servers -------------------------------------------------------------------------------
+
+
+@ways
+@pytest.mark.parametrize("begins", [False, True], ids=["before the answer", "in the answer"])
+def test_a_run_that_waits_for_a_silent_server_is_cancelled(
+    url: str, look: SessionStore, way: Way, begins: bool
+) -> None:
+    asked = threading.Event()
+
+    def play(peer: Peer, request: Request) -> None:
+        if begins:
+            peer.begin("Content-Type: text/event-stream\r\n")
+            peer.chunk(sse(delta(content="Half"), done=False))
+        asked.set()
+        peer.gone(30)
+
+    with serve(play) as server:
+        app = app_with(OpenAiLike, store=url)
+
+        def stop() -> None:
+            assert asked.wait(30)
+            (run,) = look.list_runs()
+            # What another process does; this one looks every second.
+            look.request_cancel(run.id)
+
+        stopper = threading.Thread(target=stop)
+        stopper.start()
+        with pytest.raises(RunCancelledError):
+            events_of(app, way=way, settings={"base_url": server.url, "retries": 2})
+        stopper.join(30)
+    (run,) = look.list_runs()
+    assert run.state == "cancelled"

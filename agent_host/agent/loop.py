@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.errors import RunCancelledError
 from agent_hookspecs.events import Event
-from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, Limit
+from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, Limit, Usage
 from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.calls import PlannedCall, perform_call, plan_call
@@ -21,7 +21,7 @@ from agent_host.agent.limits import Limits, Spending
 from agent_host.agent.policy import Answer, Approval, Approve, Decision, Policy, ToolUse
 from agent_host.agent.questions import Ask, Questions, approval_question
 from agent_host.agent.results import tool_message, truncate_message
-from agent_host.drivers.effects import Call, Emit, Gather, RunState, Steps
+from agent_host.drivers.effects import Call, Emit, Gather, Interrupt, RunState, Steps
 from agent_host.redaction import describe_error
 from agent_host.sessions.frozen import plain_copy
 from agent_host.turn.actions import run_trigger
@@ -146,12 +146,15 @@ class AgentRun:
             if self.state == "running":
                 self.state = "succeeded"
             yield self._emit([self._done_event()])
-        except Exception as error:
+        except Exception as failure:
+            error = self._error_of(failure)
             self.state = "cancelled" if isinstance(error, RunCancelledError) else "failed"
             event = error_event(error)
             yield from self._store([event], state=self.state, error=event.get("error"))
             yield self._emit([event])
-            raise
+            if error is failure:
+                raise
+            raise error from failure
         finally:
             if self.state == "running":
                 self.state = "cancelled"
@@ -163,6 +166,13 @@ class AgentRun:
             if self.recorder is not None:
                 self.recorder.close()
 
+    def _error_of(self, failure: Exception) -> Exception:
+        """What ends the run: a wait that was interrupted is no fault of the wire."""
+        recorder = self.recorder
+        if recorder is None or not recorder.cancel_requested:
+            return failure
+        return failure if isinstance(failure, RunCancelledError) else _cancelled_error(recorder)
+
     # --- events and what is stored ---------------------------------------------------------------
 
     def _emit(self, events: list[Event]) -> Emit:
@@ -170,14 +180,20 @@ class AgentRun:
         recorder = self.recorder
         if recorder is not None:
             if recorder.cancel_requested and self.state == "running":
-                raise _cancelled_error(recorder.run.id)
+                raise _cancelled_error(recorder)
             recorder.deliver(events)
         for event in events:
             if event["type"] == "usage":
-                self._spending.add_usage(event["usage"])
+                self._add_usage(event["usage"])
             if self.observe is not None:
                 self.observe(event)
         return Emit(events)
+
+    def _add_usage(self, usage: Usage) -> None:
+        self._spending.add_usage(usage)
+        if self.recorder is not None and self._turn is not None and self._turn.result is None:
+            # Of an answer that failed; that of a whole one was stored with it.
+            self.recorder.add_usage(usage)
 
     def _take_events(self, events: list[Event]) -> list[Event]:
         """The sink of a turn: its events but for those that end it."""
@@ -197,7 +213,13 @@ class AgentRun:
         recorder = self.recorder
         if recorder is None:
             return self.start
-        recorder.cancel = self.cancel
+        interrupt: Callable[[], None] = yield Interrupt()
+
+        def stop() -> None:
+            self.cancel()
+            interrupt()
+
+        recorder.on_cancel = stop
         session, warning = yield from recorder.open_session()
         if recorder.has_loaded:
             session = yield from self._run_trigger(stack, session, "session_load")
@@ -513,7 +535,8 @@ class AgentRun:
         return self.policy.record_answer(use, answer, reason)
 
 
-def _cancelled_error(run_id: str) -> RunCancelledError:
+def _cancelled_error(recorder: RunRecorder) -> RunCancelledError:
+    run_id = recorder.run.id
     return RunCancelledError(
         f"run {run_id} was cancelled",
         run=run_id,

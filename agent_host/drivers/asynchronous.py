@@ -17,6 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_hookspecs.errors import TransportError
@@ -29,6 +30,7 @@ from agent_host.drivers.effects import (
     Effect,
     Emit,
     Gather,
+    Interrupt,
     Next,
     Open,
     Read,
@@ -65,6 +67,7 @@ class _AsyncDriver:
         self._canceller = Canceller()
         self._wake: asyncio.Future[None] | None = None
         self._work: asyncio.Task[Any] | None = None
+        self._closing: asyncio.Future[None] | None = None
         self._children: list[_AsyncDriver] = []
         self.closed = False
 
@@ -96,7 +99,16 @@ class _AsyncDriver:
             case Sleep(seconds):
                 self._wake = asyncio.get_running_loop().create_future()
                 await asyncio.wait([self._wake], timeout=seconds)
+            case Interrupt():
+                return partial(_call_in_loop, asyncio.get_running_loop(), self._interrupt)
         return None
+
+    def _interrupt(self) -> None:
+        self._canceller.cancel()
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+        if self._response is not None:
+            self._closing = asyncio.ensure_future(self._response.aclose())
 
     async def _run_work(self, work: Coroutine[Any, Any, Any]) -> Any:
         """What foreign work comes to. It is stopped, and is nothing, when the driver is closed."""
@@ -157,6 +169,12 @@ class _AsyncDriver:
         elif hasattr(iterator, "close"):
             with suppress(ValueError):
                 iterator.close()
+
+
+def _call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    with suppress(RuntimeError):
+        # The loop may be closed by now, and nobody waits in it.
+        loop.call_soon_threadsafe(function)
 
 
 async def _call(effect: Call) -> Any:

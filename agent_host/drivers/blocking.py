@@ -28,6 +28,7 @@ from agent_host.drivers.effects import (
     Effect,
     Emit,
     Gather,
+    Interrupt,
     Next,
     Open,
     Read,
@@ -109,7 +110,17 @@ class _Driver:
                 wake = self._wake = threading.Event()
                 if not self.closed:
                     wake.wait(seconds)
+            case Interrupt():
+                return self._interrupt
         return None
+
+    def _interrupt(self) -> None:
+        self._canceller.cancel()
+        if self._wake is not None:
+            self._wake.set()
+        response = self._response
+        if response is not None:
+            response.close()
 
     def is_open(self) -> bool:
         return not self.closed

@@ -26,6 +26,7 @@ __all__ = [
     "Effect",
     "Emit",
     "Gather",
+    "Interrupt",
     "Next",
     "Open",
     "Read",
@@ -135,13 +136,21 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True)
+class Interrupt:
+    """A function, for any thread, that ends what the driver waits for on the wire, or for time.
+
+    Whoever waits there gets an error.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """Nothing, after the caller has seen these events."""
 
     events: list[Event]
 
 
-Effect: TypeAlias = Open | Read | ReadAll | Drain | Next | Call | Gather | Sleep | Emit
+Effect: TypeAlias = Open | Read | ReadAll | Drain | Next | Call | Gather | Sleep | Interrupt | Emit
 
 T = TypeVar("T")
 Steps = Generator[Effect, Any, T]

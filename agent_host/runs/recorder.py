@@ -64,7 +64,7 @@ class RunRecorder:
 
     ``session`` is what to go on with: a `Session`, or the id, name or beginning of an id of a
     stored one. One that ``is_new`` cannot be stored yet; ``name`` is what it is to be called.
-    ``resumes`` says that the run was stored before. ``cancel`` is called when somebody, in
+    ``resumes`` says that the run was stored before. ``on_cancel`` is called when somebody, in
     whichever process, wants the run to stop.
     """
 
@@ -98,7 +98,7 @@ class RunRecorder:
         #: Whether what happens is stored: from the beginning until the run is over or a failure.
         self.is_storing = False
         self.cancel_requested = False
-        self.cancel: Callable[[], None] = _do_nothing
+        self.on_cancel: Callable[[], None] = _do_nothing
 
     # --- the beginning ---------------------------------------------------------------------------
 
@@ -307,9 +307,9 @@ class RunRecorder:
             self.request_cancel()
 
     def request_cancel(self) -> None:
-        """Let the run stop at its next event."""
+        """Let the run stop: what it waits for ends, or else at its next event."""
         self.cancel_requested = True
-        self.cancel()
+        self.on_cancel()
 
     def follow(self) -> tuple[list[StoredEvent], SimpleQueue[Delivery]]:
         """The events that are not stored yet, and where all that follow will come."""
