@@ -359,7 +359,7 @@ def test_a_tool_asks_the_person_who_is_there(bench: Bench, way: Way) -> None:
 def test_a_question_waits_for_a_person_who_is_not_there(bench: Bench, way: Way) -> None:
     bench.turns = [CHOOSE, saying("Done.")]
     events = events_of(bench.app(park=True, approve=lambda approval: True), way=way)
-    (asked,) = of_kind(events, "answer_required")
+    asked = of_kind(events, "approval_required")[-1]
     assert (asked["question"], asked["choices"]) == ("Which colour?", ["red", "blue"])
     app = bench.app(approve=lambda approval: True)
     (run,) = app.runs.list(states=("waiting",))

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import ConfigError, ProviderError, ProviderExtensionPlugin, RunCancelledError
+from agent_hookspecs import ConfigError, ProviderError, ProviderExtensionPlugin
 from agent_hookspecs.authoring import tool
 from agent_hookspecs.store import (
     Change,
     ContentNotStoredError,
     NotStoredError,
     Owner,
+    RunCancelledError,
     SessionLockedError,
     SessionStore,
     SessionSummary,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.errors import RunCancelledError
 from agent_hookspecs.events import Event
 from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, Limit, Usage
+from agent_hookspecs.store.errors import RunCancelledError
 from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.calls import PlannedCall, perform_call, plan_call
@@ -219,7 +219,7 @@ class AgentRun:
             self.cancel()
             interrupt()
 
-        recorder.on_cancel = stop
+        recorder.call_when_cancelled(stop)
         session, warning = yield from recorder.open_session()
         if recorder.has_loaded:
             session = yield from self._run_trigger(stack, session, "session_load")
@@ -609,24 +609,18 @@ def _call_id_of(question: Question) -> str:
 
 
 def _question_event(question: Question) -> Event:
-    shown, call_id = question.shown, _call_id_of(question)
-    if question.kind == "approval":
-        return {
-            "type": "approval_required",
-            "id": call_id,
-            "name": shown["name"],
-            "effect": shown["effect"],
-            "payload": shown["payload"],
-            "digest": question.digest,
-        }
-    return {
-        "type": "answer_required",
-        "id": call_id,
+    shown = question.shown
+    event: Event = {
+        "type": "approval_required",
+        "id": _call_id_of(question),
         "name": shown["name"],
-        "question": shown["question"],
-        "choices": shown["choices"],
+        "effect": shown["effect"],
+        "payload": shown["payload"],
         "digest": question.digest,
     }
+    if question.kind == "approval":
+        return event
+    return {**event, "question": shown["question"], "choices": shown["choices"]}
 
 
 def _started_event(allowed: _AllowedCall) -> Event:

@@ -83,7 +83,7 @@ class Screen:
                 self._end_lines()
                 warning = clean_text(f"warning: {event['message']}")
                 print_wrapped(style_text(warning, fg="yellow"), err=self._aside)
-            case "approval_required" | "answer_required":
+            case "approval_required":
                 self._is_asking = True
                 self.end_line()
             case "turn_end" | "error":

@@ -54,9 +54,7 @@ _PASSING = frozenset(
 )
 _FOLLOWING = frozenset({"tool_call", "usage"})
 #: Events that tell of nothing that is stored: they are stored with what comes next.
-_NOTED = frozenset(
-    {"request_started", "turn_end", "warning", "approval_required", "answer_required"}
-)
+_NOTED = frozenset({"request_started", "turn_end", "warning", "approval_required"})
 
 
 class RunRecorder:
@@ -64,8 +62,7 @@ class RunRecorder:
 
     ``session`` is what to go on with: a `Session`, or the id, name or beginning of an id of a
     stored one. One that ``is_new`` cannot be stored yet; ``name`` is what it is to be called.
-    ``resumes`` says that the run was stored before. ``on_cancel`` is called when somebody, in
-    whichever process, wants the run to stop.
+    ``resumes`` says that the run was stored before.
     """
 
     def __init__(
@@ -98,7 +95,7 @@ class RunRecorder:
         #: Whether what happens is stored: from the beginning until the run is over or a failure.
         self.is_storing = False
         self.cancel_requested = False
-        self.on_cancel: Callable[[], None] = _do_nothing
+        self._on_cancel: Callable[[], None] | None = None
 
     # --- the beginning ---------------------------------------------------------------------------
 
@@ -309,7 +306,12 @@ class RunRecorder:
     def request_cancel(self) -> None:
         """Let the run stop: what it waits for ends, or else at its next event."""
         self.cancel_requested = True
-        self.on_cancel()
+        if self._on_cancel is not None:
+            self._on_cancel()
+
+    def call_when_cancelled(self, function: Callable[[], None]) -> None:
+        """Call this, from whichever thread, when somebody wants the run to stop."""
+        self._on_cancel = function
 
     def follow(self) -> tuple[list[StoredEvent], SimpleQueue[Delivery]]:
         """The events that are not stored yet, and where all that follow will come."""
@@ -417,7 +419,3 @@ def _place_of_result(session: Session, call_id: str) -> int:
         if messages[place]["metadata"].get("tool_call_id") == call_id:
             return place
     return session.count - 1
-
-
-def _do_nothing() -> None:
-    pass

@@ -3,7 +3,6 @@
 AgentError
 ├── ConfigError                  a setting is missing, unknown or wrong
 ├── SessionError                 session data that cannot be read
-├── RunCancelledError            somebody wanted the run to be cancelled
 ├── PluginError                  a plugin is at fault
 │   ├── DescriptorError          its agent_plugin.json cannot be read or is invalid
 │   ├── SourceError              its path:, pkg: or git+ source cannot be used
@@ -105,16 +104,6 @@ class ConfigError(AgentError):
 
 class SessionError(AgentError):
     """Session data that cannot be read: not a session, damaged, or of a newer schema version."""
-
-
-class RunCancelledError(AgentError):
-    """Somebody, perhaps in another process, wanted the run to be cancelled; ``run`` is its id."""
-
-    details: tuple[str, ...] = ("run",)
-
-    def __init__(self, message: str, *, run: str | None = None, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.run = run
 
 
 class PluginError(AgentError):

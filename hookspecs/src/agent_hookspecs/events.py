@@ -84,9 +84,7 @@ class ToolResultEvent(TypedDict):
     message: CoreMessage
 
 
-class ApprovalRequiredEvent(TypedDict):
-    """A call waits for a decision; the answer must carry the same digest."""
-
+class _ApprovalRequired(TypedDict):
     type: Literal["approval_required"]
     id: str
     name: str
@@ -95,15 +93,15 @@ class ApprovalRequiredEvent(TypedDict):
     digest: str
 
 
-class AnswerRequiredEvent(TypedDict):
-    """A tool waits for a person's answer, which must carry the same digest."""
+class ApprovalRequiredEvent(_ApprovalRequired, total=False):
+    """A call waits for a decision, or for the answer to a ``question`` that its tool asks.
 
-    type: Literal["answer_required"]
-    id: str
-    name: str
+    The answer must carry the same digest. ``choices`` are the answers that the tool takes, if not
+    any.
+    """
+
     question: str
     choices: list[str]
-    digest: str
 
 
 class UsageEvent(TypedDict):
@@ -164,7 +162,6 @@ Event: TypeAlias = Union[  # noqa: UP007 - Python 3.10 cannot join forward refer
     ToolUpdateEvent,
     ToolResultEvent,
     ApprovalRequiredEvent,
-    AnswerRequiredEvent,
     UsageEvent,
     FinalEvent,
     TurnEndEvent,

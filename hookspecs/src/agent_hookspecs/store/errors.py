@@ -11,6 +11,8 @@ StoreError                     a store cannot do what it was asked for
 ├── ContentNotStoredError      the session was stored without what was said in it
 └── DecisionError              a decision does not fit what waits for it
 
+RunCancelledError              somebody wanted a run to be cancelled
+
 None of them loses what was stored before: a change is stored as a whole or not at all.
 """
 
@@ -87,6 +89,16 @@ class ContentNotStoredError(StoreError):
 
 class DecisionError(StoreError):
     """A decision does not fit: nothing waits for it, it was made already, or for something else."""
+
+
+class RunCancelledError(AgentError):
+    """Somebody, perhaps in another process, wanted the run to be cancelled; ``run`` is its id."""
+
+    details: tuple[str, ...] = ("run",)
+
+    def __init__(self, message: str, *, run: str | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.run = run
 
 
 #: Every error, so that none is forgotten.
