@@ -26,6 +26,8 @@ tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("openai-compatible", "custom-format", "extension", "feature", "tool", "mix")
 HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
+#: Plugins that bring much with them, or need a server: who wants one installs it by name.
+HEAVY = ("agent-host-postgres",)
 
 PROJECTS = sorted(
     (
@@ -250,14 +252,14 @@ def folders(file: str) -> list[Path]:
 def test_users_get_the_host_and_its_plugins_and_nothing_else() -> None:
     assert len(folders("requirements.txt")) == len(installed("requirements.txt"))
     assert sorted(folders("requirements.txt")) == sorted(
-        folder for name, folder in names().items() if name != KIT
+        folder for name, folder in names().items() if name not in (KIT, *HEAVY)
     )
 
 
 def test_contributors_get_the_kit_and_what_tests_and_checks_need_as_well() -> None:
     lines = installed("requirements-dev.txt")
     assert lines[0] == "-r requirements.txt"
-    assert folders("requirements-dev.txt") == [names()[KIT]]
+    assert folders("requirements-dev.txt") == [names()[name] for name in (KIT, *HEAVY)]
     assert {"-r .ci/requirements-test.txt", "-r .ci/requirements-checks.txt"} <= set(lines)
     assert "httpx2" in set(map(named_by, lines))
 

@@ -17,6 +17,7 @@ from agent_host_testing import (
     ExtensionConformance,
     FeatureConformance,
     ProviderConformance,
+    SessionStoreConformance,
     ToolConformance,
 )
 from agent_host_testing.suites.checking import Conformance, checks_of, contract_of
@@ -27,6 +28,7 @@ SUITES: list[type[Conformance]] = [
     ExtensionConformance,
     FeatureConformance,
     ToolConformance,
+    SessionStoreConformance,
 ]
 
 
