@@ -195,6 +195,7 @@ STORE = [
     "Owner",
     "Question",
     "Receipt",
+    "RunCancelledError",
     "RunState",
     "SCHEMA_VERSION",
     "SessionLease",
@@ -233,8 +234,9 @@ STORE = [
     "new_id",
     "new_lease",
     "pick_match",
+    "query_words",
     "search_words",
-    "searchable_text",
+    "searchable_words",
     "without_content",
 ]
 
