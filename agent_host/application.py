@@ -304,7 +304,8 @@ class AgentApplication:
         message: CoreMessage = {"role": "user", "content": prompt, "metadata": {}}
         park = self._park if park is None else park
         if self._storage is None:
-            if isinstance(session, str):
+            if isinstance(session, str) or park:
+                # There is nothing to find it in, nor to wait in.
                 self._require_storage()
             start = close_calls(cast(Session, session)).with_added(message)
             return self._make_run(start, config, asynchronous=asynchronous, park=park, **options)

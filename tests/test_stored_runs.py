@@ -26,6 +26,7 @@ from agent_hookspecs.store import (
     SessionStore,
     SessionSummary,
     StoredRun,
+    StoreError,
     StoreFullError,
     StoreOptions,
     current_owner,
@@ -283,6 +284,52 @@ def test_a_session_that_was_never_stored_is_stored_whole(url: str) -> None:
     answer = app.run("two", session=session)
     assert answer.session.id == session.id
     assert texts(app, session.id) == ["Be brief.", "one", "two", "Hi"]
+
+
+def test_a_name_that_another_session_has_is_refused(url: str) -> None:
+    app = app_with(scripted(lambda history: saying("Hi")), store=url)
+    app.run("a", session_name="notes")
+    with pytest.raises(StoreError, match="called 'notes' already") as caught:
+        app.run("b", session_name="notes")
+    assert "--session notes" in caught.value.hint
+    assert len(app.sessions.list()) == 1
+
+
+def test_what_another_process_has_changed_is_read_again(url: str) -> None:
+    app = app_with(scripted(lambda history: saying(str(len(history)))), store=url)
+    session = app.run("a").session
+    other = AgentApplication({}, store=url)
+    other.sessions.edit(session.id, lambda found: found.with_metadata({"x": 1}))
+    answer = app.run("b", session=session.id)
+    assert answer.session.metadata["x"] == 1
+    assert other.sessions.load(session.id) == answer.session
+
+
+def test_a_run_that_is_closed_while_it_is_stored_is_stored_once(file: Path) -> None:
+    class Slow(SqliteStore):
+        """Takes its time to store the answer."""
+
+        def append(self, *args: Any, **more: Any) -> Any:
+            begun.set()
+            assert go_on.wait(30)
+            return super().append(*args, **more)
+
+    begun, go_on = threading.Event(), threading.Event()
+    app = app_with(scripted(lambda history: saying("Hi")), store=Slow(file))
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(app.arun("go"))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        threading.Timer(0.05, go_on.set).start()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    (run,) = app.runs.list()
+    assert texts(app, run.session) == ["go", "Hi"]
+    assert app.sessions.find(run.session).owner is None
 
 
 def test_going_on_reads_nothing_that_this_process_has_stored_itself(url: str) -> None:
@@ -571,6 +618,7 @@ def test_without_content_only_usage_and_states_are_stored(file: Path) -> None:
     turns = [
         calling(call("save", '{"text": "marzipan"}'), input=3, output=1),
         saying("marzipan", input=3, output=1),
+        saying("marzipan"),
     ]
     app = app_with(scripted(turns), save, store=store)
     answer = app.run("marzipan", park=True)
@@ -580,6 +628,10 @@ def test_without_content_only_usage_and_states_are_stored(file: Path) -> None:
     assert (run.state, run.usage["input"]) == ("succeeded", 6)
     with pytest.raises(ContentNotStoredError):
         app.run("more", session=answer.session.id)
+    # What the program itself holds can be gone on with.
+    again = app.run("more", session=answer.session)
+    assert len(again.session.messages) == 6
+    assert [each.state for each in app.runs.list()] == ["succeeded", "succeeded"]
     app.close()
     stored = b"".join(path.read_bytes() for path in file.parent.glob("sessions.db*"))
     assert b"marzipan" not in stored

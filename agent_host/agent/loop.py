@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.events import Event
+from agent_hookspecs.events import ApprovalRequiredEvent, Event
 from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, Limit, Usage
 from agent_hookspecs.store.errors import RunCancelledError
 from agent_hookspecs.store.values import Question
@@ -353,7 +353,8 @@ class AgentRun:
     def _store_turn(self, turn: Turn) -> Steps[Session]:
         """Store an answer before anybody is told of it; with it, if it is so, that all is done."""
         recorder, session = self.recorder, turn.session
-        assert recorder is not None, "only turns of a stored run are stored"
+        if recorder is None or not recorder.is_storing:
+            return session
         self.finals = turn.finals
         self.finish, self.finish_reason = turn.finish, turn.finish_reason
         for message in turn.finals:
@@ -368,6 +369,8 @@ class AgentRun:
         yield from self._store(
             [final, end, self._done_event()], state="succeeded", reason=self.finish
         )
+        # Whoever stops to listen now does not undo what is done.
+        self.state = "succeeded"
         return session
 
     def _end_run(
@@ -610,7 +613,7 @@ def _call_id_of(question: Question) -> str:
 
 def _question_event(question: Question) -> Event:
     shown = question.shown
-    event: Event = {
+    event: ApprovalRequiredEvent = {
         "type": "approval_required",
         "id": _call_id_of(question),
         "name": shown["name"],
@@ -618,9 +621,9 @@ def _question_event(question: Question) -> Event:
         "payload": shown["payload"],
         "digest": question.digest,
     }
-    if question.kind == "approval":
-        return event
-    return {**event, "question": shown["question"], "choices": shown["choices"]}
+    if question.kind == "question":
+        event["question"], event["choices"] = shown["question"], shown["choices"]
+    return event
 
 
 def _started_event(allowed: _AllowedCall) -> Event:

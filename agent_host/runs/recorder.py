@@ -24,6 +24,7 @@ from agent_hookspecs.store.errors import (
     ContentNotStoredError,
     NotStoredError,
     SessionLockedError,
+    StoreError,
 )
 from agent_hookspecs.store.owners import current_owner
 from agent_hookspecs.store.protocol import SessionStore
@@ -57,6 +58,10 @@ _FOLLOWING = frozenset({"tool_call", "usage"})
 _NOTED = frozenset({"request_started", "turn_end", "warning", "approval_required"})
 
 
+class _NameTakenError(StoreError):
+    """The name of a new session is that of another one."""
+
+
 class RunRecorder:
     """The stored side of one run.
 
@@ -88,6 +93,8 @@ class RunRecorder:
         self._last_number = 0
         self._broadcast = Broadcast()
         self._lock = threading.Lock()
+        #: Held while something is written: a run can be closed while a thread still does that.
+        self._writing = threading.RLock()
         self.run = run
         self.resumes = resumes
         #: Whether the session comes from the store, as it was left by an earlier run.
@@ -106,29 +113,49 @@ class RunRecorder:
         """
         try:
             session = yield Call(self._open_session)
-        except (SessionLockedError, NotStoredError, ContentNotStoredError):
+        except (SessionLockedError, NotStoredError, ContentNotStoredError, _NameTakenError):
             raise
         except AgentError as error:
             if not isinstance(self._given, Session):
                 raise
-            return self._given, self._give_up(error)
+            return self._given, self._warn_of(error)
         return session, None
 
     def _open_session(self) -> Session:
-        store = self._store = self._storage.open()
-        given = self._given
-        if self._is_new and isinstance(given, Session):
-            return given
-        if not isinstance(given, Session):
-            return self._load(store, store.find_session(given))
+        with self._writing:
+            store, given = self._storage.open(), self._given
+            self._store = store
+            if not isinstance(given, Session):
+                return self._load(store, store.find_session(given))
+            if self._is_new:
+                self._refuse_taken_name(store)
+                return given
+            try:
+                found = store.find_session(given.id)
+            except NotStoredError:
+                return given
+            return self._go_on(store, found, given) if found.id == given.id else given
+
+    def _refuse_taken_name(self, store: SessionStore) -> None:
+        if self._name is None:
+            return
         try:
-            found = store.find_session(given.id)
+            found = store.find_session(self._name)
         except NotStoredError:
-            return given
-        return self._go_on(store, found, given) if found.id == given.id else given
+            return
+        if found.name == self._name:
+            raise _NameTakenError(
+                f"there is a session called {self._name!r} already",
+                store=store.url,
+                hint=f"go on with it (--session {self._name}), or choose another name",
+            )
 
     def _go_on(self, store: SessionStore, found: SessionSummary, given: Session) -> Session:
         """The caller's own session, of which at least the beginning is stored."""
+        if not found.has_content:
+            self._lock_session(store, found.id)
+            self._stored = Session(id=found.id)
+            return given
         stored = self._load(store, found)
         self.has_loaded = False
         shared = common_messages(stored, given)
@@ -143,22 +170,27 @@ class RunRecorder:
 
     def _load(self, store: SessionStore, found: SessionSummary) -> Session:
         """A stored session, ours to write from now on."""
-        lease = self._lease = store.acquire_lease(found.id, current_owner())
+        self._lock_session(store, found.id)
         try:
-            self._settle_earlier_runs(store, lease)
             # Again, because until now somebody else could write to it.
             found = store.find_session(found.id)
-            session = self._storage.known_session(found.id, found.message_count)
+            session = self._storage.known_session(found)
             if session is None:
                 session = restore_session(found.id, store.load_history(found.id))
         except BaseException:
             self._release()
             raise
-        if not self.resumes:
-            self.run = replace(self.run, session=found.id)
         self._stored = session
         self.has_loaded = True
         return session
+
+    def _lock_session(self, store: SessionStore, session_id: str) -> None:
+        lease = self._lease = store.acquire_lease(session_id, current_owner())
+        try:
+            self._settle_earlier_runs(store, lease)
+        except BaseException:
+            self._release()
+            raise
 
     def _settle_earlier_runs(self, store: SessionStore, lease: SessionLease) -> None:
         """Mark runs that nobody carries out any more; refuse to go past one that waits."""
@@ -236,7 +268,7 @@ class RunRecorder:
         try:
             yield Call(partial(self._write, session))
         except AgentError as error:
-            return self._give_up(error)
+            return self._warn_of(error)
         return None
 
     def _change_run(self, known: dict[str, Any]) -> None:
@@ -247,12 +279,14 @@ class RunRecorder:
 
     def store_cancelled(self, session: Session) -> None:
         """Store the end of a run that is being closed, when nobody carries out effects any more."""
-        if self.is_storing:
-            self._change_run({"state": "cancelled"})
-            try:
-                self._write(session)
-            except AgentError as error:
-                self._give_up(error)
+        # What was being written when it was closed is written first, and may have been the end.
+        with self._writing:
+            if self.is_storing:
+                self._change_run({"state": "cancelled"})
+                try:
+                    self._write(session)
+                except AgentError as error:
+                    self._warn_of(error)
 
     def add_usage(self, usage: Mapping[str, Any]) -> None:
         """Count the tokens of an answer; what the provider said of it stands in the message."""
@@ -267,7 +301,18 @@ class RunRecorder:
         self.run = replace(self.run, usage=usage_so_far)
 
     def _write(self, session: Session) -> None:
-        store, run, now = self._store, self.run, time.time()
+        with self._writing:
+            if not self.is_storing:
+                return
+            try:
+                self._write_change(session)
+            except AgentError:
+                # Here, because it may take as long as writing does.
+                self._end()
+                raise
+
+    def _write_change(self, session: Session) -> None:
+        store, run = self._store, self.run
         assert store is not None, "the session was opened before it is written"
         is_over = run.state != "running"
         with self._lock:
@@ -275,7 +320,7 @@ class RunRecorder:
         stored = self._stored or Session(id=session.id)
         change = mask_change(change_between(stored, session), run, events)
         if self._lease is None:
-            made = SessionSummary(id=session.id, name=self._name, created=now)
+            made = SessionSummary(id=session.id, name=self._name, created=run.created)
             self._lease, receipt = store.begin_session(made, current_owner(), change)
         else:
             receipt = store.append(self._lease, change, release=is_over)
@@ -328,9 +373,9 @@ class RunRecorder:
 
     # --- the end ---------------------------------------------------------------------------------
 
-    def _give_up(self, error: AgentError) -> Event:
-        """Store nothing more of this run; the warning that says so."""
-        self._end()
+    def _warn_of(self, error: AgentError) -> Event:
+        """The warning that nothing more of this run is stored."""
+        self.is_storing = False
         where = getattr(error, "store", None) or "the store"
         log.warning("run_not_stored", run=self.run.id, store=where, error=error.message)
         hint = error.hint or f"see to {where}, or store nothing"
@@ -354,8 +399,9 @@ class RunRecorder:
 
     def close(self) -> None:
         """The run is over, however it ended: leave its session and its followers alone."""
-        self.is_storing = False
-        self._release()
+        with self._writing:
+            self.is_storing = False
+            self._release()
         self._storage.remove_run(self)
         self._broadcast.end()
 

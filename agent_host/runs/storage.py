@@ -15,16 +15,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agent_hookspecs.errors import AgentError
-from agent_hookspecs.logs import get_logger
 from agent_hookspecs.store.protocol import SessionStore
+from agent_hookspecs.store.values import SessionSummary
 
 if TYPE_CHECKING:
     from agent_host.runs.recorder import RunRecorder
     from agent_host.sessions.session import Session
 
 __all__ = ["Storage"]
-
-log = get_logger(__name__)
 
 #: How often this process looks whether somebody else wants one of its runs to stop.
 _LOOK_SECONDS = 1.0
@@ -40,21 +38,24 @@ class Storage:
         self._open_store = open_store
         self._store: SessionStore | None = None
         self._recorders: dict[str, RunRecorder] = {}
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        #: The latest sessions, each with the time at which it was stored.
+        self._sessions: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        self._opening = threading.Lock()
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._keeper: threading.Thread | None = None
 
     def open(self) -> SessionStore:
         """The store. A `StoreError` says why it cannot be opened."""
-        with self._lock:
+        with self._opening:
             if self._store is None:
                 self._store = self._open_store()
             return self._store
 
     def close(self) -> None:
-        with self._lock:
+        with self._opening:
             store, self._store = self._store, None
+        with self._lock:
             self._sessions.clear()
         if store is not None:
             store.close()
@@ -63,7 +64,7 @@ class Storage:
 
     def remember_session(self, session: Session) -> None:
         with self._lock:
-            self._sessions[session.id] = session
+            self._sessions[session.id] = session, time.time()
             self._sessions.move_to_end(session.id)
             if len(self._sessions) > _MAX_SESSIONS:
                 self._sessions.popitem(last=False)
@@ -72,10 +73,12 @@ class Storage:
         with self._lock:
             self._sessions.pop(session_id, None)
 
-    def known_session(self, session_id: str, count: int) -> Session | None:
-        """The session with so many messages, if this process was the last to store it."""
-        found = self._sessions.get(session_id)
-        return found if found is not None and found.count == count else None
+    def known_session(self, found: SessionSummary) -> Session | None:
+        """The session, if this process was the last to change it."""
+        session, stored_at = self._sessions.get(found.id, (None, 0.0))
+        if session is None or session.count != found.message_count or found.updated > stored_at:
+            return None
+        return session
 
     # --- runs of this process --------------------------------------------------------------------
 
@@ -87,7 +90,8 @@ class Storage:
     def add_run(self, recorder: RunRecorder) -> None:
         with self._lock:
             self._recorders[recorder.run.id] = recorder
-            if self._keeper is None:
+            if self._keeper is None or not self._keeper.is_alive():
+                # None has been started, or it was left behind by a fork.
                 self._keeper = threading.Thread(target=self._keep_leases, daemon=True)
                 self._keeper.start()
             self._changed.notify()
