@@ -41,6 +41,7 @@ NAMES = (
     "accumulate",
     "framing",
     "loop",
+    "store",
     "fairness",
 )
 DOCS = Path(__file__).resolve().parent.parent / "docs"
