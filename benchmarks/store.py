@@ -57,15 +57,16 @@ def run(quick: bool) -> list[Table]:
 
 def fill_session(store: SqliteStore, count: int) -> SessionLease:
     """A session of so many messages, each with a native."""
-    chance = random.Random(count)
     session = new_id()
+    # Other words in each, because what is the same is stored once.
+    chance = random.Random(session)
     store.create_session(SessionSummary(id=session))
     lease = store.acquire_lease(session, current_owner())
     for first in range(0, count, 1000):
         added = [make_message(chance, place) for place in range(first, min(first + 1000, count))]
         natives = NativeChange(
             unchanged=first,
-            added=[dict(message) for message in added],
+            added=[{"role": each["role"], "parts": [{"text": each["content"]}]} for each in added],
             origin=["acme", "https://acme.example"],
             checkpoints=[
                 Checkpoint(place, place, "0" * 32)
