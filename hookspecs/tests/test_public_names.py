@@ -233,8 +233,9 @@ STORE = [
     "new_id",
     "new_lease",
     "pick_match",
+    "query_words",
     "search_words",
-    "searchable_text",
+    "searchable_words",
     "without_content",
 ]
 
