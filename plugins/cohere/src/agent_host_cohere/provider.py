@@ -73,8 +73,6 @@ class CohereProvider(AccumulatorStreamingMixin, ProviderPlugin):
         "STOP_SEQUENCE": "stop",
         "MAX_TOKENS": "length",
         "TOOL_CALL": "tool_calls",
-        "ERROR": "error",
-        "TIMEOUT": "error",
     }
     answer_role = "assistant"
 
