@@ -41,6 +41,7 @@ NAMES = (
     "accumulate",
     "framing",
     "loop",
+    "store",
     "storing",
     "fairness",
 )

@@ -140,9 +140,8 @@ def test_an_excerpt_shows_the_hit_and_a_title_the_beginning() -> None:
     long = message("x " * 500 + "needle " + "y " * 500)
     assert "needle" in make_excerpt(long, ["needle"])
     assert len(make_excerpt(long, ["needle"])) < 200
-    assert make_title([{**message("Be brief."), "role": "system"}, message(" What\nis it? ")]) == (
-        "What is it?"
-    )
+    system: Any = {**message("Be brief."), "role": "system"}
+    assert make_title([system, message(" What\nis it? ")]) == "What is it?"
     assert len(make_title([message("word " * 100)])) == 80
     assert make_title([]) == ""
 

@@ -53,8 +53,7 @@ class PostgresWords:
         if len(few) <= _FEW:
             yield from sorted((content for (content,) in few), reverse=True)
             return
-        last, page = _BEYOND, [()]
-        while page:
-            page = connection.execute(_SCAN, (query, last, _PAGE)).fetchall()
+        last = _BEYOND
+        while page := connection.execute(_SCAN, (query, last, _PAGE)).fetchall():
             for (last,) in page:
                 yield last

@@ -323,25 +323,6 @@ class SessionStoreConformance(Conformance):
         store.append(lease, Change(messages=[_message("after")]))
         require(store.find_session(session).message_count == 2, "it does not go on")
 
-    @check("histories", f"{_PAGE}#histories")
-    def test_a_session_can_begin_with_a_change_and_be_left_with_one(self) -> None:
-        """A session, its lease and its first change come as one; so do the last and the release."""
-        store = self.another()
-        session = new_id()
-        run = StoredRun(id=new_id(), session=session, state="running")
-        change = Change(messages=[_message("first")], run=run, events=[_turn_end(1)])
-        lease, receipt = store.begin_session(SessionSummary(id=session), current_owner(), change)
-        require(receipt == Receipt(1, 1), f"the receipt is {receipt}")
-        with _refusal(SessionLockedError, "a second writer"):
-            self.another().acquire_lease(session, current_owner())
-        store.append(lease, Change(messages=[_message("last")]), release=True)
-        with _refusal(SessionLockedError, "a change after the release"):
-            store.append(lease, Change(messages=[_message("too late")]), release=True)
-        found = self.another().find_session(session)
-        require((found.message_count, found.owner) == (2, None), f"then it is {found}")
-        with _refusal(StoreError, "a session that is there already"):
-            store.begin_session(SessionSummary(id=session), current_owner(), change)
-
     # Branches
 
     @check("branches", f"{_PAGE}#branches")
