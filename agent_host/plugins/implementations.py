@@ -6,7 +6,7 @@ A plugin is an object with methods, or a module with marked functions. Nothing h
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +20,7 @@ from agent_host.checking import suggest
 from agent_host.plugins.binding import bind
 from agent_host.plugins.implementation import Implementation
 
-__all__ = ["Implementations", "find_implementations", "require_contract"]
+__all__ = ["Implementations", "can_list_models", "find_implementations", "require_contract"]
 
 #: The implementations of one plugin by hook.
 Implementations = Mapping[str, Sequence[Implementation]]
@@ -144,6 +144,14 @@ def _read_implementation(
         last=bool(marks.get("trylast")),
         starts_coroutine=inspect.iscoroutinefunction(value),
     )
+
+
+def can_list_models(hooks: Collection[str]) -> bool:
+    """Whether a provider with these hooks can say its models, by itself or through the host.
+
+    In a descriptor, ``get_models`` under ``dynamic`` stands for either way.
+    """
+    return "get_models" in hooks or ("models_request" in hooks and "parse_models" in hooks)
 
 
 def require_contract(role: PluginRole, plugin: object, name: str) -> None:
