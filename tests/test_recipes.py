@@ -452,6 +452,7 @@ def test_a_patch_is_shown_though_the_provider_has_nothing_to_show() -> None:
     assert [event["type"] for event in shown] == [
         *("partial", "reasoning") * 2,
         *("partial", "tool_call_started", "partial", "tool_call_delta"),
+        "warning",  # The calls are shown, but nobody puts them into the core message.
         "done",
     ]
     assert [event["text"] for event in shown if event["type"] == "reasoning"] == ["Hm, ", "yes."]

@@ -10,6 +10,7 @@ from agent_hookspecs.authoring.merging import finish_tool_calls
 from agent_hookspecs.messages import CoreMessage, NativeMessage
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
+from agent_host.turn.lost_tools import warn_of_unread_calls
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
@@ -46,6 +47,7 @@ def finish_turn(turn: Turn) -> Session:
     if any(given):
         _identify_calls(messages, turn.start)
         turn.calls = _take_calls(turn, messages, written)
+    warn_of_unread_calls(turn, finals)
     session = turn.start.with_added(*messages)
     if any(given) and given != [message["metadata"].get("tool_calls") for message in messages]:
         # The natives hold calls that no provider takes back; they are made anew from the core's.

@@ -21,6 +21,7 @@ from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Ste
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.request_spec import read_request_spec
+from agent_host.turn.lost_tools import warn_of_unsent_tools
 from agent_host.turn.read import Reading, decode_item
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import MAX_EVENT_BYTES, Framing, SseFraming, framing
@@ -144,6 +145,7 @@ def _read_wire(turn: Turn) -> Steps[None]:
     limit = _event_limit(turn.stack.config)
     machine = _stream_framing(spec, turn.stack.provider, limit) if turn.stream else None
     _warn_of_unused_knobs(turn, reading.state)
+    warn_of_unsent_tools(turn, request.body)
     if turn.warnings:
         yield turn.emit_warnings()
     response = yield Open(turn.total_time.bound_request(request))

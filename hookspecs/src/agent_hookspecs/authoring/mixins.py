@@ -237,6 +237,9 @@ class AccumulatorStreamingMixin:
             self.check_chunk(chunk, choice, event)
         delta = choice if self._reads_choices else self.extract_delta(chunk)
         if delta:
+            if not self._merges_calls and tool_call_deltas(_body(delta)):
+                # Whoever merges them, somebody must: the host warns if in the end nobody has.
+                state["answer_has_calls"] = True
             fragment, merged = self.process_delta(delta, accumulated or None)
             accumulated = merged if type(merged) is Partial else _adopt_result(merged, accumulated)
             if fragment:
