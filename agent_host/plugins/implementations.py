@@ -20,7 +20,13 @@ from agent_host.checking import suggest
 from agent_host.plugins.binding import bind
 from agent_host.plugins.implementation import Implementation
 
-__all__ = ["Implementations", "can_list_models", "find_implementations", "require_contract"]
+__all__ = [
+    "Implementations",
+    "can_list_models",
+    "find_implementations",
+    "public_attributes",
+    "require_contract",
+]
 
 #: The implementations of one plugin by hook.
 Implementations = Mapping[str, Sequence[Implementation]]
@@ -56,7 +62,7 @@ def find_implementations(plugin: object, role: SpecRole, name: str) -> Implement
     """
     hooks = hooks_of(role)
     found: dict[str, list[Implementation]] = {}
-    for attribute, marks in _public_attributes(plugin):
+    for attribute, marks in public_attributes(plugin):
         hook_name = (marks or {}).get("specname") or attribute
         hook = hooks.get(hook_name)
         if hook is None:
@@ -77,7 +83,7 @@ def find_implementations(plugin: object, role: SpecRole, name: str) -> Implement
     return found
 
 
-def _public_attributes(plugin: object) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+def public_attributes(plugin: object) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
     """The names of what everybody may see of a plugin, each with its marks."""
     names = set(dir(type(plugin))) | set(getattr(plugin, "__dict__", ()))
     for name in sorted(names):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["warn_of_unread_calls", "warn_of_unsent_tools"]
 
-#: Declarations stand no deeper in a request, and not in the middle of a long list such as a history.
+#: Declarations stand no deeper in a request, and not in the middle of a list as long as a history.
 _DEPTH = 8
 _ENDS = 4
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -524,10 +524,8 @@ def test_calls_of_another_shape_are_kept_as_they_are() -> None:
 @st.composite
 def calls_with_one_id(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Whole calls of one of the shapes, under an id that a server gives to all of them."""
-    payloads = st.dictionaries(st.sampled_from(["at", "of"]), st.text("{}\"\\ab", max_size=4))
-    pairs = draw(
-        st.lists(st.tuples(st.sampled_from(["f", "g"]), payloads), min_size=2, max_size=4)
-    )
+    payloads = st.dictionaries(st.sampled_from(["at", "of"]), st.text('{}"\\ab', max_size=4))
+    pairs = draw(st.lists(st.tuples(st.sampled_from(["f", "g"]), payloads), min_size=2, max_size=4))
     as_text = draw(st.booleans())
     index = draw(st.sampled_from([{}, {"index": 0}, {"index": None}]))
     return [
@@ -560,7 +558,9 @@ def test_calls_that_share_an_id_stay_apart_in_a_stream_without_an_index(
     for call in calls:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        first, *more = data.draw(st.sampled_from([[text], ["", text], [text[:1], text[1:]], [*text]]))
+        first, *more = data.draw(
+            st.sampled_from([[text], ["", text], [text[:1], text[1:]], [*text]])
+        )
         repeats = data.draw(st.booleans())
         chunks.append([delta(id="a", name=name, arguments=first)])
         chunks += [

@@ -11,6 +11,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator
 from agent_host.plugins.catalog import Catalog, PluginRecord, complete_catalog
 from agent_host.plugins.inspect.agreement import disagreements, habits, unknown_keys
+from agent_host.plugins.inspect.misspelt import misspelt_hooks
 from agent_host.plugins.order import Sortable, order
 from agent_host.redaction import describe_error
 
@@ -54,7 +55,7 @@ def _examine_record(record: PluginRecord, activator: Activator) -> Iterator[Find
     try:
         for message in disagreements(plugin):
             yield _finding("problem", record, message)
-        for message in habits(plugin):
+        for message in (*habits(plugin), *misspelt_hooks(plugin)):
             yield _finding("warning", record, message)
     except Exception as error:
         # Comparing runs the plugin's properties and hooks.
