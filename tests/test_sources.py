@@ -64,7 +64,7 @@ def test_several_packages_under_one_folder_are_several_bundles(tmp_path: Path) -
     [
         ("path:absent", "is not a folder"),
         ("path:", "is not a plugin source"),
-        ("nonsense", "use path:FOLDER, pkg:PACKAGE or git+https://HOST/REPO@COMMIT"),
+        ("nonsense", "use path:FOLDER, path:FILE.py, pkg:PACKAGE or git+https://HOST/REPO@COMMIT"),
         ("pkg:no_such_package", "cannot be found on sys.path"),
         ("pkg:json", "has no agent_plugin.json"),
         ("pkg:../..", "cannot be found on sys.path"),

@@ -48,11 +48,12 @@ def describe(catalog: Catalog) -> Iterator[Description]:
         if bundle.descriptor is None:
             raise LoadError(bundle.problem, plugin=bundle.name)
         if not bundle.file:
+            entries = json.dumps([entry.entry for entry in bundle.descriptor.entries])
             raise DescriptorError(
-                f"{bundle.owner} has no {DESCRIPTOR_NAME}: its entry point names a class",
+                f"{bundle.owner} has no {DESCRIPTOR_NAME} that could be compared with its classes",
                 plugin=bundle.name,
-                hint=f'add one with {{"entries": ["{bundle.source}"]}} and let the entry point '
-                "name its package",
+                hint=f'add one with {{"entries": {entries}}} to its package, and let the entry '
+                "point name that package",
             )
         plugins = [activator.load(records[id(entry)]) for entry in bundle.descriptor.entries]
         yield _describe_bundle(bundle, plugins)
