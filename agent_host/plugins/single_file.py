@@ -49,9 +49,10 @@ def _plugin_names(tree: ast.Module) -> list[str]:
                 named.add(node.name)
             if node.name in roles and node.name in named and not node.name.startswith("_"):
                 found.append(node.name)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if any(_last_name(each) == "tool" for each in node.decorator_list):
-                found.append(node.name)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
+            _last_name(each) == "tool" for each in node.decorator_list
+        ):
+            found.append(node.name)
     return found
 
 
