@@ -43,14 +43,13 @@ def finish_turn(turn: Turn) -> Session:
             )
     reading.state = turn.state = state
     messages = _core_messages(turn, finals)
-    note_finish(turn, messages)
+    note_finish(turn, messages, has_unread_calls=warn_of_unread_calls(turn, finals, messages))
     given = [message["metadata"].get("tool_calls") for message in messages]
     turn.finals, turn.calls = messages, []
     if any(given):
         turn.limits.check_calls(sum(map(len, filter(None, given))))
         _identify_calls(messages, turn.start)
         turn.calls = _take_calls(turn, messages, written)
-    warn_of_unread_calls(turn, finals)
     session = turn.start.with_added(*messages)
     if any(given) and given != [message["metadata"].get("tool_calls") for message in messages]:
         # The natives hold calls that no provider takes back; they are made anew from the core's.

@@ -7,10 +7,10 @@ stand in a request is not known here: what is looked for is their names, anywher
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.messages import NativeMessage
+from agent_hookspecs.messages import CoreMessage, NativeMessage
 
 if TYPE_CHECKING:
     from agent_host.turn.turn import Turn
@@ -56,14 +56,18 @@ def _names_any(value: object, names: Collection[str], depth: int) -> bool:
     return any(_names_any(item, names, depth - 1) for item in items)
 
 
-def warn_of_unread_calls(turn: Turn, finals: Collection[NativeMessage]) -> None:
-    """Say so if the model has called tools and no call has come of it."""
-    if turn.calls:
-        return
-    if turn.state.get("answer_has_calls") or any(final.get("tool_calls") for final in finals):
-        turn.warnings.add(
-            "the model has called tools, but no plugin reads its calls, so none is run; the "
-            "provider merges them with accumulates = ('tool_calls',), or an extension does with "
-            "accumulate_tool_calls, and from_native_messages puts them into metadata['tool_calls']",
-            turn.provider,
-        )
+def warn_of_unread_calls(
+    turn: Turn, finals: Iterable[NativeMessage], messages: Iterable[CoreMessage]
+) -> bool:
+    """Say so, and return True, if the model has called tools and no call has come of it."""
+    if any(message["metadata"].get("tool_calls") for message in messages):
+        return False
+    if not turn.state.get("answer_has_calls") and not any(f.get("tool_calls") for f in finals):
+        return False
+    turn.warnings.add(
+        "the model has called tools, but no plugin reads its calls, so none is run; the "
+        "provider merges them with accumulates = ('tool_calls',), or an extension does with "
+        "accumulate_tool_calls, and from_native_messages puts them into metadata['tool_calls']",
+        turn.provider,
+    )
+    return True

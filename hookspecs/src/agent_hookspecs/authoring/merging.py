@@ -189,7 +189,7 @@ class ToolCalls(list[dict[str, Any]]):
             if call_id := _id(call):
                 self._by_id[call_id] = position
             merged.append(
-                {"index": position, "id": call_id, "name": _name(call), "arguments": text}
+                {"index": position, "id": call_id, "name": call_name(call), "arguments": text}
             )
         return merged
 
@@ -259,7 +259,7 @@ class ToolCalls(list[dict[str, Any]]):
         if call_id := _id(delta):
             position = self._by_id.get(call_id)
         else:
-            position = None if _name(delta) or self._last < 0 else self._last
+            position = None if call_name(delta) or self._last < 0 else self._last
         return None if position in self._by_index.values() else position
 
     def _is_another(self, delta: dict[str, Any], position: int) -> bool:
@@ -269,7 +269,7 @@ class ToolCalls(list[dict[str, Any]]):
         a call that really starts has its name or, at the least, no payload yet.
         """
         call_id, known_id = _id(delta), _id(self[position])
-        name, known_name = _name(delta), _name(self[position])
+        name, known_name = call_name(delta), call_name(self[position])
         if not call_id and not known_id:
             return bool(name and known_name) and name != known_name
         if not call_id or not known_id or call_id == known_id:
@@ -279,20 +279,20 @@ class ToolCalls(list[dict[str, Any]]):
         return not any(_payload(delta, part) for part in _PAYLOADS)
 
     def _route_without_index(self, delta: dict[str, Any], touched: Collection[int]) -> int:
-        call_id, name, last = _id(delta), _name(delta), self._last
+        call_id, name, last = _id(delta), call_name(delta), self._last
         if last >= 0 and last == self._named_again and self._starts_over(delta, last):
             self._named_again = -1
-            return self._open_call(_id(self[last]), _name(self[last]))
+            return self._open_call(_id(self[last]), call_name(self[last]))
         if call_id in self._by_id:
             position = self._by_id[call_id]
             if self._shares_id(delta, position, touched):
                 return self._open_call()
-            if name and name == _name(self[position]) and not _payload(delta, "function"):
+            if name and name == call_name(self[position]) and not _payload(delta, "function"):
                 self._named_again = position
             return position
         if last < 0 or _is_foreign(delta):
             return self._open_call()
-        known_name = _name(self[last])
+        known_name = call_name(self[last])
         if call_id and _id(self[last]):
             another = self._is_another(delta, last)
         elif not name or not known_name:
@@ -311,7 +311,7 @@ class ToolCalls(list[dict[str, Any]]):
         if _is_foreign(delta):
             # Of such a shape each is whole; one that comes again replaces what was known of it.
             return position in touched or delta["name"] != call.get("name")
-        name, known_name = _name(delta), _name(call)
+        name, known_name = call_name(delta), call_name(call)
         if not name or not known_name:
             return False
         if name != known_name:
@@ -386,7 +386,7 @@ def finish_tool_calls(calls: object, *, taken: Collection[str] = ()) -> list[dic
     arguments stay as they were sent, broken ones too. Calls of a shape that is not merged here
     (their name stands beside their payload) are kept as they are.
     """
-    named = [call for call in _entries(calls) if _name(call).strip() or _is_foreign(call)]
+    named = [call for call in _entries(calls) if call_name(call).strip() or _is_foreign(call)]
     # Beside the ids of the conversation and not among them: those may be many.
     used: set[str] = set()
     reserved = {_id(call) for call in named}
@@ -552,7 +552,8 @@ def _id(entry: dict[str, Any]) -> str:
     return _text(entry, "id")
 
 
-def _name(call: dict[str, Any]) -> str:
+def call_name(call: dict[str, Any]) -> str:
+    """The tool that a call or a fragment of one names; "" if it does not."""
     for part in _PAYLOADS:
         section = call.get(part)
         if section and isinstance(section, dict) and (name := _text(section, "name")):
