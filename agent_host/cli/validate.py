@@ -26,7 +26,7 @@ __all__ = ["validate"]
 def validate(target: str, as_json: bool, strict: bool) -> int:
     """Check a plugin package: descriptor, contract, imports and packaging.
 
-    PATH is a source folder or a wheel, DIST an installed distribution. Exits with 1 if there is a
+    PATH is a source folder, a single file or a wheel, DIST an installed distribution. Exits with 1 if there is a
     problem. How it behaves in requests is for the conformance kit, agent-host-testing.
     """
     with redirect_stdout(sys.stderr):

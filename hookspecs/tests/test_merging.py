@@ -527,7 +527,8 @@ def calls_with_one_id(draw: st.DrawFn) -> list[dict[str, Any]]:
     payloads = st.dictionaries(st.sampled_from(["at", "of"]), st.text('{}"\\ab', max_size=4))
     pairs = draw(st.lists(st.tuples(st.sampled_from(["f", "g"]), payloads), min_size=2, max_size=4))
     as_text = draw(st.booleans())
-    index = draw(st.sampled_from([{}, {"index": 0}, {"index": None}]))
+    places: list[dict[str, Any]] = [{}, {"index": 0}, {"index": None}]
+    index = draw(st.sampled_from(places))
     return [
         {
             **index,
