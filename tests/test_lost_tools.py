@@ -50,14 +50,14 @@ CALLING = [delta(role="assistant"), delta(tool_calls=[{"index": 0, **CALL}]), fi
 
 
 def warnings_of(
-    chunks: list[dict[str, Any]], way: str, provider: type, *extensions: type
+    chunks: list[dict[str, Any]], way: str, provider: type, *extensions: type, **settings: Any
 ) -> list[str]:
     def play(peer: Peer, request: Request) -> None:
         peer.answer(sse(*chunks))
 
     with serve(play) as server, hosted(way, [provider], extensions) as host:
         host.core.register_tool(add)
-        outcome: Outcome = host.stream(server.url).check()
+        outcome: Outcome = host.stream(server.url, **settings).check()
     assert {event["plugin"] for event in outcome.of("warning")} <= {"openai_like"}
     return [event["message"] for event in outcome.of("warning")]
 
@@ -74,6 +74,11 @@ def test_nothing_is_told_of_tools_that_are_sent_or_that_no_model_takes(
     way: str, provider: type, extensions: list[type]
 ) -> None:
     assert warnings_of(texts("Hello"), way, provider, *extensions) == []
+
+
+@BOTH_WAYS
+def test_nothing_is_told_of_tools_that_must_not_be_called(way: str) -> None:
+    assert warnings_of(texts("Hello"), way, Able, tool_choice="none") == []
 
 
 @BOTH_WAYS

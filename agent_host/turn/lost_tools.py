@@ -25,9 +25,11 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 def warn_of_unsent_tools(turn: Turn, body: object) -> None:
     """Say so if tools are on offer to a model that can call them and the request names none."""
-    if "supports_tools" not in turn.stack.resolution.tags:
+    config = turn.state["config"]
+    if "supports_tools" not in turn.stack.resolution.tags or config.get("tool_choice") == "none":
+        # Where no call is wanted, some APIs are not told of tools at all.
         return
-    tools = turn.state["config"].get("tools") or ()
+    tools = config.get("tools") or ()
     registry = turn.stack.registry
     views = [registry.inspect_schema(tool) for tool in tools if isinstance(tool, Mapping)]
     # Others may be sent under another name; these never are.

@@ -58,7 +58,8 @@ def describe(catalog: Catalog) -> Iterator[Description]:
             )
         if not bundle.descriptor.supports(API_VERSION):
             # Its classes were written for other rules, so that comparing them would mislead.
-            raise IncompatibleError(records[id(bundle.descriptor.entries[0])].reason)
+            reason = records[id(bundle.descriptor.entries[0])].reason
+            raise IncompatibleError(reason, plugin=bundle.name)
         plugins = [activator.load(records[id(entry)]) for entry in bundle.descriptor.entries]
         yield _describe_bundle(bundle, plugins)
 
