@@ -155,6 +155,10 @@ def test_a_descriptor_that_disagrees_with_its_code_is_a_problem(
     [
         ("    def init(self, settings, state): return state\n", "bound by position"),
         (
+            "    def initialise_request(self, native_messages, state): pass\n",
+            "did you mean 'initialize_request'?",
+        ),
+        (
             "    priority = 1\n    @hookimpl(tryfirst=True)\n    def init(self): pass\n",
             "'init' is marked tryfirst or trylast, which only breaks ties",
         ),

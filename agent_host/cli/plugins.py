@@ -171,6 +171,10 @@ def _summary(record: PluginRecord) -> dict[str, Any]:
 
 
 def _report_unusable(catalog: Catalog, strict: bool) -> int:
+    for unknown in catalog.unknown_names():
+        hint = f" ({unknown.hint})" if unknown.hint else ""
+        warning = clean_text(f"warning: --{unknown.setting}: {unknown.what}{hint}")
+        click.echo(style_text(warning, fg="yellow"), err=True)
     broken = [record for record in catalog if record.state in ("failed", "incompatible")]
     if strict and broken:
         print_error(

@@ -20,7 +20,10 @@ __all__ = ["Finding", "examine"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know about a plugin; ``owner`` is its distribution or source."""
+    """One thing to know about a plugin; ``owner`` is its distribution or source.
+
+    Of what the user decides about plugins, ``plugin`` is the setting.
+    """
 
     level: Literal["problem", "warning"]
     plugin: str
@@ -43,6 +46,9 @@ def examine(catalog: Catalog) -> Iterator[Finding]:
             seen.add(record.bundle.file)
             for message in unknown_keys(record.bundle):
                 yield _finding("warning", record, message)
+    for unknown in catalog.unknown_names():
+        hint = f" ({unknown.hint})" if unknown.hint else ""
+        yield Finding("warning", unknown.setting, "settings", f"{unknown.what}{hint}")
     yield from _find_cycles(catalog)
 
 
