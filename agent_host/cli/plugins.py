@@ -207,7 +207,7 @@ def _complete_name(
 def info(settings: LoaderSettings, name: str, as_json: bool, strict: bool) -> int:
     """Show all that is known of a plugin, bundle or distribution called NAME.
 
-    Imports nothing, unless no descriptor has that name and there are classes without one.
+    Imports nothing but classes without a descriptor, if NAME may be theirs.
     """
     from agent_host.plugins.inspect.search import find_records
 

@@ -8,9 +8,12 @@ __all__ = ["find_records"]
 
 
 def find_records(catalog: Catalog, name: str) -> list[PluginRecord]:
-    """Everything that goes by a name; classes without a descriptor are imported if they must be."""
+    """Everything that goes by a name.
+
+    Classes without a descriptor are imported if they go by it, or if nothing else does.
+    """
     found = catalog.find(name)
-    if found or all(record.described for record in catalog):
+    if all(record.described for record in found or catalog):
         return found
     # Not above: nobody else who searches needs what imports plugins.
     from agent_host.plugins.activate import Activator
