@@ -45,6 +45,9 @@ INTERRUPTED = "Tool call interrupted: it may have run in part or not at all."
 #: The triggers that fire when a run leaves its session to the store.
 _LEAVING = ("session_save_prepare", "session_close")
 
+#: The tools stay declared: some APIs refuse a history with calls of tools that are not.
+_NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
+
 #: Events of a single request that a run of several has its own of.
 _OWN = ("done", "error")
 
@@ -330,7 +333,8 @@ class AgentRun:
 
         It does not if the model has used tools and stops without saying what came of it.
         """
-        if self._asked_again or self.finish != "stop":
+        may_ask_again = not self._asked_again and self.limits.empty_final != "keep"
+        if not may_ask_again or self.finish != "stop":
             return True
         return not self._spending.calls or _has_text(self.finals)
 
@@ -348,7 +352,17 @@ class AgentRun:
             keep=self._store_turn if self.recorder is not None else None,
             warnings=Warnings(self._warned),
             argument_limit=self.limits.argument_bytes,
+            settings=self._turn_settings(session),
         )
+
+    def _turn_settings(self, session: Session) -> Mapping[str, Any] | None:
+        """What is special about the request with which an answer is asked for once more."""
+        is_special = (
+            self._asked_again
+            and self.limits.empty_final == "retry_without_tools"
+            and session.messages[-1]["role"] == "user"
+        )
+        return _NO_CALLS if is_special else None
 
     def _store_turn(self, turn: Turn) -> Steps[Session]:
         """Store an answer before anybody is told of it; with it, if it is so, that all is done."""
