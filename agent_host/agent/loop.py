@@ -260,7 +260,7 @@ class AgentRun:
         """The session after the actions that name these triggers."""
         if stack.has_actions:
             turn = self._make_turn(stack, session)
-            begin_state(turn)
+            yield from begin_state(turn)
             for trigger in triggers:
                 session = yield from run_trigger(turn, session, trigger)
         return session
