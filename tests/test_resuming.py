@@ -243,7 +243,7 @@ def test_a_run_waits_for_a_decision_that_another_process_makes(
     bench.turns = [calling(SAVE, text="May I?"), saying("Done.")]
     events = events_of(bench.app(park=True), way=way)
     assert kinds(events, "partial")[-3:] == ["final", "approval_required", "done"]
-    assert events[-1]["finish"] == "tool_calls"  # type: ignore[typeddict-item]
+    assert events[-1]["finish"] == "tool_calls"
     other = bench.app()
     (run,) = other.runs.list(states=("waiting",))
     (question,) = run.questions
