@@ -192,6 +192,14 @@ def test_a_run_that_is_over_can_be_watched(shell: Shell) -> None:
     assert [line["type"] for line in lines][-2:] == ["turn_end", "done"]
 
 
+def test_a_run_that_failed_is_watched_to_its_error(shell: Shell) -> None:
+    shell("run", "Half\n/fail server It broke", code=1)
+    (run,) = shell.json("runs", "list")["runs"]
+    shell("runs", "watch", run["id"])
+    assert "error: It broke" in shell.err
+    assert "It broke" in shell("runs", "list", "--state", "failed")
+
+
 def test_sessions_are_searched_branched_renamed_exported_and_deleted(shell: Shell) -> None:
     shell("run", "--name", "notes", "marzipan and more")
     found = shell.json("sessions", "search", "marzipan")["messages"]

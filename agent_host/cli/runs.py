@@ -10,6 +10,7 @@ import click
 from agent_hookspecs.store.values import RunState
 from agent_host.cli.render import (
     clean_text,
+    print_error,
     print_json,
     print_pairs,
     print_table,
@@ -181,8 +182,10 @@ def watch(run: str, after: int, config_file: Path | None, as_json: bool) -> int:
             for event in app.runs.watch(run, after):
                 if as_json:
                     print_event(event)
-                else:
-                    screen.show(_as_shown(event))
+                    continue
+                screen.show(_as_shown(event))
+                if event["type"] == "error":
+                    print_error(event["error"]["message"], event["error"].get("hint", ""))
         except KeyboardInterrupt:
             screen.end_line()
             return 130
