@@ -10,12 +10,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.errors import UnknownPluginError
-from agent_hookspecs.events import Event
+from agent_hookspecs.errors import ConfigError, UnknownPluginError
+from agent_hookspecs.events import Event, WarningEvent
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ActionResult, CoreMessage
 from agent_hookspecs.values import dataclass
@@ -23,9 +24,10 @@ from agent_host.agent.limits import Limits
 from agent_host.agent.loop import AgentRun, close_calls
 from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.config import AppConfig, load_config, parse_config
+from agent_host.config.check import check_loading, check_request
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
-from agent_host.plugins.implementation import Implementation, describe_failure
+from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.load import load_catalog
 from agent_host.private import config_home
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import LoadedPlugin, OnManager
     from agent_host.plugins.catalog import Catalog, PluginRecord
+    from agent_host.plugins.stack import PlainWarning
     from agent_host.sessions.session import Session
 
 __all__ = ["AgentApplication", "Answer"]
@@ -42,12 +45,16 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run came to: the last text, every new message, the session, and why it ended."""
+    """What a run came to: the last text, every new message, the session, and why it ended.
+
+    ``warnings`` are those of the whole run: what was left out, ignored or tried again.
+    """
 
     text: str
     messages: list[CoreMessage]
     session: Session
     reason: str
+    warnings: list[WarningEvent] = field(default_factory=list)
 
 
 class AgentApplication:
@@ -76,6 +83,7 @@ class AgentApplication:
         catalog = load_catalog(
             self.config.loader_settings(), base=self.config.folder, clones=self.config.clones()
         )
+        check_loading(self.config, catalog)
         self.core = AgentCore(
             catalog=catalog,
             http=values.get("http"),
@@ -130,6 +138,16 @@ class AgentApplication:
         run = self._begin_run(prompt, asynchronous=True, **options)
         return AsyncStream(run, self.core.async_wire, on_close=run.cancel)
 
+    def check(self, **options: Any) -> list[WarningEvent]:
+        """Do what `run` does before it sends anything, and raise what it would raise.
+
+        Options are those of `stream`. The models of the provider may be asked for. The warnings
+        that a run would begin with are given.
+        """
+        run = self._begin_run("", asynchronous=False, **options)
+        complete(run.check_steps(), self.core.wire)
+        return run.warnings
+
     def _begin_run(
         self,
         prompt: str,
@@ -146,6 +164,12 @@ class AgentApplication:
         limits: Limits | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> AgentRun:
+        if limits is not None and not isinstance(limits, Limits):
+            raise ConfigError(
+                f"limits is {type(limits).__name__}, and not Limits",
+                key="limits",
+                hint="from agent_host.agent.limits import Limits; limits=Limits(turns=1)",
+            )
         config = self.request_config(agent, provider, model, tools, settings)
         if session is None:
             session = self.create_session(system or self.config.system_prompt(agent))
@@ -162,6 +186,8 @@ class AgentApplication:
             context=context,
             layer=self._layer(),
             observe=self._observe,
+            first_warnings=self._fallback_warnings(config),
+            defaults=self.config.values.get("request_defaults", {}).keys() - (settings or {}),
         )
 
     def request_config(
@@ -174,6 +200,9 @@ class AgentApplication:
     ) -> dict[str, Any]:
         """The settings of a request, as a core wants them."""
         config = self.config.request_config(agent, provider, model)
+        if self.config.values:
+            stacks = self.core.stacks
+            check_request(self.config, stacks.catalog, stacks.activator, agent, provider)
         if isinstance(tools, str):
             tools = [tools]
         patterns = list(tools) if tools is not None else self.config.tool_patterns(agent)
@@ -202,6 +231,17 @@ class AgentApplication:
         variable = record.entry.key_variable if record is not None and record.entry else None
         if variable and not config.get("api_key") and self.config.env.get(variable):
             config["api_key"] = self.config.env[variable]
+
+    def _fallback_warnings(self, config: Mapping[str, Any]) -> list[PlainWarning]:
+        """Who answers, where nobody has said who should."""
+        record = _fallback(self.core.stacks.catalog) if config.get("provider") is None else None
+        if record is None or record.entry is None or not record.entry.fallback:
+            return []
+        usable = [each.entry for each in self.core.stacks.catalog.usable("provider") if each.entry]
+        keys = [e for e in usable if e.key_variable and self.config.env.get(e.key_variable)]
+        found = ", ".join(f"{entry.key_variable} is set for {entry.name!r}" for entry in keys)
+        text = f"no provider is named, so {record.name!r} answers; name one with --provider or in "
+        return [(f"{text}the config" + (f" ({found})" if found else ""), record.name)]
 
     def create_session(self, system: str | None = None) -> Session:
         """An empty session, or one that begins with a system prompt."""
@@ -315,14 +355,14 @@ def _tell(plugin: LoadedPlugin, hook: str, **arguments: Any) -> None:
 
 
 def _log_failure(plugin: LoadedPlugin, hook: str, error: Exception) -> None:
-    log.warning("broadcast_failed", hook=hook, plugin=plugin.name, error=describe_failure(error))
+    log_failure(log, "broadcast_failed", error, hook=hook, plugin=plugin.name)
 
 
 def _fallback(catalog: Catalog) -> PluginRecord | None:
     """The provider of requests that name none, if that can be told."""
     try:
         return catalog.provider(None)
-    except UnknownPluginError:
+    except UnknownPluginError:  # Nothing is lost: the request raises it too.
         return None
 
 
@@ -336,4 +376,4 @@ def _answer_of(run: AgentRun) -> Answer:
     session = run.session
     new = session.since(run.start.count)
     spoken = [message["content"] for message in new if message["role"] == "assistant"]
-    return Answer(spoken[-1] if spoken else "", new, session, run.reason)
+    return Answer(spoken[-1] if spoken else "", new, session, run.reason, run.warnings)

@@ -65,7 +65,8 @@ def place(tmp_path: Path) -> Path:
         "bench_pkg", "tool", "workbench", tools={"save": "write", "explode": "execute"}
     )
     write_package(tmp_path / "tools", "bench_pkg", descriptor=described, source=TOOLS)
-    config = {"plugins": ["path:slow", "path:tools"], "denied_plugins": ["files"]}
+    sources, allowed = ["path:slow", "path:tools"], ["echo", "slow_pkg", "bench_pkg"]
+    config = {"plugins": sources, "allowed_plugins": allowed}
     (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
     return tmp_path
 
@@ -81,10 +82,11 @@ def environment(place: Path) -> dict[str, str]:
 
 
 def run(
-    place: Path, *arguments: str, stdin: bytes | None = None
+    place: Path, *arguments: str, stdin: bytes | None = None, provider: str | None = "echo"
 ) -> subprocess.CompletedProcess[bytes]:
+    named = ["--provider", provider] if provider and "--provider" not in arguments else []
     return subprocess.run(
-        [sys.executable, "-m", "agent_host", "run", *arguments],
+        [sys.executable, "-m", "agent_host", "run", *named, *arguments],
         capture_output=True,
         cwd=place,
         env=environment(place),
@@ -138,8 +140,8 @@ def test_a_prompt_comes_from_the_command_line_or_a_pipe(
         (["--tools", "a", "--no-tools", "x"], 2, "--tools and --no-tools exclude", ""),
         (["--set", "nonsense", "x"], 2, "write it as KEY=VALUE", ""),
         (["--provider", "ecko", "x"], 1, "there is no provider 'ecko'", "did you mean 'echo'?"),
-        (["--agent", "nobody", "x"], 1, "there is no agent 'nobody'", "there are: none"),
-        (["--config", "missing.json", "x"], 1, "missing.json cannot be read", "check it"),
+        (["--agent", "nobody", "x"], 1, "there is no agent 'nobody'", "there are none"),
+        (["--config", "missing.json", "x"], 1, "missing.json cannot be read", "check its path"),
         (["/fail auth Wrong key"], 1, "Wrong key", "take the /fail line out"),
         (["Half an answer\n/fail server Broken"], 1, "Broken", ""),
     ],
@@ -287,7 +289,7 @@ def test_an_interrupt_ends_a_run_at_the_start_of_a_line(place: Path) -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(place: Path) -> None:
-    with running(place, "/repeat 99999 many words") as process:
+    with running(place, "--provider", "echo", "/repeat 99999 many words") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.read(4) == b"many"
@@ -360,7 +362,7 @@ def test_no_secret_and_no_control_character_is_in_the_trace(place: Path) -> None
         config_schema={"door_code": secret, "pass_phrase": secret},
     )
     write_package(place / "keyed", "keyed_pkg", descriptor=described, source=KEYED)
-    config = {"plugins": ["path:keyed"], "denied_plugins": ["files"]}
+    config = {"plugins": ["path:keyed"], "allowed_plugins": ["echo", "keyed_pkg"]}
     (place / "keyed.json").write_text(json.dumps(config), encoding="utf-8")
     options = ["--set", "door_code=under-the-mat", "--set", "api_key=hidden-api-key"]
     done = run(place, "--config", "keyed.json", "--trace-hooks", *options, "red \x1b[31m \x07")

@@ -132,7 +132,7 @@ def test_models_go_through_extensions_and_then_features(caplog: pytest.LogCaptur
         extension("d", get_models=lambda self, config, models: [*models, {"no": "id"}]),
     )
     assert [m["id"] for m in core.get_models({})] == ["m1", "b after 1", "f after 2"]
-    assert "'a' was left out of get_models: ValueError: out of order" in caplog.text
+    assert "hook_failed plugin=a hook=get_models error=ValueError: out of order" in caplog.text
 
 
 def test_tags_are_asked_for_with_the_models() -> None:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -154,6 +154,13 @@ class Policy:
         if verdict == "allow" and not believed:
             return "ask", f"{use.owner} says it only reads, but is not approved"
         return verdict, f"effect {use.effect}"
+
+    def unused_patterns(self, tools: Collection[str]) -> Iterator[str]:
+        """The patterns of rules that fit none of these tools."""
+        for rule in self.rules:
+            pattern = rule.get("tool", "*")
+            if pattern != "*" and not any(fnmatchcase(name, pattern) for name in tools):
+                yield pattern
 
     def _believes_owner(self, use: ToolUse) -> bool:
         distribution = _normal_owner(use.owner)

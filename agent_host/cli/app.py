@@ -16,7 +16,7 @@ import click
 
 from agent_hookspecs.errors import AgentError, PluginError
 from agent_host.cli.lazy import LazyGroup
-from agent_host.cli.render import print_error, print_json
+from agent_host.cli.render import print_error, print_json, print_traceback
 
 if TYPE_CHECKING:
     from agent_host.plugins.catalog import PluginRecord
@@ -138,10 +138,10 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return _close_output()
     except AgentError as failure:
+        print_traceback(failure)
         return _report_error(failure.to_dict(), 1, as_json)
     except Exception as fault:
-        if os.environ.get("AGENT_HOST_DEBUG"):
-            raise
+        print_traceback(fault)
         message = f"agent-host itself failed: {type(fault).__name__}: {fault}"
         hint = "set AGENT_HOST_DEBUG=1 for the traceback and report it"
         error = {"type": "InternalError", "message": message, "hint": hint}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import closing
@@ -13,6 +14,7 @@ import click
 
 from agent_hookspecs.errors import AgentError
 from agent_host.cli.options import parse_settings
+from agent_host.cli.render import is_terminal, print_traceback
 from agent_host.cli.screen import Screen, ask_approval, quiet_logs
 from agent_host.cli.trace import HookTrace
 
@@ -22,11 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+#: After so many seconds without input somebody may wonder what we wait for.
+_PATIENCE = 1.0
+
 
 @click.command(
     epilog="\b\nExamples:\n"
     '  agent-host run "What is a plugin?"\n'
     "  agent-host run --model echo-1 --system 'Be brief.' < prompt.txt\n"
+    "  git diff | agent-host run 'What does this change?'\n"
     "  agent-host run --agent reviewer --tools 'read_*' --json 'Look at setup.py'\n"
     "  agent-host run --trace-hooks 'Hello' 2> trace.txt\n"
     "\n\nWith nothing configured it runs offline on the fallback provider. A call that needs an "
@@ -68,7 +74,10 @@ def run(
     trace_hooks: bool,
     **options: Any,
 ) -> int:
-    """Send PROMPT to an agent and show its answer; without PROMPT it is read from stdin."""
+    """Send PROMPT to an agent and show its answer.
+
+    What is piped in stands below PROMPT, or is the prompt where there is none.
+    """
     if yes and deny:
         raise click.UsageError("--yes and --deny exclude each other")
     if tools and no_tools:
@@ -101,6 +110,7 @@ def _print_events(config_file: Path | None, options: dict[str, Any], trace: Hook
                 last = event["type"]
                 _print_line(event)
     except AgentError as error:
+        print_traceback(error)
         if last != "error":
             _print_line({"type": "error", "error": error.to_dict()})
         return 1
@@ -131,19 +141,41 @@ def _print_line(event: Mapping[str, Any]) -> None:
 
 
 def _read_prompt(given: str | None) -> str:
-    if given is None and sys.stdin.isatty():
+    """The prompt, and below it what was piped in."""
+    prompt = "" if given in (None, "-") else str(given)
+    if given == "-" or not is_terminal(sys.stdin):
+        piped = _read_input()
+        if prompt and piped.strip():
+            prompt = f"{prompt}\n\n<input>\n{piped}\n</input>"
+        else:
+            prompt = prompt or piped
+    elif given is None:
         raise click.UsageError("give a prompt, or pipe one in")
-    if given is None or given == "-":
-        given = sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\r\n")
-    if not given.strip():
+    if not prompt.strip():
         raise click.UsageError("the prompt is empty")
-    return given
+    return prompt
+
+
+def _read_input() -> str:
+    if sys.stdin is None:
+        return ""
+    if not sys.stdin.isatty() and not _has_input(_PATIENCE):
+        click.echo("waiting for standard input; without any, add < /dev/null", err=True)
+    return sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _has_input(seconds: float) -> bool:
+    """Whether there is input, or its end, within a time; True where that cannot be told."""
+    try:
+        return bool(select.select([sys.stdin], [], [], seconds)[0])
+    except (OSError, ValueError):  # Nothing is lost: reading will tell.
+        return True
 
 
 def _approver(yes: bool, deny: bool, as_json: bool) -> Approve | None:
     if yes:
         return lambda approval: "once"
-    if deny or as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if deny or as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
     return ask_approval
 

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_host.cli.findings import format_count
 from agent_host.cli.render import clean_text, print_wrapped, style_text, terminal_width, text_width
 
 if TYPE_CHECKING:
-    from agent_hookspecs.events import Event
+    from agent_hookspecs.events import Event, WarningEvent
     from agent_hookspecs.messages import Effect
     from agent_host.agent.policy import Approval
 
-__all__ = ["Screen", "ask_approval", "quiet_logs"]
+__all__ = ["Screen", "ask_approval", "format_warning", "quiet_logs"]
 
 #: How many lines of a call's arguments are shown before a person asks for all of them.
 _LINES = 20
@@ -67,8 +68,7 @@ class Screen:
                 self._print_line(text, fg="red" if failed else "green")
             case "warning":
                 self._end_lines()
-                warning = clean_text(f"warning: {event['message']}")
-                print_wrapped(style_text(warning, fg="yellow"), err=self._aside)
+                print_wrapped(style_text(format_warning(event), fg="yellow"), err=self._aside)
             case "approval_required" | "turn_end" | "error":
                 self.end_line()
             case "done":
@@ -108,6 +108,13 @@ class Screen:
         if self._begun[err]:
             click.echo(err=err)
             self._begun[err] = False
+
+
+def format_warning(event: WarningEvent) -> str:
+    """A warning in one line, with who warns unless the message says so itself."""
+    plugin, message = event["plugin"], event["message"]
+    label = f"warning ({plugin})" if plugin and plugin not in message else "warning"
+    return clean_text(f"{label}: {message}")
 
 
 def quiet_logs() -> None:
@@ -161,7 +168,7 @@ def ask_approval(approval: Approval) -> str:
     click.echo(style_text(title, fg="yellow", bold=True), err=True)
     _print_lines(lines if hidden <= 0 else lines[:_LINES])
     if hidden > 0:
-        click.echo(f"  … and {hidden} more lines", err=True)
+        click.echo(f"  … and {format_count(hidden, 'more line')}", err=True)
     while True:
         choice = _read_choice(can_view=hidden > 0)
         if choice != "v":

@@ -16,7 +16,7 @@ from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import PluginError, UnknownPluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.values import dataclass
-from agent_host.checking import suggest
+from agent_host.checking import suggest_name
 from agent_host.plugins.bundle import Bundle
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "LoaderSettings",
     "PluginRecord",
     "PluginState",
+    "UnknownName",
     "build_catalog",
     "complete_catalog",
 ]
@@ -83,6 +84,15 @@ class PluginRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownName:
+    """A name in one of the loader's settings that nothing has: what is wrong, and the way out."""
+
+    setting: str
+    what: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """The records in a fixed order: by role, name, then bundle."""
 
@@ -101,6 +111,22 @@ class Catalog:
         return [
             r for r in self.records if name in (r.name, r.key, r.bundle.name, r.bundle.distribution)
         ]
+
+    def unknown_names(self) -> Iterator[UnknownName]:
+        """The names in the settings that allow, deny or prefer nothing."""
+        settings = self.settings
+        bundles = {record.bundle.name for record in self}
+        owners = {record.bundle.owner for record in self}
+        for setting, what, names, known in (
+            ("deny", "bundle", settings.deny, bundles),
+            ("allow", "bundle", settings.allow or (), bundles),
+            ("prefer", "distribution", settings.prefer.values(), owners),
+        ):
+            for name in sorted({*names} - known):
+                found = {record.bundle.name for record in self.find(name)}
+                hint = f"it is in the bundle {found.pop()!r}" if len(found) == 1 else ""
+                text = f"there is no {what} {name!r}"
+                yield UnknownName(setting, text, hint or suggest_name(name, known))
 
     def provider(self, name: str | None) -> PluginRecord:
         """The provider of that name; if none is given, the fallback or the only one there is."""
@@ -131,8 +157,13 @@ class Catalog:
         raise UnknownPluginError(
             f"there is no provider {name!r}",
             plugins=(name,),
-            hint=suggest(name, known) or f"there are: {', '.join(known) or 'none'}",
+            hint=suggest_name(name, known) + self._broken_hint(),
         )
+
+    def _broken_hint(self) -> str:
+        """Where to look for a plugin whose name is not known because its package is broken."""
+        broken = any(record.state in ("failed", "incompatible") for record in self)
+        return "; agent-host plugins doctor says what cannot be used" if broken else ""
 
 
 def build_catalog(bundles: Iterable[Bundle], settings: LoaderSettings | None = None) -> Catalog:

@@ -16,7 +16,7 @@ from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Call, Open, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
-from agent_host.plugins.implementation import describe_failure
+from agent_host.plugins.implementation import log_failure
 from agent_host.plugins.keys import data_key
 from agent_host.plugins.request_spec import read_request_spec
 
@@ -65,7 +65,7 @@ class Listings:
             models = valid_models((yield from _ask_models(provider, config)))
             digest = data_key(models)
         except Exception as error:
-            log.warning("models_unavailable", provider=provider.name, error=describe_failure(error))
+            log_failure(log, "models_unavailable", error, provider=provider.name)
             models, digest, seconds = [], "[]", min(seconds, _RETRY_SECONDS)
         listing = Listing(config, models, digest, time.monotonic() + seconds)
         with self._lock:

@@ -20,7 +20,10 @@ from agent_host.plugins.manager import RoleManager, Tolerate
 from agent_host.plugins.resolve import Resolution
 from agent_host.plugins.settings import ConfigSchema
 
-__all__ = ["Lease", "Managers", "PreparedTool", "Stack"]
+__all__ = ["Lease", "Managers", "PlainWarning", "PreparedTool", "Stack"]
+
+#: What was left out or is ignored, in words, and the plugin that it is about.
+PlainWarning = tuple[str, str | None]
 
 
 class Lease:
@@ -143,7 +146,8 @@ class Stack:
 
     ``config`` has the schema's defaults and the tools' schemas in it. ``models`` is the provider's
     list after extensions and features have seen it, ``model`` the entry that is asked for, and
-    ``secrets`` what is secret in the config. Whoever works with its tools has entered ``lease``.
+    ``secrets`` what is secret in the config. ``tool_names`` are those of all its tools, also of
+    those that the config does not want. Whoever works with its tools has entered ``lease``.
     """
 
     resolution: Resolution
@@ -154,10 +158,11 @@ class Stack:
     models: tuple[ModelInfo, ...]
     model: ModelInfo | None
     tools: tuple[PreparedTool, ...]
+    tool_names: tuple[str, ...]
     registry: ToolInteropRegistry
     schema_target_formats: tuple[str, ...]
     lease: Lease
-    warnings: tuple[str, ...]
+    warnings: tuple[PlainWarning, ...]
     has_actions: bool
     secrets: tuple[str, ...] = field(repr=False)
 
