@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,25 +72,30 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def environment(place: Path) -> dict[str, str]:
+def environment(place: Path, *, debug: bool = False) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AGENT_HOST_", "NO_COLOR"))}
     return {
         **kept,
         "AGENT_HOST_CONFIG_HOME": str(place / "home"),
         "AGENT_HOST_CACHE_DIR": str(place / "cache"),
         "PYTHONUTF8": "1",
+        **({"AGENT_HOST_DEBUG": "1"} if debug else {}),
     }
 
 
 def run(
-    place: Path, *arguments: str, stdin: bytes | None = None, provider: str | None = "echo"
+    place: Path,
+    *arguments: str,
+    stdin: bytes | None = None,
+    provider: str | None = "echo",
+    debug: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     named = ["--provider", provider] if provider and "--provider" not in arguments else []
     return subprocess.run(
         [sys.executable, "-m", "agent_host", "run", *named, *arguments],
         capture_output=True,
         cwd=place,
-        env=environment(place),
+        env=environment(place, debug=debug),
         stdin=subprocess.DEVNULL if stdin is None else None,
         input=stdin,
         timeout=60,
@@ -128,6 +134,94 @@ def test_a_prompt_comes_from_the_command_line_or_a_pipe(
 ) -> None:
     done = run(place, *arguments, stdin=stdin)
     assert (done.returncode, done.stdout.decode(), done.stderr) == (0, answer, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "prompt"),
+    [
+        (["Sum this up:"], b"one\ntwo\n", "Sum this up:\n\n<input>\none\ntwo\n</input>\n"),
+        (["Sum this up:"], b" \n", "Sum this up:\n"),
+        (["-"], b"one\ntwo\n", "one\ntwo\n"),
+        ([], b"one\ntwo\n", "one\ntwo\n"),
+    ],
+)
+def test_what_is_piped_in_stands_below_the_prompt(
+    place: Path, arguments: list[str], stdin: bytes, prompt: str
+) -> None:
+    done = run(place, *arguments, stdin=stdin)
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, prompt, b"")
+
+
+def test_input_that_does_not_come_is_said_to_be_waited_for(place: Path) -> None:
+    with running(place, "--provider", "echo", "Hello", stdin=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert b"waiting for standard input" in process.stderr.readline()
+        out, _ = process.communicate(timeout=30)
+    assert out == b"Hello\n"
+
+
+@pytest.mark.parametrize("key", [None, "WIRED_KEY"])
+def test_who_answers_is_said_where_nobody_is_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    described = full("slow_pkg", "provider", "slow", key_variable="WIRED_KEY")
+    write_package(place / "slow", "slow_pkg", descriptor=described, source=SLOW)
+    if key is not None:
+        monkeypatch.setenv(key, "x")
+    done = run(place, "--config", "c.json", "--model", "gpt-5", "Hello", provider=None)
+    assert (done.returncode, done.stdout) == (0, b"Hello\n")
+    (said,) = done.stderr.decode().splitlines()
+    assert said.startswith("warning: no provider is named, so 'echo' answers; name one with ")
+    assert ("(WIRED_KEY is set for 'slow')" in said) == (key is not None)
+
+
+def test_a_setting_that_nobody_knows_is_told_with_what_was_meant(place: Path) -> None:
+    done = run(place, "--set", "reasonin=true", "--set", "temperature=1", "Hello")
+    assert (done.returncode, done.stdout) == (0, b"Hello\n")
+    assert done.stderr.decode().splitlines() == [
+        "warning: the setting 'reasonin' is ignored: no plugin knows it; did you mean 'reasoning'?",
+        "warning: 'temperature' is set, but echo has no use for it with the model 'echo-reasoner'; "
+        "it was not sent",
+    ]
+
+
+RAISING = """
+from agent_hookspecs import FeaturePlugin
+from agent_hookspecs.errors import ConfigError
+
+
+class Plugin(FeaturePlugin):
+    name = "raising"
+
+    def init(self, config, state):
+        raise %s
+"""
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(
+    "raised", ["ValueError('of its own')", "ConfigError('of its own', hint='a way out')"]
+)
+def test_a_traceback_of_what_a_plugin_raised_is_shown_if_that_is_wanted(
+    place: Path, monkeypatch: pytest.MonkeyPatch, raised: str, as_json: bool
+) -> None:
+    described = full("raising_pkg", "feature", "raising")
+    write_package(place / "raising", "raising_pkg", descriptor=described, source=RAISING % raised)
+    (place / "c.json").write_text(json.dumps({"plugins": ["path:raising"]}), encoding="utf-8")
+    options = ["--config", "c.json", *(["--json"] if as_json else []), "Hello"]
+    quiet = run(place, *options)
+    assert (quiet.returncode, b"Traceback" in quiet.stderr) == (1, False)
+    loud = run(place, *options, debug=True).stderr.decode()
+    assert 'plugin.py", line 10, in init' in loud
+    assert "of its own" in loud
+    if not as_json:
+        assert loud.count("hint:") == quiet.stderr.decode().count("hint:")
+
+
+def test_a_traceback_of_a_tool_that_failed_is_shown_if_that_is_wanted(place: Path) -> None:
+    done = run(place, "--config", "c.json", "--yes", "/call explode", debug=True)
+    assert re.search(r'plugin.py", line \d+, in explode\n', done.stderr.decode())
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -261,10 +355,12 @@ def test_an_untrusted_folder_is_refused_until_it_is_trusted(place: Path) -> None
 
 
 @contextmanager
-def running(place: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    place: Path, *arguments: str, stdin: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "agent_host", "run", *arguments],
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=place,
