@@ -316,7 +316,7 @@ class AgentApplication:
         try:
             # Called directly, because it runs for every event.
             implementation.call(event, layer)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             _log_failure(plugin, "observe_event", error)
 
     def close(self) -> None:
@@ -354,7 +354,7 @@ def _tell(plugin: LoadedPlugin, hook: str, **arguments: Any) -> None:
         _log_failure(plugin, hook, error)
 
 
-def _log_failure(plugin: LoadedPlugin, hook: str, error: Exception) -> None:
+def _log_failure(plugin: LoadedPlugin, hook: str, error: BaseException) -> None:
     log_failure(log, "broadcast_failed", error, hook=hook, plugin=plugin.name)
 
 

@@ -30,7 +30,7 @@ from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
 from agent_host.plugins.resolve import BrokenPluginError, Resolution
-from agent_host.plugins.settings import ConfigSchema, merge_schemas
+from agent_host.plugins.settings import ConfigSchema, merge_schemas, wants_tool
 from agent_host.plugins.stack import Lease, Managers, PlainWarning, PreparedTool, Stack
 from agent_host.sessions.frozen import plain_copy
 
@@ -71,10 +71,10 @@ def build_stack(
             tool = yield from _prepare_tool(plugin, managers.tool, own, registry, lease, warnings)
             if tool is not None:
                 names += [descriptor.tool_name for descriptor in tool.descriptors]
-                wanted = [d for d in tool.descriptors if _is_wanted(d.tool_name, config)]
+                wanted = [d for d in tool.descriptors if wants_tool(config, d.tool_name)]
                 tools.append(replace(tool, descriptors=tuple(wanted)))
         _refuse_shared_names(tools)
-        warnings += _unused_patterns(config, names)
+        warnings += _unused_patterns(resolution, config, names)
         schemas = [descriptor.schema for tool in tools for descriptor in tool.descriptors]
         if schemas:
             config["tools"] = [*(config.get("tools") or ()), *schemas]
@@ -169,16 +169,15 @@ def _close_tool(plugin: LoadedPlugin, manager: RoleManager, state: Any) -> None:
         log_failure(log, "tool_close_failed", error, plugin=plugin.name)
 
 
-def _is_wanted(tool: str, config: Config) -> bool:
-    """Whether the config's ``use_tools`` patterns, if there are any, name the tool."""
-    patterns = config.get("use_tools")
-    return patterns is None or any(fnmatchcase(tool, pattern) for pattern in patterns)
-
-
-def _unused_patterns(config: Config, names: Sequence[str]) -> Iterator[PlainWarning]:
+def _unused_patterns(
+    resolution: Resolution, config: Config, names: Sequence[str]
+) -> Iterator[PlainWarning]:
+    """Words for patterns that fit no tool, neither of the stack nor of who was left out of it."""
+    announced = [n for r in resolution.catalog if r.usable and r.entry for n in r.entry.tools]
+    known = [*names, *announced]
     for pattern in config.get("use_tools") or ():
-        if not any(fnmatchcase(name, pattern) for name in names):
-            yield f"no tool is called {pattern!r}; {suggest_name(pattern, names)}", None
+        if not any(fnmatchcase(name, pattern) for name in known):
+            yield f"no tool is called {pattern!r}; {suggest_name(pattern, known)}", None
 
 
 def _read_descriptors(

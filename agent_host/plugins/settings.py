@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from agent_hookspecs.authoring.knobs import KNOBS
@@ -36,6 +37,7 @@ __all__ = [
     "merge_schemas",
     "read_texts",
     "value_objection",
+    "wants_tool",
 ]
 
 #: The settings of a request that the host itself reads, or that any provider may be given.
@@ -47,6 +49,8 @@ HOST_SETTINGS = frozenset(
         "debug_stream",
         "enabled_plugins",
         "force_enabled_plugins",
+        "max_answer_bytes",
+        "max_answer_calls",
         "max_event_bytes",
         "model",
         "on_plugin_error",
@@ -215,11 +219,20 @@ def read_texts(config: Mapping[str, Any], key: str, what: str, hint: str) -> fro
     return frozenset(texts)
 
 
+def wants_tool(config: Mapping[str, Any], tool: str) -> bool:
+    """Whether the config's ``use_tools`` patterns, if there are any, name the tool."""
+    patterns = _tool_patterns(config)
+    return config.get("use_tools") is None or any(fnmatchcase(tool, each) for each in patterns)
+
+
+def _tool_patterns(config: Mapping[str, Any]) -> frozenset[str]:
+    hint = "give a list of strings, such as the names of tools"
+    return read_texts(config, "use_tools", "patterns", hint)
+
+
 def _check_tool_settings(config: Mapping[str, Any]) -> None:
     """Refuse what the host itself could not read."""
-    read_texts(
-        config, "use_tools", "patterns", "give a list of strings, such as the names of tools"
-    )
+    _tool_patterns(config)
     tools = config.get("tools")
     if tools is not None and not isinstance(tools, (list, tuple)):
         raise ConfigError(

@@ -142,7 +142,11 @@ def _prepare_reading(turn: Turn) -> Steps[None]:
     if turn.warnings:
         yield turn.emit_warnings()
     turn.reading = Reading(
-        turn.managers, turn.natives, turn.state, debug=bool(turn.state.get("debug_stream"))
+        turn.managers,
+        turn.natives,
+        turn.state,
+        limits=turn.limits,
+        debug=bool(turn.state.get("debug_stream")),
     )
 
 
