@@ -135,8 +135,8 @@ def _watch_progress(planned: PlannedCall, items: Any, emit: EmitEvents) -> Steps
             yield emit([update])
     finally:
         if inspect.isgenerator(source):
-            # One that is still at work in a thread cannot be closed; it ends when it next yields.
             with suppress(ValueError):
+                # Nothing is lost: one that is still at work in a thread ends when it next yields.
                 source.close()
 
 

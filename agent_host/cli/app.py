@@ -49,7 +49,8 @@ class _Root(LazyGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # It is caught here, because click itself would make an error of it.
+            # Nothing is lost: whoever read our output has seen enough; click would make an error
+            # of it.
             return _close_output()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -137,6 +138,7 @@ def run(arguments: Sequence[str]) -> int:
         error = {"type": "UsageError", "message": wrong.format_message(), "hint": hint}
         return _report_error(error, wrong.exit_code, as_json)
     except BrokenPipeError:
+        # Nothing is lost: whoever read our output has seen enough of it.
         return _close_output()
     except AgentError as failure:
         print_traceback(failure)

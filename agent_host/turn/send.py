@@ -22,6 +22,7 @@ from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Ste
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.request_spec import read_request_spec
+from agent_host.redaction import describe_error
 from agent_host.turn.read import Reading, decode_item
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import Framing, SseFraming, framing
@@ -123,8 +124,13 @@ def _read_own_stream(turn: Turn, own: Implementation) -> Steps[None]:
         try:
             chunk = decode_item(item)
         except EOFError:
+            # Nothing is lost: this is the end marker of the stream.
             is_over = True
             break
+        except ValueError as error:
+            what = f"a line of the stream is no JSON and was left out: {describe_error(error)}"
+            turn.warnings.add(what, turn.provider)
+            continue
         if chunk is not None:
             yield from _feed(turn, reading, [(chunk, None)])
     _check_complete(turn, reading, is_over)
@@ -167,6 +173,9 @@ def _read_wire(turn: Turn) -> Steps[None]:
         machine.check()
     _check_something_said(machine, turn.provider, response.headers)
     _check_complete(turn, reading, machine.is_done)
+    if machine.skip_count:
+        count = "an event" if machine.skip_count == 1 else f"{machine.skip_count} events"
+        turn.warnings.add(f"{count} of the answer could not be read", turn.provider)
 
 
 def make_request(turn: Turn) -> tuple[WireRequest, Framing | None]:

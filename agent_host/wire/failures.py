@@ -187,6 +187,7 @@ def _parse_body(body: bytes) -> Any:
     try:
         return json.loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
+        # Nothing is lost: a body that is no JSON is quoted as it is.
         return None
 
 
@@ -248,6 +249,7 @@ def _redirect_hint(location: str) -> str:
     try:
         target = urlsplit(location).hostname
     except ValueError:
+        # Nothing is lost: only the target is left out of the message.
         target = None
     where = f" to {target}" if target else ""
     return f"redirects are not followed{where}: set the base URL to the final address"

@@ -166,5 +166,6 @@ def _taken_back(step: Callable[[], object]) -> bool:
     try:
         step()
     except ToolError:
+        # Nothing is lost: the caller names what could not be restored.
         return False
     return True

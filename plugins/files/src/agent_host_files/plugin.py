@@ -331,6 +331,7 @@ def _search_files(arguments: _Arguments, workspace: Workspace, limits: _Limits) 
                 if len(found) > limits.results:
                     break
     except OutOfTime:
+        # Nothing is lost: the note says where the search stopped.
         notes.append(
             f"[truncated: stopped at '{path}' after {limits.seconds:g} s; simplify the pattern, "
             "or narrow 'path' or 'glob']"
@@ -352,7 +353,7 @@ def _searchable(workspace: Workspace, path: WorkspacePath) -> str | None:
     try:
         file = workspace.read(path, MAX_FILE_BYTES)
     except ToolError:
-        # Gone or locked since the folder was read: no reason to give up the others.
+        # Nothing is lost: the result counts files that were not searched.
         return None
     text = decode(file.data) if file.complete else None
     return None if text is None else text.text

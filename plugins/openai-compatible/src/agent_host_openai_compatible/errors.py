@@ -123,6 +123,7 @@ def refusal_error(status: int, body: bytes, *, provider: str) -> ProviderError |
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
+        # Nothing is lost: a body that is no JSON is quoted by the host as it is.
         return None
     if isinstance(answer, list):
         answer = next((each for each in answer if isinstance(each, dict)), None)

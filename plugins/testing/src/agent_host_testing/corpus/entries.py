@@ -82,6 +82,7 @@ def parse_arguments(text: Any) -> Any:
     try:
         return json.loads(text) if text.strip() else {}
     except ValueError:
+        # Nothing is lost: what is no JSON is a text.
         return text
 
 
