@@ -30,6 +30,7 @@ from agent_host.drivers.blocking import Stream, complete
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.load import load_catalog
 from agent_host.private import config_home
+from agent_host.sessions.frozen import plain_copy
 
 if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
@@ -325,8 +326,8 @@ class AgentApplication:
         # Tools see what happens, but not the config with the providers' keys.
         layer = {"trigger_source": "application"} if plugin.role == "tool" else self._layer()
         try:
-            # Called directly, because it runs for every event.
-            implementation.call(event, layer)
+            # Called directly, because it runs for every event; with a copy of its own.
+            implementation.call(plain_copy(event), layer)
         except (Exception, SystemExit) as error:
             _log_failure(plugin, "observe_event", error)
 
