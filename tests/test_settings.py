@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, ToolPlugin
 from agent_hookspecs.errors import ConfigError
-from agent_host.plugins.settings import merge_schemas
+from agent_host.plugins.settings import HOST_SETTINGS, merge_schemas
 from loopback import Peer, Request, serve
 from talking import WAYS, Way, ask, core_with, said, talker
 
@@ -563,3 +565,11 @@ def test_a_parameter_with_a_credentials_name_is_no_credential() -> None:
     assert [*merge_schemas([]).secrets({"tools": tools})] == ["hidden"]
     seen = merge_schemas([]).for_tool("tool", {"tools": tools})
     assert seen == {"tools": [{"name": "login", "parameters": parameters}]}
+
+
+def test_the_docs_have_the_settings_that_the_host_knows() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "requests.md").read_text("utf-8")
+    table = page.partition("## Settings of a request")[2].partition("###")[0]
+    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    documented = {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
+    assert documented == HOST_SETTINGS

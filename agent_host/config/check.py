@@ -118,7 +118,7 @@ class _Known:
             (record.name, record.entry.config_schema) for record in self._records if record.entry
         )
 
-    def asked(self) -> ConfigSchema | None:
+    def ask_classes(self) -> ConfigSchema | None:
         """What the classes say; None if one cannot be asked, which may know any key."""
         plugins = []
         for record in self._records:
@@ -138,7 +138,7 @@ def _refuse_unknown(
 ) -> None:
     described = known.described().settings
     unknown = [key for key in keys if key not in described]
-    asked = known.asked() if unknown else None
+    asked = known.ask_classes() if unknown else None
     if asked is None:
         return
     for key in unknown:

@@ -56,6 +56,7 @@ ENDINGS: tuple[Ending, ...] = (
         "blocked",
         3,
     ),
+    Ending("answers", "the answer is empty", "", "warning: …", "stop", 0),
     Ending("answers", "the provider pauses, and is asked to go on", "One.\nTwo.", "", "stop", 0),
     Ending("answers", "a try fails, and the next succeeds", "Yes.", _RETRY, "stop", 0),
     Ending(

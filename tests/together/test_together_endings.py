@@ -105,6 +105,7 @@ SCENES: dict[str, Scene] = {
     "there was no room for the rest": Scene([say("Half an", finish="length")]),
     "the model declines": Scene([say("I would rather not.", finish="refusal")], stop="openai-chat"),
     "the provider withholds the rest": Scene([say("Half an", finish="blocked")]),
+    "the answer is empty": Scene([Reply()]),
     "the provider pauses, and is asked to go on": Scene(
         [say("One.", finish="pause"), say("Two.")], stop="anthropic"
     ),
