@@ -26,6 +26,7 @@ from agent_hookspecs.tool_interop import (
 from agent_host.checking import suggest_name
 from agent_host.drivers.effects import Call, Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin
+from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
@@ -44,7 +45,11 @@ _ACTING: tuple[PluginRole, ...] = ("provider", "extension", "feature")
 
 
 def build_stack(
-    activator: Activator, resolution: Resolution, config: Config, warnings: list[PlainWarning]
+    activator: Activator,
+    resolution: Resolution,
+    config: Config,
+    warnings: list[PlainWarning],
+    fresh_key: FreshKey | None,
 ) -> Steps[Stack]:
     """The stack of a resolution; ``warnings`` is what was left out, and is added to."""
 
@@ -96,6 +101,7 @@ def build_stack(
             schema_target_formats=tuple(formats),
             lease=lease,
             warnings=tuple(warnings),
+            fresh_key=fresh_key,
             has_actions=any(managers.role(role).implements("get_actions") for role in _ACTING),
             secrets=tuple(schema.secrets(config)),
         )

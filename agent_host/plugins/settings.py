@@ -45,6 +45,9 @@ HOST_SETTINGS = frozenset(
     {
         "add_tags",
         "api_key",
+        "api_key_command",
+        "api_key_file",
+        "api_key_seconds",
         "base_url",
         "debug_stream",
         "enabled_plugins",
