@@ -26,6 +26,7 @@ from agent_host.plugins.settings import (
     merge_schemas,
     value_objection,
 )
+from agent_host.plugins.stack import PlainWarning
 
 __all__ = ["check_loading", "check_request"]
 
@@ -90,7 +91,7 @@ def _common_settings(
     settings: Mapping[str, Any], providers: list[PluginRecord]
 ) -> Iterator[Setting]:
     """What the settings must be whatever takes part: by the one provider, and as knobs."""
-    schema: ConfigSchema = merge_schemas(
+    schema = merge_schemas(
         (record.name, record.entry.config_schema) for record in providers if record.entry
     )
     for key in settings:
@@ -130,7 +131,9 @@ class _Known:
                     plugins.append(self._activator.load(record))
                 except PluginError:  # Nothing is lost: the request that needs it says why.
                     return None
-        return read_settings(plugins, [])
+        warnings: list[PlainWarning] = []
+        schema = read_settings(plugins, warnings)
+        return None if warnings else schema
 
 
 def _refuse_unknown(

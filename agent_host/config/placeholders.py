@@ -57,7 +57,7 @@ def check_placeholders(values: Mapping[str, Any], file: Path | None) -> None:
         match = _BARE.search(text)
         if match is not None and not _PROMPT.fullmatch(where):
             raise config_error(
-                f"{where} has {match[0]}, which nothing fills in",
+                f"{where} has ${{{match['name']}}}, which nothing fills in",
                 key=where,
                 file=file,
                 hint=f"write ${{env:{match['name']}}} for the environment variable",
