@@ -293,8 +293,8 @@ def _collision_reason(
     if winner in owners:
         return f"{winner} is preferred for {what}"
     return (
-        f"{what} is claimed by {' and by '.join(owners)} "
-        f"(set prefer {setting}={owners[0]}, or uninstall one)"
+        f"{what} is claimed by {' and by '.join(owners)} (uninstall one, or put "
+        f'"{setting}": "{owners[0]}" under prefer_plugins in the config)'
     )
 
 

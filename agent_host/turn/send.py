@@ -13,6 +13,7 @@ from agent_hookspecs.errors import (
     ConfigError,
     ContractError,
     HookResultError,
+    ProviderError,
     StreamCutError,
 )
 from agent_hookspecs.events import Event
@@ -23,6 +24,7 @@ from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.request_spec import read_request_spec
 from agent_host.redaction import describe_error
+from agent_host.turn.lost_tools import warn_of_unsent_tools
 from agent_host.turn.read import Reading, decode_item
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import Framing, SseFraming, framing
@@ -37,6 +39,8 @@ log = get_logger(__name__)
 
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
+#: What an error of a refusal has from the answer, if nobody says otherwise.
+_TOLD_BY_ANSWER = ("provider", "status", "code", "request_id", "retry_after", "excerpt")
 
 
 def read_answer(turn: Turn) -> Steps[None]:
@@ -197,6 +201,7 @@ def make_request(turn: Turn) -> tuple[WireRequest, Framing | None]:
     event_bytes = turn.limits.max_event_bytes
     machine = _stream_framing(spec, turn.stack.provider, event_bytes) if turn.stream else None
     _warn_of_unused_knobs(turn, reading.state)
+    warn_of_unsent_tools(turn, request.body)
     return request, machine
 
 
@@ -268,9 +273,18 @@ def _refusal(turn: Turn, status: int, headers: Mapping[str, str], body: bytes) -
     except Exception as error:
         log_failure(log, "map_error_failed", error, plugin=turn.provider)
         mapped = None
-    if isinstance(mapped, AgentError):
+    if isinstance(mapped, AgentError) and not isinstance(mapped, ProviderError):
         return mapped
-    return failure(status, headers, body, turn.provider)
+    known = failure(status, headers, body, turn.provider)
+    return known if mapped is None else _completed(mapped, known)
+
+
+def _completed(mapped: ProviderError, known: ProviderError) -> ProviderError:
+    """The provider's error with what only the answer itself tells, such as the request's id."""
+    for name in _TOLD_BY_ANSWER:
+        if getattr(mapped, name) is None:
+            setattr(mapped, name, getattr(known, name))
+    return mapped
 
 
 def _warn_of_unused_knobs(turn: Turn, state: State) -> None:
