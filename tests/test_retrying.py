@@ -97,7 +97,7 @@ def test_a_stream_cut_before_the_model_spoke_is_tried_again(
         assert len(server.requests) == 2
     assert outcome.error is None
     assert outcome.text == "good"
-    assert outcome.answer["metadata"] == {"finish_reason": "stop"}
+    assert outcome.answer["metadata"] == {"finish_reason": "stop", "finish": "stop"}
     assert not outcome.of("usage")
 
 
