@@ -13,16 +13,18 @@ import pytest
 from testing_subject import ChatSubject
 
 from agent_host_testing.corpus import (
+    EVERY_WAY,
     HARMLESS,
     Recording,
+    Way,
     differences,
     group_sessions,
     in_scope,
     load_recordings,
-    next_request_differences,
+    play_session,
     replay,
-    replay_group,
     request_differences,
+    session_differences,
     signature_digest,
     translate_recording,
 )
@@ -35,10 +37,11 @@ ASKED = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "Weather in Rome?"},
 ]
+ARGUMENTS = '{"city": "Rome"}'
 CALL = {
     "id": "call_1",
     "type": "function",
-    "function": {"name": "weather", "arguments": '{"city": "Rome"}'},
+    "function": {"name": "weather", "arguments": ARGUMENTS},
 }
 TOOL = {
     "type": "function",
@@ -148,20 +151,19 @@ def test_a_request_becomes_what_its_user_would_have_done(session: list[Recording
     assert call["id"] == "call_1"
     assert json.loads(call["function"]["arguments"]) == {"city": "Rome"}
     assert tool["metadata"] == {"tool_call_id": "call_1", "tool_name": "weather"}
+    assert call["function"]["arguments"] == ARGUMENTS
     assert turn.settings == {"model": "m", "temperature": 0}
     assert [schema["name"] for schema in turn.tools] == ["weather"]
 
 
-def test_a_session_that_is_played_right_has_no_differences(session: list[Recording]) -> None:
-    played = replay_group(session, chat_subject)
-    assert [differences(each.recording, each) for each in played] == [[], []]
-    assert [each.continued for each in played] == [False, True]
-    assert next_request_differences(session, chat_subject) == []
-
-
-def test_streams_are_cut_where_the_seed_says(session: list[Recording]) -> None:
-    for seed in range(5):
-        assert differences(session[0], replay(session[0], ChatSubject(), seed=seed)) == []
+@pytest.mark.parametrize("way", EVERY_WAY, ids=str)
+def test_a_session_that_is_played_right_has_no_differences(
+    session: list[Recording], way: Way
+) -> None:
+    played = play_session(session, chat_subject, way)
+    assert [each.continued for each in played.turns] == [False, True]
+    assert played.further is not None
+    assert session_differences(played) == []
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,9 @@ def test_streams_are_cut_where_the_seed_says(session: list[Recording]) -> None:
         ),
         ({"usage": None}, "nothing was reported"),
         ({"usage": {"input_tokens": 6}}, "usage.raw input_tokens is 5 instead of 6"),
-        ({"usage": {"reasoning_tokens": 2}}, "usage.reasoning is None instead of 2"),
+        ({"usage": {"reasoning_tokens": 2}}, "usage.raw reasoning_tokens is None instead of 2"),
+        ({"id": "c2"}, "response_id is 'c1' instead of 'c2'"),
+        ({"model": None}, "model is 'm' instead of None"),
         ({"signature_sha256_16": ["0123456789abcdef"]}, "signatures [] instead of"),
         ({"server_tools": ["web_search_call"]}, "no web_search_call"),
         ({"error": {"message": "no luck"}}, "instead of an error of the provider"),
@@ -223,6 +227,7 @@ Change = Callable[[list[dict[str, Any]]], object]
         (lambda messages: messages[2]["tool_calls"][0].update(id="call_2"), "call_2"),
         (lambda messages: messages[2].update(content="Let me see."), "assistant message 2 has"),
         (lambda messages: messages[0].update(content="Be long."), "Be long."),
+        (lambda messages: messages.append(messages.pop(0)), "the roles are"),
         (lambda messages: messages.append({"role": "user", "content": "and?"}), "the roles are"),
     ],
 )
@@ -240,6 +245,7 @@ def test_a_request_that_is_not_the_recorded_one_is_told(
         lambda messages: messages[2].update(content=""),
         lambda messages: messages[2].pop("content"),
         lambda messages: messages[0].update(role="developer"),
+        lambda messages: messages.insert(0, {"role": "system", "content": ""}),
         lambda messages: messages[1].update(
             content=[
                 {
@@ -272,10 +278,8 @@ def test_a_recording_that_does_not_go_on_begins_anew(session: list[Recording]) -
     messages[2] = {"role": "assistant", "content": "I do not know."}
     del messages[3]
     other = replace(session[1], request={**session[1].request, "messages": messages})
-    assert [each.continued for each in replay_group([session[0], other], chat_subject)] == [
-        False,
-        False,
-    ]
+    played = play_session([session[0], other], chat_subject)
+    assert [each.continued for each in played.turns] == [False, False]
 
 
 def test_signatures_of_either_alphabet_are_one() -> None:

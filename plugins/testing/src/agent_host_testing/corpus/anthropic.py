@@ -1,12 +1,14 @@
-"""Requests of Anthropic's Messages API."""
+"""Requests and answers of Anthropic's Messages API."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.entries import Block, Entry, Turn, text_block
+from agent_host_testing.corpus.entries import Answer, Block, Entry, Turn, text_block
 from agent_host_testing.corpus.reading import (
+    answered,
     data_url,
     function_schema,
     left,
@@ -17,7 +19,7 @@ from agent_host_testing.corpus.reading import (
     without_unset,
 )
 
-__all__ = ["messages_turn", "messages_usage"]
+__all__ = ["messages_answer", "messages_counts", "messages_turn", "messages_usage"]
 
 FAMILY = "anthropic.messages"
 
@@ -71,6 +73,52 @@ def messages_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
         "cache_read_tokens": raw.get("cache_read_input_tokens"),
         "cache_write_tokens": raw.get("cache_creation_input_tokens"),
     }
+
+
+def messages_counts(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of the contract: the prompt with what the cache read and wrote of it."""
+    usage = messages_usage(raw)
+    read, written = usage["cache_read_tokens"] or 0, usage["cache_write_tokens"] or 0
+    prompt = usage["input_tokens"]
+    return {
+        "input": None if prompt is None else prompt + read + written,
+        "output": usage["output_tokens"],
+        "cached_input": usage["cache_read_tokens"],
+    }
+
+
+def messages_answer(documents: Sequence[Any]) -> Answer:
+    """The blocks of an answer, be it whole or in events."""
+    blocks: list[dict[str, Any]] = []
+    written: dict[int, str] = {}
+    for document in documents:
+        if document.get("type") == "message":
+            blocks = [dict(block) for block in document["content"]]
+        elif document.get("type") == "content_block_start":
+            blocks.append(dict(document["content_block"]))
+        elif document.get("type") == "content_block_delta":
+            _hear(blocks[-1], document["delta"], written, len(blocks) - 1)
+    for place, text in written.items():
+        blocks[place]["input"] = json.loads(text or "{}")
+    citations = [each for block in blocks for each in block.get("citations") or ()]
+    return answered({"messages": [{"role": "assistant", "content": blocks}]}, citations)
+
+
+#: The key of a delta and of the block that it goes on with.
+_GROWING = ("text", "thinking", "signature")
+
+
+def _hear(
+    block: dict[str, Any], delta: Mapping[str, Any], written: dict[int, str], place: int
+) -> None:
+    """Add to a block what a delta says; the text of an input is gathered apart."""
+    for key in _GROWING:
+        if key in delta:
+            block[key] = (block.get(key) or "") + delta[key]
+    if "citation" in delta:
+        block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+    if "partial_json" in delta:
+        written[place] = written.get(place, "") + delta["partial_json"]
 
 
 def _entries(body: Mapping[str, Any]) -> Iterator[Entry]:

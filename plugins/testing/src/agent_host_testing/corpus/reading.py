@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.entries import Block, Entry
+from agent_host_testing.corpus.entries import Answer, Block, Entry
 
 __all__ = [
+    "answered",
     "data_url",
     "function_schema",
     "left",
@@ -53,14 +54,18 @@ def function_schema(declared: Mapping[str, Any], parameters: str = "parameters")
         "name": declared["name"],
         "description": declared.get("description") or "",
         "parameters": declared.get(parameters) or {"type": "object", "properties": {}},
+        **({"strict": True} if declared.get("strict") else {}),
     }
 
 
 def signature(value: Any) -> str | None:
-    """A signature in one of the alphabets that base64 has, without padding."""
-    if not isinstance(value, str) or not value:
-        return None
-    return value.replace("-", "+").replace("_", "/").rstrip("=")
+    """A signature as it was written; None where there is none."""
+    return value if isinstance(value, str) and value else None
+
+
+def answered(history: Mapping[str, Any], citations: Iterable[Any] = ()) -> Answer:
+    """An answer without the citations that say nothing."""
+    return Answer(history, tuple(citation for citation in citations if citation))
 
 
 def model_in(url: str) -> str | None:

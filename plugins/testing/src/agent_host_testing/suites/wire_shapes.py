@@ -11,13 +11,13 @@ import pytest
 from agent_host.core import AgentCore
 from agent_host_testing.corpus import (
     PROTOCOLS,
+    WAYS,
     Recording,
-    compare_requests,
-    differences,
     group_sessions,
     in_scope,
     load_recordings,
-    replay_group,
+    play_session,
+    session_differences,
 )
 from agent_host_testing.formats import wire_format
 from agent_host_testing.shapes import Shape, check_shape, shapes_for
@@ -105,11 +105,11 @@ class ShapeChecks(ProviderSuite):
         if recorded_session is None:
             not_claimed("--corpus names no folder with recordings of this wire")
         subject = _Subject(self, without=("model",))
-        played = replay_group(recorded_session, lambda _: subject)
         found = [
-            f"{replayed.recording.name}: {difference}"
-            for replayed in played
-            for difference in differences(replayed.recording, replayed)
+            f"{way}: {difference}"
+            for way in WAYS
+            for difference in session_differences(
+                play_session(recorded_session, lambda _: subject, way)
+            )
         ]
-        found += compare_requests(played)
         require(not found, "\n".join(found))
