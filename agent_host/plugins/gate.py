@@ -34,6 +34,7 @@ class Candidate:
     ``is_enabled`` and ``get_tags`` are given only where the plugin must be asked; they must depend
     on nothing but their arguments. With ``asked_first`` a True of ``is_enabled`` skips the tag
     checks; otherwise it is asked only once they pass, so that nothing is imported in vain.
+    ``refusal`` is why the config itself leaves the plugin out.
     """
 
     key: str
@@ -42,6 +43,7 @@ class Candidate:
     forbidden: Tags = frozenset()
     provides: Tags = frozenset()
     default_enabled: bool = True
+    refusal: str | None = None
     is_enabled: Callable[[Tags], bool | None] | None = None
     get_tags: Callable[[], Iterable[str]] | None = None
     asked_first: bool = False
@@ -153,6 +155,8 @@ def _objection(
         return None
     if not candidate.default_enabled and candidate.name not in enabled:
         return "off by default; name it in enabled_plugins"
+    if candidate.refusal is not None:
+        return candidate.refusal
     ask = candidate.is_enabled
     answer = ask(tags) if ask is not None and candidate.asked_first else None
     if answer is None:
