@@ -25,6 +25,7 @@ from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
+from agent_host.plugins.fresh_keys import KEY_SETTINGS
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.load import load_catalog
 from agent_host.private import config_home
@@ -200,7 +201,8 @@ class AgentApplication:
             return
         record = installed[named] if named is not None else _fallback(catalog)
         variable = record.entry.key_variable if record is not None and record.entry else None
-        if variable and not config.get("api_key") and self.config.env.get(variable):
+        has_key = any(config.get(key) for key in KEY_SETTINGS)
+        if variable and not has_key and self.config.env.get(variable):
             config["api_key"] = self.config.env[variable]
 
     def create_session(self, system: str | None = None) -> Session:

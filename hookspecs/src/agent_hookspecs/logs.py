@@ -31,12 +31,12 @@ _MIN_LENGTH = 4
 
 #: Names under which credentials stand, whoever understands them and whether they say so or not.
 _SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|signature")
-#: The same words where they mean something else: numbers of tokens, what a key is called or where
-#: it is sent, a key of a cache, and words that merely begin alike.
+#: The same words where they mean something else: numbers of tokens, what a key is called, where it
+#: comes from or is sent, a key of a cache, and words that merely begin alike.
 _HARMLESS_WORDS = re.compile(
     r"(?i)max_?token|(?<!access[-_])(?<!refresh[-_])(?<!bearer[-_])(?<!api[-_])tokens"
     r"|token[-_]?(?:count|limit|budget|usage|i[sz])"
-    r"|(?:key|token|signature)_(?:variable|header|prefix|field)"
+    r"|(?:key|token|signature)_(?:variable|header|prefix|field|command|file|seconds)"
     r"|cache_key|key(?:word|board|bind)|author(?!i[sz])"
 )
 #: Schemas keep the names of parameters under these; what stands under such a name is its schema.
