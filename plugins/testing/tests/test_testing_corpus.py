@@ -19,6 +19,7 @@ from agent_host_testing.corpus import (
     Way,
     differences,
     group_sessions,
+    history_differences,
     in_scope,
     load_recordings,
     play_session,
@@ -190,7 +191,7 @@ def test_a_session_that_is_played_right_has_no_differences(
         ({"usage": {"input_tokens": 6}}, "usage.raw input_tokens is 5 instead of 6"),
         ({"usage": {"reasoning_tokens": 2}}, "usage.raw reasoning_tokens is None instead of 2"),
         ({"id": "c2"}, "response_id is 'c1' instead of 'c2'"),
-        ({"model": None}, "model is 'm' instead of None"),
+        ({"model": "m-2"}, "model is 'm' instead of 'm-2'"),
         ({"signature_sha256_16": ["0123456789abcdef"]}, "signatures [] instead of"),
         ({"server_tools": ["web_search_call"]}, "no web_search_call"),
         ({"error": {"message": "no luck"}}, "instead of an error of the provider"),
@@ -201,6 +202,42 @@ def test_an_outcome_that_is_not_the_expected_one_is_told(
 ) -> None:
     wrong = replace(session[0], expected={**session[0].expected, **changed})  # type: ignore[typeddict-item]
     assert said in "\n".join(differences(wrong, replay(session[0], ChatSubject())))
+
+
+NOTE = {"type": "url_citation", "url_citation": {"url": "https://example.org"}}
+#: What an answer had said besides, so that what was made of the recorded one lacks it.
+LOST: list[tuple[str, dict[str, Any]]] = [
+    ("the metadata has no citation", {"annotations": [NOTE]}),
+    ("the text of the arguments", {"tool_calls": [{"index": 0, "function": {"arguments": " "}}]}),
+]
+
+
+@pytest.mark.parametrize(("said", "more"), LOST)
+def test_what_an_answer_says_beside_the_expected_is_compared(
+    session: list[Recording], said: str, more: dict[str, Any]
+) -> None:
+    first = session[0]
+    result = replay(first, ChatSubject())
+    assert differences(first, result) == []
+    chunk = {"choices": [{"index": 0, "delta": more}]}
+    longer = first.body + f"data: {json.dumps(chunk)}\n\n".encode()
+    assert said in "\n".join(differences(replace(first, body=longer), result))
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("reasoning", "the streamed reasoning is '' instead of 'hm'"),
+        ("usage", "what was reported of usage is []"),
+    ],
+)
+def test_what_is_not_shown_while_it_comes_is_told(
+    session: list[Recording], kind: str, said: str
+) -> None:
+    result = replay(session[0], ChatSubject())
+    shown = [event for event in result.seen.events if event["type"] != kind]
+    silent = replace(result, seen=replace(result.seen, events=shown))
+    assert said in "\n".join(differences(session[0], silent))
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, ""), (429, "instead of"), (400, "instead of")])
@@ -267,6 +304,49 @@ def test_harmless_differences_are_none(session: list[Recording], change: Change)
     assert request_differences(session[1], body, session[:1]) == []
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda messages: messages[0].update(content="Be long."), "is not sent again as it was"),
+        (lambda messages: messages.pop(2), "comes back as [] instead of ['call']"),
+        (
+            lambda messages: messages[2]["tool_calls"][0]["function"].update(
+                arguments='{"city":"Rome"}'
+            ),
+            "of the answer comes back call",
+        ),
+        (lambda messages: messages[2]["tool_calls"][0].update(id="call_2"), "call_2"),
+    ],
+)
+def test_a_history_that_is_not_the_answered_one_is_told(
+    session: list[Recording], change: Change, said: str
+) -> None:
+    before, turn = play_session(session, chat_subject).turns
+    assert history_differences(before, turn.body) == []
+    body = copy.deepcopy(dict(turn.body))
+    change(body["messages"])
+    assert said in "\n".join(history_differences(before, body))
+
+
+@pytest.mark.parametrize(("player", "found"), [("custom", False), ("deepseek", True)])
+def test_reasoning_goes_back_to_those_who_ask_for_it(
+    session: list[Recording], player: str, found: bool
+) -> None:
+    before, turn = play_session(session, chat_subject).turns
+    said = history_differences(replace(before, player=player), turn.body)
+    assert (said == ["the answer comes back as ['call'] instead of ['reasoning', 'call']"]) is found
+
+
+def test_a_stored_session_must_send_the_same(session: list[Recording]) -> None:
+    played = play_session(session, chat_subject)
+    further = played.further
+    assert further is not None
+    assert further.loaded is not None
+    other = replace(further, loaded=replace(further.loaded, raw=b"{}"))
+    told = session_differences(replace(played, further=other))
+    assert ["stored and loaded" in each for each in told] == [True]
+
+
 def test_every_harmless_difference_has_a_name_and_a_reason() -> None:
     names = [harmless.name for harmless in HARMLESS]
     assert len(set(names)) == len(names)
@@ -282,7 +362,7 @@ def test_a_recording_that_does_not_go_on_begins_anew(session: list[Recording]) -
     assert [each.continued for each in played.turns] == [False, False]
 
 
-def test_signatures_of_either_alphabet_are_one() -> None:
+def test_signatures_of_either_alphabet_have_one_digest() -> None:
     assert signature_digest("ab-_cd==") == signature_digest("ab+/cd")
     assert signature_digest("") is None
 

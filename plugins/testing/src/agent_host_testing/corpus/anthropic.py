@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.entries import Answer, Block, Entry, Turn, text_block
+from agent_host_testing.corpus.entries import (
+    Answer,
+    Block,
+    Entry,
+    Turn,
+    parse_arguments,
+    text_block,
+)
 from agent_host_testing.corpus.reading import (
     answered,
     data_url,
@@ -89,36 +95,35 @@ def messages_counts(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def messages_answer(documents: Sequence[Any]) -> Answer:
     """The blocks of an answer, be it whole or in events."""
-    blocks: list[dict[str, Any]] = []
-    written: dict[int, str] = {}
+    blocks: dict[int, dict[str, Any]] = {}
     for document in documents:
         if document.get("type") == "message":
-            blocks = [dict(block) for block in document["content"]]
+            blocks = dict(enumerate(map(dict, document["content"])))
         elif document.get("type") == "content_block_start":
-            blocks.append(dict(document["content_block"]))
+            blocks[document["index"]] = dict(document["content_block"])
         elif document.get("type") == "content_block_delta":
-            _hear(blocks[-1], document["delta"], written, len(blocks) - 1)
-    for place, text in written.items():
-        blocks[place]["input"] = json.loads(text or "{}")
-    citations = [each for block in blocks for each in block.get("citations") or ()]
-    return answered({"messages": [{"role": "assistant", "content": blocks}]}, citations)
+            _hear(blocks[document["index"]], document["delta"])
+    for block in blocks.values():
+        if _WRITTEN in block:
+            block["input"] = parse_arguments(block.pop(_WRITTEN))
+    content = [blocks[place] for place in sorted(blocks)]
+    citations = [each for block in content for each in block.get("citations") or ()]
+    return answered({"messages": [{"role": "assistant", "content": content}]}, citations)
 
 
-#: The key of a delta and of the block that it goes on with.
-_GROWING = ("text", "thinking", "signature")
+#: Where the text of an input is gathered until it is whole.
+_WRITTEN = "partial_json"
+#: The keys of deltas that go on with what the block has under the same one.
+_GROWING = ("text", "thinking", "signature", _WRITTEN)
 
 
-def _hear(
-    block: dict[str, Any], delta: Mapping[str, Any], written: dict[int, str], place: int
-) -> None:
-    """Add to a block what a delta says; the text of an input is gathered apart."""
+def _hear(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add to a block what a delta says."""
     for key in _GROWING:
         if key in delta:
             block[key] = (block.get(key) or "") + delta[key]
     if "citation" in delta:
         block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
-    if "partial_json" in delta:
-        written[place] = written.get(place, "") + delta["partial_json"]
 
 
 def _entries(body: Mapping[str, Any]) -> Iterator[Entry]:

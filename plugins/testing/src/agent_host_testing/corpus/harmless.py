@@ -64,6 +64,15 @@ def _is_empty(block: Block) -> bool:
     return block.kind == "text" and not block.value["text"] and not block.value.get("signature")
 
 
+def _is_blank(block: Block) -> bool:
+    """Whether a block is a text of spaces, which some APIs give and refuse to take."""
+    return (
+        block.kind == "text"
+        and not block.value["text"].strip()
+        and not block.value.get("signature")
+    )
+
+
 #: What some recorders write in place of typographic signs.
 _QUOTES = str.maketrans("‘’“”", "''\"\"")
 
@@ -300,4 +309,4 @@ def sent_back(blocks: Sequence[Block], *, with_reasoning: bool) -> list[Block]:
         if with_reasoning or block.kind != "reasoning" or block.value["signature"]
     ]
     entries = _one_text(_without_empty([Entry("assistant", tuple(kept))]))
-    return [block for entry in entries for block in entry.blocks]
+    return [block for entry in entries for block in entry.blocks if not _is_blank(block)]

@@ -78,7 +78,7 @@ PROTOCOLS: dict[str, RecordedProtocol] = {
     ),
     "anthropic.messages": RecordedProtocol(
         "anthropic.messages",
-        "/v1/messages",
+        r"(?:/v1/messages|/models/[^/]+:(?:streamRawPredict|rawPredict))",
         messages_turn,
         messages_answer,
         messages_usage,

@@ -101,10 +101,13 @@ def responses_counts(raw: Mapping[str, Any]) -> dict[str, Any]:
 def responses_answer(documents: Sequence[Any]) -> Answer:
     """The items of an answer, each as it was finished."""
     done = [each for each in documents if each.get("type") == "response.output_item.done"]
-    items = [each["item"] for each in sorted(done, key=lambda each: int(each["output_index"]))]
+    items = [each["item"] for each in sorted(done, key=lambda each: each.get("output_index", 0))]
     for document in documents:
         listed = (document.get("response") or document).get("output") or ()
         items = items if len(items) >= len(listed) else list(listed)
+    while items and items[-1].get("type") == "reasoning":
+        # The API refuses reasoning that led to nothing.
+        items.pop()
     texts = [part for item in items for part in item.get("content") or () if _is_text(item)]
     notes = [note for part in texts for note in part.get("annotations") or ()]
     return answered({"input": items}, notes)
