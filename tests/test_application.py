@@ -21,6 +21,7 @@ from scripted import (
     call,
     calling,
     check_history,
+    done,
     events_of,
     kinds,
     saying,
@@ -197,7 +198,7 @@ def test_plugins_hear_of_the_start_every_event_and_the_end(
     app.close()
     heard = feature.heard  # type: ignore[attr-defined]
     assert heard == [("started", app), *kinds(events), ("closing", app)]
-    assert events[-1] == {"type": "done", "reason": "stop"}
+    assert events[-1] == done()
     assert ("broadcast_failed" in caplog.text) is broken
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agent_hookspecs.errors import AgentError, ConfigError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, redact
-from agent_hookspecs.messages import Config, Context, CoreMessage, NativeMessage, State
+from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, NativeMessage, State
 from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
@@ -117,6 +117,8 @@ class Turn:
     result: Session | None = None
     finals: list[CoreMessage] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    finish: Finish = "stop"
+    finish_reason: str | None = None
 
     def __post_init__(self) -> None:
         self.begin_attempt()
