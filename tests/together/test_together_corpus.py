@@ -1,9 +1,9 @@
 """Recorded traffic of real providers, replayed through the bundled ones over a real socket.
 
-The recordings lie beside the repository, or where ``--corpus`` says; without them, or without a
-provider's package, there is nothing to replay. Every session is played twice: by blocking, its
-streams in random cuts, and by awaiting, in tiny pieces; of very many sessions, a sample is played
-the second way. ``--corpus-thorough`` plays all of them in every way.
+The recordings lie beside the repository, or where ``--corpus`` says; a few are our own. Every
+session is played twice: by blocking, its streams in random cuts, and by awaiting, in tiny pieces;
+of very many sessions, a sample is played the second way. ``--corpus-thorough`` plays all of them in
+every way.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from agent_host_testing.corpus import (
 )
 from agent_host_testing.corpus.protocols import PROTOCOLS
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT.parent / "shared" / "corpus"
+#: A few that we made up, so that something is played where nothing was recorded.
+OURS = ROOT / "plugins" / "testing" / "tests" / "breakages" / "recordings"
 #: The sessions by the names of their first recordings, known once tests are collected.
 SESSIONS: dict[str, list[Recording]] = {}
 #: About so many sessions are played in more than one way.
@@ -46,8 +49,9 @@ SAMPLE = 150
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test for each ``session``, or each of its recordings by ``number``, in each ``way``."""
     if not SESSIONS:
-        path = metafunc.config.getoption("corpus", None) or CORPUS
-        found = [each for each in load_recordings(path) if in_scope(each)]
+        given = metafunc.config.getoption("corpus", None)
+        paths = [given] if given else [CORPUS, OURS]
+        found = [each for path in paths for each in load_recordings(path) if in_scope(each)]
         SESSIONS.update({session[0].name: session for session in group_sessions(found)})
     thorough = bool(metafunc.config.getoption("corpus_thorough", None))
     played = [(name, way) for name in SESSIONS for way in ways_of(name, thorough)]
@@ -68,18 +72,25 @@ def ways_of(session: str, thorough: bool) -> tuple[Way, ...]:
     return WAYS if crc32(session.encode()) % one_in == 0 else WAYS[:1]
 
 
-#: Who plays a recorded provider that is not installed under its own name, and with which settings.
-PLAYERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "anthropic-vertex": ("anthropic", {}),
-    "google-vertex": ("google", {}),
-    "openai.chat": ("openai", {"api": "chat"}),
-    "openai.responses": ("openai", {"api": "responses"}),
+#: By the protocol: the tag of those who speak it, and who plays a recorded provider that does not,
+#: or that is not installed under its name.
+SPEAKERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "openai.chat": ("wire:openai-chat", "custom", {}),
+    "mistral.chat": ("wire:openai-chat", "mistral", {}),
+    "openai.responses": ("wire:openai-responses", "openai", {"api": "responses"}),
+    "anthropic.messages": ("wire:anthropic.messages", "anthropic", {}),
+    "google.generate": ("wire:google.generate_content", "google", {}),
+    "ollama.chat": ("wire:ollama.chat", "ollama", {}),
 }
-#: Who plays a protocol that a provider speaks beside its own.
-SPEAKERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "openai.chat": ("custom", {}),
-    "openai.responses": ("openai", {"api": "responses"}),
-}
+
+
+def player(recording: Recording) -> tuple[str, dict[str, Any]]:
+    """Which plugin plays the recorded provider, and its settings: the one of its name, if any."""
+    tag, speaker, settings = SPEAKERS[recording.protocol]
+    if recording.provider == recording.protocol == "openai.chat":
+        return "openai", {"api": "chat"}
+    own = tag in providers().get(recording.provider, ())
+    return (recording.provider, {}) if own else (speaker, settings)
 
 
 class Player:
@@ -99,17 +110,6 @@ class Player:
             "api_key": "sk-recorded",
             **self.settings,
         }
-
-
-def player(recording: Recording) -> tuple[str, dict[str, Any]]:
-    name, protocol = recording.provider, recording.protocol
-    if name in PLAYERS and (name == protocol or "." not in name):
-        return PLAYERS[name]
-    speaks = {"openai.chat": "wire:openai-chat", "mistral.chat": "wire:openai-chat"}
-    tags = providers().get(name)
-    if tags is None or (protocol in SPEAKERS and speaks.get(protocol) not in tags):
-        return SPEAKERS[protocol]
-    return name, {}
 
 
 @cache

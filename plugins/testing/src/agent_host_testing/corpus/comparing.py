@@ -10,19 +10,11 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_hookspecs.errors import (
-    AgentError,
-    AuthenticationError,
-    InvalidRequestError,
-    OverloadedError,
-    ProviderError,
-    RateLimitError,
-    ServerError,
-)
-from agent_hookspecs.logs import redact
+from agent_hookspecs.errors import AgentError
 from agent_hookspecs.tool_interop import CallView
 from agent_host_testing.corpus.documents import documents_of
 from agent_host_testing.corpus.entries import Block
+from agent_host_testing.corpus.failures import differs, failure_differences
 from agent_host_testing.corpus.protocols import PROTOCOLS, recorded_answer
 from agent_host_testing.corpus.recording import Expected, ExpectedCall, Recording
 from agent_host_testing.corpus.replaying import Replayed
@@ -34,27 +26,22 @@ __all__ = [
     "spoken_blocks",
 ]
 
-#: The class that an HTTP status must become; a subclass of it will do.
-_CLASSES: dict[int, tuple[type[ProviderError], ...]] = {
-    400: (InvalidRequestError,),
-    401: (AuthenticationError,),
-    403: (AuthenticationError,),
-    404: (InvalidRequestError,),
-    413: (InvalidRequestError,),
-    422: (InvalidRequestError,),
-    429: (RateLimitError,),
-    503: (OverloadedError, ServerError),
-    529: (OverloadedError,),
+#: Our words for how an answer ended, by those of the vendors.
+_FINISHES = {
+    "stop": ("stop", "end_turn", "stop_sequence", "completed", "complete", "eos"),
+    "tool_calls": ("tool_calls", "tool_use", "function_call", "tool_call"),
+    "length": ("length", "max_tokens", "max_output_tokens", "model_length"),
+    "refusal": ("refusal",),
+    "blocked": ("content_filter", "safety", "recitation", "prohibited_content"),
+    "pause": ("pause_turn",),
 }
-#: The headers in which APIs name an answer.
-_REQUEST_IDS = ("x-request-id", "request-id")
 
 
 def differences(recording: Recording, result: Replayed) -> list[str]:
     """What is not as expected, in sentences; nothing if all is."""
     expected = recording.expected
     if expected.get("error"):
-        return list(_error_differences(recording, result))
+        return [*failure_differences(recording, result), *_stream_differences(recording, result)]
     error = result.seen.error
     if error is not None:
         words = error.explain() if isinstance(error, AgentError) else str(error)
@@ -70,51 +57,30 @@ def differences(recording: Recording, result: Replayed) -> list[str]:
     ]
 
 
-def _differs(what: str, found: object, expected: object) -> Iterator[str]:
-    if found != expected:
-        yield f"{what} is {found!r} instead of {expected!r}"
-
-
-def _error_differences(recording: Recording, result: Replayed) -> Iterator[str]:
-    expected, status = recording.expected, recording.status
-    error, wanted = result.seen.error, expected.get("error") or {}
-    if not isinstance(error, ProviderError):
-        yield f"it ended with {error!r} instead of an error of the provider"
-        return
-    classes = _CLASSES.get(status, (ServerError,) if status >= 500 else (ProviderError,))
-    if not isinstance(error, classes):
-        names = " or ".join(each.__name__ for each in classes)
-        yield f"the error is a {type(error).__name__} instead of {names}"
-    if status != 200:
-        yield from _differs("the status of the error", error.status, status)
-    # What looks like a key is masked in errors.
-    message = redact(str(wanted.get("message") or "")).strip()
-    if message not in error.message:
-        yield f"the error says {error.message!r}, which lacks {message!r}"
-    code = str(wanted.get("code") or "")
-    # Some repeat the status here, which is told already.
-    if code and code != str(wanted.get("status")):
-        yield from _differs("the code of the error", error.code, code)
-    headers = {name.lower(): value for name, value in recording.headers.items()}
-    for request_id in filter(None, map(headers.get, _REQUEST_IDS)):
-        yield from _differs("the request id of the error", error.request_id, request_id)
-    yield from _differs("the text that was kept", result.seen.text, expected.get("text") or "")
-    if recording.stream:
-        yield from _stream_differences(recording, result)
-    if result.seen.metadata.get("tool_calls"):
-        yield "a call of an answer that failed is in the session"
-
-
 def _answer_differences(expected: Expected, result: Replayed) -> Iterator[str]:
     seen, metadata = result.seen, result.seen.metadata
-    yield from _differs("the text", seen.text, expected.get("text") or "")
-    yield from _differs("the reasoning", seen.reasoning, expected.get("reasoning") or "")
-    finish = metadata.get("finish_reason") or None
-    yield from _differs("finish_reason", finish, expected.get("finish_reason"))
-    yield from _differs("refusal", metadata.get("refusal") or None, expected.get("refusal"))
+    yield from differs("the text", seen.text, expected.get("text") or "")
+    yield from differs("the reasoning", seen.reasoning, expected.get("reasoning") or "")
+    word = metadata.get("finish_reason") or None
+    yield from differs("finish_reason", word, expected.get("finish_reason"))
+    finish = metadata.get("finish")
+    if finish not in _finishes(expected):
+        yield f"finish is {finish!r} for {word!r}"
+    yield from differs("refusal", metadata.get("refusal") or None, expected.get("refusal"))
     for key, name in (("id", "response_id"), ("model", "model")):
         if expected.get(key):
-            yield from _differs(name, metadata.get(name), expected.get(key))
+            yield from differs(name, metadata.get(name), expected.get(key))
+
+
+def _finishes(expected: Expected) -> tuple[str, ...]:
+    """What the end of an answer may be called; what it holds counts more than the vendor's word."""
+    word = (expected.get("finish_reason") or "stop").lower()
+    known = tuple(finish for finish, words in _FINISHES.items() if word in words)
+    if known not in (("stop",), ("tool_calls",)):
+        return known or tuple(_FINISHES)
+    if expected.get("tool_calls"):
+        return ("tool_calls",)
+    return ("refusal",) if expected.get("refusal") else ("stop",)
 
 
 def _stream_differences(recording: Recording, result: Replayed) -> Iterator[str]:
@@ -122,12 +88,12 @@ def _stream_differences(recording: Recording, result: Replayed) -> Iterator[str]
     if not recording.stream:
         return
     seen, expected = result.seen, recording.expected
-    yield from _differs("the streamed text", seen.streamed_text, expected.get("text") or "")
+    yield from differs("the streamed text", seen.streamed_text, expected.get("text") or "")
     shown, wanted = seen.streamed_reasoning, expected.get("reasoning") or ""
-    yield from _differs("the streamed reasoning", shown, wanted)
+    yield from differs("the streamed reasoning", shown, wanted)
     usage = seen.metadata.get("usage")
     reports = [event["usage"] for event in seen.of("usage")]
-    yield from _differs("what was reported of usage", reports, [usage] if usage else [])
+    yield from differs("what was reported of usage", reports, [usage] if usage else [])
 
 
 def _call_differences(recording: Recording, result: Replayed) -> Iterator[str]:
@@ -143,7 +109,7 @@ def _call_differences(recording: Recording, result: Replayed) -> Iterator[str]:
     broken = result.seen.metadata.get("tool_call_errors") or {}
     for call, view, text in zip(expected, result.calls, texts, strict=True):
         if call["id"] is not None:
-            yield from _differs(f"the id of {call['name']}", view.call_id, call["id"])
+            yield from differs(f"the id of {call['name']}", view.call_id, call["id"])
         yield from _arguments(call, view, text, broken)
 
 
@@ -152,11 +118,11 @@ def _arguments(
 ) -> Iterator[str]:
     name, raw = call["name"], call.get("arguments_raw")
     if view.payload_kind == "text":
-        yield from _differs(f"the input of {name}", view.payload, raw)
+        yield from differs(f"the input of {name}", view.payload, raw)
     elif isinstance(call["arguments"], dict):
-        yield from _differs(f"the arguments of {name}", view.payload, call["arguments"])
+        yield from differs(f"the arguments of {name}", view.payload, call["arguments"])
         if text and view.call_id not in broken:
-            yield from _differs(f"the text of the arguments of {name}", view.text, text)
+            yield from differs(f"the text of the arguments of {name}", view.text, text)
     elif view.call_id not in broken:
         yield f"the arguments of {name} were {raw!r}, and it is not marked as broken"
 
@@ -174,10 +140,10 @@ def _usage_differences(recording: Recording, result: Replayed) -> Iterator[str]:
     found = protocol.usage(usage["raw"])
     for count, number in expected.items():
         if number is not None:
-            yield from _differs(f"usage.raw {count}", found.get(count), number)
+            yield from differs(f"usage.raw {count}", found.get(count), number)
     for count, number in protocol.counts(usage["raw"]).items():
         if number is not None:
-            yield from _differs(f"usage.{count}", usage.get(count), number)
+            yield from differs(f"usage.{count}", usage.get(count), number)
 
 
 def _citation_differences(recording: Recording, result: Replayed) -> Iterator[str]:
