@@ -29,6 +29,7 @@ from agent_host.plugins.fresh_keys import KEY_SETTINGS
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.load import load_catalog
 from agent_host.private import config_home
+from agent_host.sessions.frozen import plain_copy
 
 if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
@@ -289,9 +290,9 @@ class AgentApplication:
         # Tools see what happens, but not the config with the providers' keys.
         layer = {"trigger_source": "application"} if plugin.role == "tool" else self._layer()
         try:
-            # Called directly, because it runs for every event.
-            implementation.call(event, layer)
-        except Exception as error:
+            # Called directly, because it runs for every event; with a copy of its own.
+            implementation.call(plain_copy(event), layer)
+        except (Exception, SystemExit) as error:
             _log_failure(plugin, "observe_event", error)
 
     def close(self) -> None:
@@ -329,7 +330,7 @@ def _tell(plugin: LoadedPlugin, hook: str, **arguments: Any) -> None:
         _log_failure(plugin, hook, error)
 
 
-def _log_failure(plugin: LoadedPlugin, hook: str, error: Exception) -> None:
+def _log_failure(plugin: LoadedPlugin, hook: str, error: BaseException) -> None:
     log.warning("broadcast_failed", hook=hook, plugin=plugin.name, error=describe_failure(error))
 
 

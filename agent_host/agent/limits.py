@@ -18,7 +18,7 @@ class Limits:
 
     turns: int = 20
     calls: int | None = None
-    calls_per_turn: int | None = None
+    calls_per_turn: int | None = 100
     tokens: int | None = None
     seconds: float | None = None
     argument_bytes: int = 200_000

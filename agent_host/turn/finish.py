@@ -46,6 +46,7 @@ def finish_turn(turn: Turn) -> Session:
     given = [message["metadata"].get("tool_calls") for message in messages]
     turn.finals, turn.calls = messages, []
     if any(given):
+        turn.limits.check_calls(sum(map(len, filter(None, given))))
         _identify_calls(messages, turn.start)
         turn.calls = _take_calls(turn, messages, written)
     session = turn.start.with_added(*messages)

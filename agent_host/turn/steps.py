@@ -145,7 +145,11 @@ def _run_attempt(turn: Turn) -> Steps[None]:
     if turn.warnings:
         yield turn.emit_warnings()
     turn.reading = Reading(
-        turn.managers, turn.natives, turn.state, debug=bool(turn.state.get("debug_stream"))
+        turn.managers,
+        turn.natives,
+        turn.state,
+        limits=turn.limits,
+        debug=bool(turn.state.get("debug_stream")),
     )
     yield from read_answer(turn)
     session = finish_turn(turn)

@@ -25,6 +25,7 @@ from agent_host.turn.calls import ToolCall
 from agent_host.turn.context import request_context
 from agent_host.turn.deadline import TotalTime
 from agent_host.turn.read import Reading
+from agent_host.turn.size import SizeLimits
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
@@ -102,6 +103,8 @@ class Turn:
     #: Whether the actions at the start of the request have run, which they do once.
     started: bool = False
 
+    limits: SizeLimits = field(init=False)
+
     # Of an attempt.
     managers: Managers = field(init=False)
     context: Context = field(init=False)
@@ -121,6 +124,7 @@ class Turn:
     finish_reason: str | None = None
 
     def __post_init__(self) -> None:
+        self.limits = SizeLimits.of(self.stack.config)
         self.begin_attempt()
 
     def begin_attempt(self) -> None:

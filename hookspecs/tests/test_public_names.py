@@ -58,6 +58,7 @@ PUBLIC = [
     "Action",
     "ActionResult",
     "AgentError",
+    "AnswerTooLargeError",
     "ApprovalRequiredEvent",
     "AuthenticationError",
     "BindingError",

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cohere_api import WIRE as COHERE
+
 from agent_host_testing import FakeServer, WireFormat, wire_format
 from agent_host_testing.formats.openai_chat import OpenAIChat
 
@@ -30,7 +32,7 @@ class Stop:
     bare: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     always: Mapping[str, Any] = field(default_factory=dict)
-    dialect: OpenAIChat | None = None
+    dialect: WireFormat | None = None
     shows: bool = True
 
     def __repr__(self) -> str:
@@ -118,6 +120,15 @@ STOPS = (
         "gpt-4o",
         {"effort": "medium"},
         dialect=OpenAIChat("reasoning_content"),
+    ),
+    Stop(
+        "cohere",
+        "cohere",
+        "cohere.v2",
+        "command-a-reasoning-08-2025",
+        "command-a-03-2025",
+        {"effort": "high"},
+        dialect=COHERE,
     ),
 )
 
