@@ -81,6 +81,7 @@ SPEAKERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "anthropic.messages": ("wire:anthropic.messages", "anthropic", {}),
     "google.generate": ("wire:google.generate_content", "google", {}),
     "ollama.chat": ("wire:ollama.chat", "ollama", {}),
+    "cohere.v2": ("wire:cohere.chat", "cohere", {}),
 }
 
 

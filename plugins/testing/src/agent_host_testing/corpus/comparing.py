@@ -66,7 +66,8 @@ def _answer_differences(expected: Expected, result: Replayed) -> Iterator[str]:
     finish = metadata.get("finish")
     if finish not in _finishes(expected):
         yield f"finish is {finish!r} for {word!r}"
-    yield from differs("refusal", metadata.get("refusal") or None, expected.get("refusal"))
+    for key in ("refusal", "tool_plan"):
+        yield from differs(key, metadata.get(key) or None, expected.get(key) or None)
     for key, name in (("id", "response_id"), ("model", "model")):
         if expected.get(key):
             yield from differs(name, metadata.get(name), expected.get(key))

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from agent_host_testing.corpus.protocols import PROTOCOLS, translate_recording
 from agent_host_testing.corpus.recording import Recording
-from agent_host_testing.formats import wire_format
+from agent_host_testing.formats import FORMATS, wire_format
 from agent_host_testing.script import Failure, Raw, Reply
 from agent_host_testing.server import FakeServer
 from agent_host_testing.wire import Ledger, Operation, Problem, Refusal, Request, WireFormat
@@ -62,7 +62,7 @@ class Playback:
     def __init__(self, group: Sequence[Recording], way: Way) -> None:
         self._way = way
         self._answers: list[Raw] = []
-        self._api = _AnyAddress(wire_format(PROTOCOLS[group[0].protocol].format))
+        self._api = _AnyAddress(PROTOCOLS[group[0].protocol].format)
         self.server = FakeServer(
             self._api, strict=False, models=_models(group), rest=lambda request: self._answers[-1]
         )
@@ -147,15 +147,22 @@ def _pieces(recording: Recording, way: Way) -> tuple[bytes, ...]:
 
 
 class _AnyAddress(WireFormat):
-    """An API whose requests are taken at any address and are never found wrong."""
+    """An API whose requests are taken at any address and are never found wrong.
+
+    What has to be said besides the recorded answers is said in the format of that name. Of one that
+    the kit does not know, only the recorded answers are known: it has no list of models.
+    """
 
     name: ClassVar[str] = "recorded"
 
-    def __init__(self, api: WireFormat) -> None:
-        self._api = api
-        self.request_id_header = api.request_id_header
+    def __init__(self, format: str) -> None:
+        self._is_known = format in FORMATS
+        self._api = wire_format(format if self._is_known else "openai.chat")
+        self.request_id_header = self._api.request_id_header
 
     def operation(self, request: Request) -> Operation | None:
+        if not self._is_known:
+            return "generate" if request.method == "POST" else None
         known = self._api.operation(request)
         return known or ("generate" if request.method == "POST" else "models")
 

@@ -13,6 +13,12 @@ from agent_host_testing.corpus.anthropic import (
     messages_usage,
 )
 from agent_host_testing.corpus.chat import chat_answer, chat_counts, chat_turn, chat_usage
+from agent_host_testing.corpus.cohere import (
+    cohere_answer,
+    cohere_counts,
+    cohere_turn,
+    cohere_usage,
+)
 from agent_host_testing.corpus.documents import documents_of
 from agent_host_testing.corpus.entries import Answer, Turn
 from agent_host_testing.corpus.google import (
@@ -48,7 +54,8 @@ __all__ = [
 class RecordedProtocol:
     """How to read a protocol. A further one is a row here and a module with these functions.
 
-    ``format`` is who plays its server; ``endpoint`` is what of an address comes after the base URL.
+    ``format`` is the wire format of its server, by the kit's name or an author's own; ``endpoint``
+    is what of an address comes after the base URL.
     ``turn`` reads a request, ``answer`` the documents of an answer. ``usage`` gives the provider's
     numbers under the names of the recordings, ``counts`` under those of the contract.
     """
@@ -94,6 +101,9 @@ PROTOCOLS: dict[str, RecordedProtocol] = {
     ),
     "ollama.chat": RecordedProtocol(
         "ollama.chat", "/api/chat", ollama_turn, ollama_answer, ollama_usage, ollama_counts
+    ),
+    "cohere.v2": RecordedProtocol(
+        "cohere.v2", "/v2/chat", cohere_turn, cohere_answer, cohere_usage, cohere_counts
     ),
 }
 
