@@ -53,7 +53,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         paths = [given] if given else [CORPUS, OURS]
         found = [each for path in paths for each in load_recordings(path) if in_scope(each)]
         SESSIONS.update({session[0].name: session for session in group_sessions(found)})
-    thorough = bool(metafunc.config.getoption("corpus_thorough", None))
+    thorough = bool(metafunc.config.getoption("corpus_thorough", False))
     played = [(name, way) for name in SESSIONS for way in ways_of(name, thorough)]
     if "number" in metafunc.fixturenames:
         cases = [(name, n, way) for name, way in played for n in range(len(SESSIONS[name]))]

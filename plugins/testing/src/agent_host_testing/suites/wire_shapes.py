@@ -10,6 +10,7 @@ import pytest
 
 from agent_host.core import AgentCore
 from agent_host_testing.corpus import (
+    EVERY_WAY,
     PROTOCOLS,
     WAYS,
     Recording,
@@ -100,14 +101,16 @@ class ShapeChecks(ProviderSuite):
         require(not found, "\n".join(found))
 
     @check("recordings", "docs/testing.md#recordings")
-    def test_recording(self, recorded_session: list[Recording] | None) -> None:
+    def test_recording(
+        self, recorded_session: list[Recording] | None, pytestconfig: pytest.Config
+    ) -> None:
         """A recorded session gives what the vendor's SDK made of it, and goes on as recorded."""
         if recorded_session is None:
             not_claimed("--corpus names no folder with recordings of this wire")
         subject = _Subject(self, without=("model",))
         found = [
             f"{way}: {difference}"
-            for way in WAYS
+            for way in (EVERY_WAY if pytestconfig.getoption("corpus_thorough", False) else WAYS)
             for difference in session_differences(
                 play_session(recorded_session, lambda _: subject, way)
             )
