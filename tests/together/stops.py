@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cohere_api import WIRE as COHERE
-
 from agent_host_testing import FakeServer, WireFormat, wire_format
 from agent_host_testing.formats.openai_chat import OpenAIChat
 
@@ -32,7 +30,7 @@ class Stop:
     bare: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     always: Mapping[str, Any] = field(default_factory=dict)
-    dialect: WireFormat | None = None
+    dialect: OpenAIChat | None = None
     shows: bool = True
 
     def __repr__(self) -> str:
@@ -124,11 +122,10 @@ STOPS = (
     Stop(
         "cohere",
         "cohere",
-        "cohere.v2",
+        "cohere_api:WIRE",
         "command-a-reasoning-08-2025",
         "command-a-03-2025",
         {"effort": "high"},
-        dialect=COHERE,
     ),
 )
 

@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 from agent_host_testing import (
     Call,
     Failure,
+    Gist,
     Ledger,
+    Offer,
     Operation,
     Problem,
     Refusal,
@@ -108,6 +110,24 @@ class CohereChat(WireFormat):
         features = ["tools", "reasoning", "json_schema", "vision"]
         listed = [{"name": name, "endpoints": ["chat"], "features": features} for name in names]
         return json.dumps({"models": listed}).encode()
+
+    def gist(self, request: Request) -> Gist:
+        said = ""
+        results: list[str] = []
+        for message in request.body["messages"]:
+            if message["role"] == "user":
+                said, results = _text(message["content"]), []
+            elif message["role"] == "tool":
+                results.append(_text(message["content"]))
+        functions = [tool["function"] for tool in request.body.get("tools", ())]
+        offers = tuple(Offer(each["name"], each["parameters"]) for each in functions)
+        thinks = (request.body.get("thinking") or {}).get("type") == "enabled"
+        return Gist(said, tuple(results), offers, thinks)
+
+
+def _text(content: Any) -> str:
+    parts = [{"text": content}] if isinstance(content, str) else content
+    return "".join(part.get("text") or "" for part in parts)
 
 
 WIRE = CohereChat()

@@ -14,6 +14,7 @@ from agent_hookspecs import (
     Config,
     Context,
     CoreMessage,
+    Finish,
     ModelInfo,
     NativeMessage,
     ProtocolError,
@@ -67,6 +68,14 @@ class CohereProvider(AccumulatorStreamingMixin, ProviderPlugin):
     label = "Cohere"
     requires_api_key = True
     accumulates = ("tool_calls", "reasoning")
+    finish_reasons: Mapping[str, Finish] = {
+        "COMPLETE": "stop",
+        "STOP_SEQUENCE": "stop",
+        "MAX_TOKENS": "length",
+        "TOOL_CALL": "tool_calls",
+        "ERROR": "error",
+        "TIMEOUT": "error",
+    }
     answer_role = "assistant"
 
     # What it is.
