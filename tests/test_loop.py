@@ -609,6 +609,21 @@ def test_a_malformed_call_never_breaks_a_run_or_its_history(shape: str, way: Way
 
 
 @ways
+def test_a_call_that_its_provider_calls_broken_is_answered_and_not_run(way: Way) -> None:
+    ran: list[Any] = []
+    broken = {"tool_call_errors": {"c1": "the server did not expect it"}}
+    answers = [
+        {"role": "assistant", "content": "", "tool_calls": [call("now")], "_metadata": broken},
+        {"role": "assistant", "content": "Done."},
+    ]
+    events = events_of(shape_app(answering(answers, []), ran), way=way)
+    assert ran == []
+    [result] = of_kind(events, "tool_result")
+    assert "the server did not expect it" in result["message"]["content"]
+    check_history(session_of(events).messages)
+
+
+@ways
 def test_an_answer_of_calls_that_are_none_is_an_error(way: Way) -> None:
     provider = scripted([shape_chunks(NO_CALLS, "tool_calls"), saying("never")])
     with pytest.raises(MalformedCallError):

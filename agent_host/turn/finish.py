@@ -149,8 +149,9 @@ def _take_calls(
             message["metadata"]["tool_calls"] = []
     calls: list[ToolCall] = []
     for (metadata, wire), call in zip(found, earlier, strict=True):
-        if call is None or call.wire != wire:
-            problem = None if call is None else call.problem
+        told = (metadata.get("tool_call_errors") or {}).get(wire_call_id(wire))
+        if call is None or call.wire != wire or told:
+            problem = told or (None if call is None else call.problem)
             call = inspect_call(turn.stack, wire, problem, turn.argument_limit)
         if call.id and call.problem:
             known = metadata.get("tool_call_errors") or {}

@@ -12,6 +12,7 @@ from agent_hookspecs.errors import (
     ConfigError,
     ContractError,
     HookResultError,
+    ProviderError,
     StreamCutError,
 )
 from agent_hookspecs.events import Event
@@ -34,6 +35,8 @@ log = get_logger(__name__)
 
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
+#: What an error of a refusal has from the answer, if nobody says otherwise.
+_TOLD_BY_ANSWER = ("provider", "status", "code", "request_id", "retry_after", "excerpt")
 
 
 def read_answer(turn: Turn) -> Steps[None]:
@@ -241,9 +244,18 @@ def _refusal(turn: Turn, status: int, headers: Mapping[str, str], body: bytes) -
     except Exception as error:
         log.warning("map_error_failed", plugin=turn.provider, error=describe_failure(error))
         mapped = None
-    if isinstance(mapped, AgentError):
+    if isinstance(mapped, AgentError) and not isinstance(mapped, ProviderError):
         return mapped
-    return failure(status, headers, body, turn.provider)
+    known = failure(status, headers, body, turn.provider)
+    return known if mapped is None else _completed(mapped, known)
+
+
+def _completed(mapped: ProviderError, known: ProviderError) -> ProviderError:
+    """The provider's error with what only the answer itself tells, such as the request's id."""
+    for name in _TOLD_BY_ANSWER:
+        if getattr(mapped, name) is None:
+            setattr(mapped, name, getattr(known, name))
+    return mapped
 
 
 def _warn_of_unused_knobs(turn: Turn, state: State) -> None:

@@ -52,13 +52,21 @@ def first_choice(chunk: object) -> dict[str, Any]:
 
 
 def choice_delta(choice: object) -> dict[str, Any]:
-    """The choice's ``delta``, or its ``message`` when the answer was not streamed, or ``{}``."""
-    if isinstance(choice, dict):
-        for key in ("delta", "message"):
-            body = choice.get(key)
-            if body and isinstance(body, dict):
-                return body
-    return {}
+    """The choice's ``delta``, or its ``message`` when the answer was not streamed, or ``{}``.
+
+    Of both the one that says something counts: some servers send each beside an empty other.
+    """
+    if not isinstance(choice, dict):
+        return {}
+    delta, message = choice.get("delta"), choice.get("message")
+    if not message or not isinstance(message, dict):
+        return delta if delta and isinstance(delta, dict) else {}
+    return delta if isinstance(delta, dict) and _says_something(delta) else message
+
+
+def _says_something(body: dict[str, Any]) -> bool:
+    """Whether a delta or message has anything in it but a role."""
+    return any(value for key, value in body.items() if key != "role")
 
 
 def content_fragment(delta: object) -> str:

@@ -45,6 +45,9 @@ _stored = dict.get
 #: Keys of a delta that alone make it plain text.
 _TEXT_KEYS = frozenset({"content", "role"})
 
+#: Keys of the accumulator that are the answer itself.
+_SAID = ("content", "refusal", "tool_calls", "reasoning", "reasoning_details")
+
 #: Keys of the accumulator that say something about the message and are not part of it.
 _ABOUT = ("usage", "finish_reason")
 
@@ -124,9 +127,9 @@ class AccumulatorStreamingMixin:
         """
         message = accumulated if type(accumulated) is Partial else Partial.of(accumulated)
         body = delta.get("delta")
-        if not body or type(body) is not dict:
+        if not body or type(body) is not dict or "message" in delta:
             body = choice_delta(delta)
-            if not body or _stored(message, "role"):
+            if not body or (body is not delta.get("delta") and _has_begun(message)):
                 # Some servers repeat the whole message after the deltas; it counts without them.
                 return None, message
         role = _stored(message, "role")
@@ -442,6 +445,11 @@ def _merge_reasoning(body: dict[str, Any], message: Partial) -> str:
     if fragment:
         message.append_text("reasoning", fragment)
     return fragment
+
+
+def _has_begun(message: Partial) -> bool:
+    """Whether anything of the answer has come before."""
+    return any(message.get(key) for key in _SAID)
 
 
 def _has_text_alone(delta: dict[str, Any]) -> bool:

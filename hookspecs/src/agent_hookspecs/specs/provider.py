@@ -301,6 +301,9 @@ class ProviderSpec(Protocol):
     def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
         """A typed error for an answer that is not a success, or None for the host's own mapping.
 
+        What a ProviderError leaves open of status, code, request id and wait is taken from the
+        answer.
+
         Fires: when the wire receives an error status.
         May change: nothing.
         On exception: the host's own mapping applies.

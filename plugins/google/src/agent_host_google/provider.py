@@ -179,8 +179,9 @@ class GoogleProvider(ProviderPlugin):
         if "supports_tools" in context.get("tags", ()):
             inject_tools(state, context)
         warn = get_warn_from_context(context, self.name)
-        system = facts_of(config).get("system", True)
-        body = body_of(native_messages, state, context, system=system, warn=warn)
+        facts = facts_of(config)
+        system, signs = facts.get("system", True), facts.get("signs", False)
+        body = body_of(native_messages, state, context, system=system, signs=signs, warn=warn)
         return {
             "method": "POST",
             "url": endpoint(config, stream),

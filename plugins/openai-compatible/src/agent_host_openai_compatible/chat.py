@@ -45,7 +45,12 @@ from agent_host_openai_compatible.requests import (
     request_headers,
     request_spec,
 )
-from agent_host_openai_compatible.servers import Server, endpoint, quirks_in_force
+from agent_host_openai_compatible.servers import (
+    Server,
+    endpoint,
+    quirks_in_force,
+    replays_reasoning,
+)
 from agent_host_openai_compatible.tools import offer_tools
 
 __all__ = ["ChatCompletionsProvider"]
@@ -98,6 +103,12 @@ class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
                 "type": "string",
                 "required": False,
                 "description": "Folder below which files in messages may be sent.",
+            },
+            "replay_reasoning": {
+                "type": "boolean",
+                "required": False,
+                "description": "Send reasoning back with the history; by default where the server "
+                "has signed it.",
             },
             "extra_body": {
                 "type": "object",
@@ -200,6 +211,7 @@ class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
             partial,
             provider=self.name,
             replayed=self.server.replayed,
+            replays_reasoning=replays_reasoning(self.server, state.get("config") or {}),
             taken=taken_call_ids(native_messages, state) if has_calls else (),
             with_reasoning="reasoning_content_required" in state.get("quirks", ())
             and (has_calls or _answers_tools(native_messages)),

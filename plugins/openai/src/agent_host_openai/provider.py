@@ -63,7 +63,10 @@ class OpenAIProvider(ProviderPlugin):
     # What it offers.
 
     def get_config_schema(self) -> dict[str, Any]:
-        return {**self._chat.get_config_schema(), **own_settings()}
+        shared = self._chat.get_config_schema()
+        # Chat Completions signs nothing, and Responses has settings of its own for it.
+        del shared["replay_reasoning"]
+        return {**shared, **own_settings()}
 
     def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
         options = [{"value": api, "label": api} for api in APIS]
