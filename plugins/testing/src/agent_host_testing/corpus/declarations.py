@@ -49,11 +49,17 @@ def _plain(schema: Any, root: Mapping[str, Any], following: tuple[str, ...]) -> 
     plain = {
         _SAME_WORDS.get(key, key): _plain(value, root, following)
         for key, value in schema.items()
-        if key not in _ABOUT_THE_DOCUMENT and not (key == "required" and value == [])
+        if key not in _ABOUT_THE_DOCUMENT and not _says_nothing(key, value)
     }
+    if "anyOf" in plain:
+        plain["anyOf"].sort(key=lambda choice: choice == {"type": "null"})
     if "const" in plain:
         plain["enum"] = [plain.pop("const")]
     return _with_null(plain)
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    return (key == "required" and value == []) or (key == "properties" and value == {})
 
 
 def _dereferenced(

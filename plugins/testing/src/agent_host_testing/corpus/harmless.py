@@ -14,7 +14,7 @@ from agent_host_testing.corpus.comparing import signature_digest
 from agent_host_testing.corpus.entries import Block, Entry, merge_neighbours, text_block
 from agent_host_testing.corpus.recording import Recording
 
-__all__ = ["ASK_FOR_REASONING", "HARMLESS", "Entries", "Harmless", "sent_back"]
+__all__ = ["ASK_FOR_REASONING", "HARMLESS", "Entries", "Harmless", "rebuilt", "sent_back"]
 
 Entries = list[Entry]
 Change = Callable[[Entries, Entries, Sequence[Recording]], tuple[Entries, Entries]]
@@ -310,3 +310,20 @@ def sent_back(blocks: Sequence[Block], *, with_reasoning: bool) -> list[Block]:
     ]
     entries = _one_text(_without_empty([Entry("assistant", tuple(kept))]))
     return [block for entry in entries for block in entry.blocks if not _is_blank(block)]
+
+
+def rebuilt(entries: Entries) -> Entries:
+    """A conversation as far as a session can be made of it: what was said, called and given back.
+
+    The ids of calls that were made elsewhere are the provider's to choose.
+    """
+    kept = ("text", "name", "arguments", "content", "error")
+
+    def change(entry: Entry, block: Block) -> Block | None:
+        if entry.role not in ("assistant", "tool"):
+            return block
+        if block.kind not in ("text", "call", "result"):
+            return None
+        return replace(block, value={key: block.value[key] for key in kept if key in block.value})
+
+    return [entry for entry in _blocks(entries, change) if entry.blocks]

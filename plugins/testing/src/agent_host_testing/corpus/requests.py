@@ -11,7 +11,13 @@ from typing import Any
 from agent_host_testing.corpus.comparing import has_again, spoken_blocks
 from agent_host_testing.corpus.declarations import declaration_differences
 from agent_host_testing.corpus.entries import Block, Entry, merge_neighbours
-from agent_host_testing.corpus.harmless import ASK_FOR_REASONING, HARMLESS, Entries, sent_back
+from agent_host_testing.corpus.harmless import (
+    ASK_FOR_REASONING,
+    HARMLESS,
+    Entries,
+    rebuilt,
+    sent_back,
+)
 from agent_host_testing.corpus.protocols import PROTOCOLS, translate_recording
 from agent_host_testing.corpus.recording import Recording
 from agent_host_testing.corpus.replaying import Replayed
@@ -23,11 +29,16 @@ _REFUSED = (400, 413, 422)
 
 
 def request_differences(
-    recording: Recording, body: Mapping[str, Any], before: Sequence[Recording] = ()
+    recording: Recording,
+    body: Mapping[str, Any],
+    before: Sequence[Recording] = (),
+    *,
+    from_scratch: bool = False,
 ) -> list[str]:
     """How a request's conversation and tools differ from the recorded ones.
 
-    ``before`` are the recordings of the turns that led to it.
+    ``before`` are the recordings of the turns that led to it. One that was made ``from_scratch``,
+    of the recorded request alone, lacks what only the answers themselves could have brought.
     """
     if recording.status in _REFUSED:
         return []
@@ -37,6 +48,8 @@ def request_differences(
     for harmless in HARMLESS:
         if harmless.change is not None:
             mine, wanted = harmless.change(mine, wanted, before)
+    if from_scratch:
+        mine, wanted = rebuilt(mine), rebuilt(wanted)
     answers = b"".join(each.body for each in before)
     hosted, known = ours.settings.get("builtin_tools"), theirs.settings.get("builtin_tools")
     found = [
@@ -108,9 +121,25 @@ def history_differences(before: Replayed, body: Mapping[str, Any]) -> list[str]:
     read = PROTOCOLS[recording.protocol].turn
     earlier = read(before.body, recording.url).entries
     entries = read(body, recording.url).entries
-    if entries[: len(earlier)] != earlier:
+    if earlier[-1].role == "assistant":
+        # The answer goes on with what was begun for it, and is sent back as one with it.
+        return []
+    since = _since(earlier, entries)
+    if since is None:
         return ["what was sent before is not sent again as it was"]
-    return list(_answer_differences(before, entries[len(earlier) :]))
+    return list(_answer_differences(before, since))
+
+
+def _since(earlier: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry] | None:
+    """What comes after the earlier entries, the last of which may go on; None without them."""
+    *first, last = earlier
+    if [*entries[: len(first)]] != first or len(entries) < len(earlier):
+        return None
+    again, length = entries[len(first)], len(last.blocks)
+    if again.role != last.role or again.blocks[:length] != last.blocks:
+        return None
+    more = again.blocks[length:]
+    return [*([Entry(last.role, more)] if more else []), *entries[len(earlier) :]]
 
 
 def _answer_differences(before: Replayed, entries: Sequence[Entry]) -> Iterator[str]:

@@ -32,7 +32,9 @@ def turn_differences(played: PlayedSession, number: int) -> list[str]:
     recorded = [each.recording for each in before]
     return [
         *address_differences(turn.recording, turn.request),
-        *request_differences(turn.recording, turn.request.body, recorded),
+        *request_differences(
+            turn.recording, turn.request.body, recorded, from_scratch=not turn.continued
+        ),
         *(history_differences(before[-1], turn.request.body) if before else ()),
     ]
 
