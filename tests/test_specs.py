@@ -55,6 +55,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
         "extract_delta": "chunk",
         "process_delta": "delta accumulated",
         "stream_complete": "state",
+        "usage_so_far": "state",
         "finalize": "native_messages state context",
         "map_error": "status headers body",
         "get_actions": "state",

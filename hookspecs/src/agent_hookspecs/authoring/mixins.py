@@ -8,7 +8,7 @@ transport or any one server; wire shapes are the business of `agent_hookspecs.au
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from agent_hookspecs.authoring.merging import (
     CallFragment,
@@ -25,7 +25,7 @@ from agent_hookspecs.authoring.merging import (
 from agent_hookspecs.authoring.natives import taken_call_ids
 from agent_hookspecs.authoring.partial import Partial, plain
 from agent_hookspecs.errors import ContractError
-from agent_hookspecs.messages import Finish
+from agent_hookspecs.messages import Finish, Usage
 
 __all__ = [
     "AccumulatorExtensionMixin",
@@ -244,6 +244,10 @@ class AccumulatorStreamingMixin:
         partials: _Messages = []
         begins, reason = not _stored(accumulated, "role"), choice.get("finish_reason")
         if self._checks_chunks and (reason or not choice or chunk.get("error") or event == "error"):
+            if self._reads_usage and (spent := chunk.get("usage")) and isinstance(spent, dict):
+                # What was spent is worth knowing of an answer that fails, too.
+                accumulated["usage"] = spent
+                state["partial"] = accumulated
             self.check_chunk(chunk, choice, event)
         delta = choice if self._reads_choices else self.extract_delta(chunk)
         if delta:
@@ -288,6 +292,15 @@ class AccumulatorStreamingMixin:
         if accumulated.get("finish_reason"):
             return True
         return False if accumulated.get("tool_calls") else None
+
+    def usage_so_far(self, state: _State) -> Usage | None:
+        """The last report of token counts, as `extract_usage` gave it."""
+        accumulated = state.get("partial")
+        if not isinstance(accumulated, Mapping):
+            return None
+        # In the final message it stands with what is never sent.
+        usage = accumulated.get("usage") or (accumulated.get("_metadata") or {}).get("usage")
+        return cast("Usage | None", plain(usage)) if usage else None
 
     def finalize(
         self, native_messages: _Messages, state: _State

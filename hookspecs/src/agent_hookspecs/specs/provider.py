@@ -23,6 +23,7 @@ from agent_hookspecs.messages import (
     NativeMessage,
     RequestSpec,
     State,
+    Usage,
 )
 from agent_hookspecs.session import Session
 
@@ -284,6 +285,17 @@ class ProviderSpec(Protocol):
         Fires: once a stream, when its bytes have ended.
         May change: nothing.
         On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single")
+    def usage_so_far(self, state: State) -> Usage | None:
+        """The token counts that an answer has reported, if it failed before it was finished.
+
+        They are told all the same, in a usage event and by the error.
+
+        Fires: once a failed attempt whose answer had begun.
+        May change: nothing.
+        On exception: a warning names the plugin; the request ends with its own error.
         """
 
     @hookspec("single", wrappers=True, result=("finals", "native_messages", "state"))

@@ -46,12 +46,12 @@ class Answer:
         "_open_rest",
         "_parts",
         "_texts",
-        "_usage",
         "finish",
         "new_calls",
         "taken",
         "text",
         "thought",
+        "usage",
     )
 
     def __init__(self, names: WireNames) -> None:
@@ -63,7 +63,7 @@ class Answer:
         self._open: list[str] | None = None
         self._open_rest: JsonObject = _NOTHING
         self._call_ids: list[str] = []
-        self._usage: JsonObject | None = None
+        self.usage: JsonObject | None = None
         self._about: JsonObject = {}
         self._candidate: JsonObject = {}
         #: The ids of the calls in the history before the answer.
@@ -83,9 +83,9 @@ class Answer:
                 self._read_all(chunk)
             return
         usage = chunk.get("usageMetadata")
-        if type(usage) is dict and ("totalTokenCount" in usage or self._usage is None):
+        if type(usage) is dict and ("totalTokenCount" in usage or self.usage is None):
             # Each report is of everything so far.
-            self._usage = usage
+            self.usage = usage
         if not self._about:
             self._note(chunk)
         candidates = chunk.get("candidates")
@@ -125,8 +125,8 @@ class Answer:
         about = dict(self._about)
         if self.finish:
             about["finish_reason"] = self.finish
-        if self._usage:
-            about["usage"] = self._usage
+        if self.usage:
+            about["usage"] = self.usage
         if self._call_ids:
             about[CALL_IDS] = self._call_ids
             if self.finish in MALFORMED:

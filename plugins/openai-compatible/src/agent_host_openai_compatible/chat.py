@@ -17,6 +17,7 @@ from agent_hookspecs import (
     NativeMessage,
     ProviderPlugin,
     State,
+    Usage,
 )
 from agent_hookspecs.authoring.knobs import (
     knob_elements,
@@ -52,6 +53,7 @@ from agent_host_openai_compatible.servers import (
     replays_reasoning,
 )
 from agent_host_openai_compatible.tools import offer_tools
+from agent_host_openai_compatible.usage import normalised_usage
 
 __all__ = ["ChatCompletionsProvider"]
 
@@ -200,6 +202,10 @@ class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
     def stream_complete(self, state: State) -> bool | None:
         # The finish reason ends every answer of the format.
         return bool(super().stream_complete(state))
+
+    def usage_so_far(self, state: State) -> Usage | None:
+        reported = super().usage_so_far(state)
+        return normalised_usage(dict(reported)) if reported else None
 
     def finalize(
         self, native_messages: list[NativeMessage], state: State, context: Context | None = None

@@ -18,6 +18,7 @@ from agent_hookspecs import (
     NativeMessage,
     ProviderPlugin,
     State,
+    Usage,
 )
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.logs import get_warn_from_context
@@ -137,6 +138,9 @@ class OpenAIProvider(ProviderPlugin):
 
     def stream_complete(self, state: State) -> bool | None:
         return self._api(state).stream_complete(state)
+
+    def usage_so_far(self, state: State) -> Usage | None:
+        return self._api(state).usage_so_far(state)
 
     def finalize(
         self, native_messages: list[NativeMessage], state: State, context: Context
