@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import field
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
@@ -53,7 +54,7 @@ _EXPIRY_NAMES = ("expires_in", "expires_on", "expires_at")
 class _Key:
     """A key, and until when by the monotonic clock it may be used."""
 
-    text: str
+    text: str = field(repr=False)
     until: float
 
 

@@ -18,9 +18,11 @@ import pytest
 
 pytest.importorskip("agent_host_testing")
 
-from agent_hookspecs.errors import AgentError
+from agent_hookspecs.errors import AgentError, ConfigError
 from agent_host import AgentCore
 from agent_host.plugins.load import load_catalog
+from agent_host_anthropic.vertex import vertex_base as claude_base
+from agent_host_google.vertex import vertex_base as gemini_base
 from agent_host_testing.corpus import Recording, load_recordings
 from loopback import Peer, Request, serve
 
@@ -124,3 +126,31 @@ def test_the_recorded_address_is_asked_and_its_answer_read(recording: Recording)
             assert played.text == recording.expected.get("text")
         else:
             assert getattr(played.error, "status", None) == wanted["status"]
+
+
+@pytest.mark.parametrize("region", [None, "global", "us", "eu", "us-east5"])
+def test_both_packages_find_a_region_of_vertex_at_the_same_host(region: str | None) -> None:
+    config = {"vertex_project": "p", "vertex_region": region}
+    claude, gemini = claude_base(config, "https://api.anthropic.com"), gemini_base(config)
+    assert claude is not None
+    assert gemini is not None
+    assert claude.replace("/v1/", "/v1beta1/").replace("anthropic", "google") == gemini
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"vertex_region": "eu"},
+        {"base_url": "http://h/v1/projects/p/locations/l", "vertex_project": "q"},
+        {"base_url": "http://h/v1/projects/p/locations/l", "vertex_region": "eu"},
+    ],
+)
+def test_both_packages_refuse_the_same_settings_of_vertex_in_the_same_words(
+    config: dict[str, str],
+) -> None:
+    with pytest.raises(ConfigError) as claude:
+        claude_base(config, "https://api.anthropic.com")
+    with pytest.raises(ConfigError) as gemini:
+        gemini_base(config)
+    assert claude.value.message == gemini.value.message
+    assert claude.value.key == gemini.value.key

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_hookspecs import ServerError
-from agent_hookspecs.errors import AuthenticationError, InvalidRequestError
+from agent_hookspecs.errors import AuthenticationError, ContentBlockedError, InvalidRequestError
 from agent_host_cohere.provider import CohereProvider
 
 CITED = {"start": 0, "end": 3, "text": "Yes", "sources": [{"type": "document", "id": "d:0"}]}
@@ -132,13 +132,14 @@ def test_an_answer_that_ends_in_an_error_is_one(chunk: dict[str, Any], says: str
 
 def test_statuses_of_its_own_are_typed_and_others_left_to_the_host() -> None:
     refuse = CohereProvider().map_error
-    error = refuse(498, {}, b'{"message": "invalid token"}')
+    error = refuse(498, b'{"message": "invalid token"}')
     assert isinstance(error, AuthenticationError)
     assert "invalid token" in error.message
-    assert isinstance(refuse(499, {}, b""), ServerError)
+    assert isinstance(refuse(498, b'{"message": "unsafe request"}'), ContentBlockedError)
+    assert isinstance(refuse(499, b""), ServerError)
     limit = b'{"message": "too many tokens: max tokens must be less than or equal to 4096"}'
-    error = refuse(400, {}, limit)
+    error = refuse(400, limit)
     assert type(error) is InvalidRequestError
     assert error.hint == "lower max_output_tokens"
-    assert refuse(400, {}, b'{"message": "too many tokens: the prompt"}') is None
-    assert refuse(500, {}, b"<html>") is None
+    assert refuse(400, b'{"message": "too many tokens: the prompt"}') is None
+    assert refuse(500, b"<html>") is None

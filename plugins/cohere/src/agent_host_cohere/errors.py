@@ -6,11 +6,11 @@ Every other refusal by status is mapped by the host, whose words for it fit this
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from agent_hookspecs.errors import (
     AgentError,
     AuthenticationError,
+    ContentBlockedError,
     InvalidRequestError,
     ProviderError,
     ServerError,
@@ -19,7 +19,7 @@ from agent_hookspecs.errors import (
 __all__ = ["ended_error", "refusal_error"]
 
 _ENDINGS = {"ERROR": "an error", "TIMEOUT": "a timeout"}
-_INVALID_TOKEN, _CLOSED = 498, 499
+_UNSAFE, _CLOSED = 498, 499
 #: The API says "too many tokens" of a prompt, and of a limit that is none of the model's.
 _LIMIT = "max tokens must be"
 
@@ -36,7 +36,7 @@ def ended_error(reason: object, said: object) -> ProviderError | None:
     )
 
 
-def refusal_error(status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
+def refusal_error(status: int, body: bytes) -> AgentError | None:
     """The error for a status that the host does not know; None for all others."""
     try:
         answer = json.loads(body)
@@ -45,8 +45,11 @@ def refusal_error(status: int, headers: Mapping[str, str], body: bytes) -> Agent
     said = answer.get("message") if isinstance(answer, dict) else None
     words = said if isinstance(said, str) and said else "no reason was given"
     kind: type[ProviderError]
-    if status == _INVALID_TOKEN:
+    if status == _UNSAFE and "token" in words.lower():
+        # The SDK of the vendor knows the status by this meaning, its docs by the next.
         kind, hint = AuthenticationError, "check the API key, or get a new one"
+    elif status == _UNSAFE:
+        kind, hint = ContentBlockedError, "the request was taken to be unsafe; word it otherwise"
     elif status == _CLOSED:
         kind, hint = ServerError, "the request was ended on the way; ask again"
     elif status == 400 and _LIMIT in words:
@@ -57,7 +60,6 @@ def refusal_error(status: int, headers: Mapping[str, str], body: bytes) -> Agent
         f"cohere answered HTTP {status}: {words}",
         provider="cohere",
         status=status,
-        request_id=headers.get("x-debug-trace-id"),
         excerpt=body[:500].decode("utf-8", "replace"),
         hint=hint,
     )

@@ -73,8 +73,6 @@ class CohereProvider(AccumulatorStreamingMixin, ProviderPlugin):
         "STOP_SEQUENCE": "stop",
         "MAX_TOKENS": "length",
         "TOOL_CALL": "tool_calls",
-        "ERROR": "error",
-        "TIMEOUT": "error",
     }
     answer_role = "assistant"
 
@@ -220,5 +218,5 @@ class CohereProvider(AccumulatorStreamingMixin, ProviderPlugin):
     ) -> list[CoreMessage]:
         return [core_message(native, state["names"]) for native in native_messages]
 
-    def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
-        return refusal_error(status, headers, body)
+    def map_error(self, status: int, body: bytes) -> AgentError | None:
+        return refusal_error(status, body)
