@@ -37,10 +37,16 @@ _NO_ANSWERS = (ContentBlockedError, MalformedCallError, ProtocolError)
 _FINISHES = {
     "stop": ("stop", "end_turn", "stop_sequence", "completed", "complete", "eos"),
     "tool_calls": ("tool_calls", "tool_use", "function_call", "tool_call"),
-    "length": ("length", "max_tokens", "max_output_tokens", "model_length"),
+    "length": (
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_length",
+        "model_context_window_exceeded",
+    ),
     "refusal": ("refusal",),
     "blocked": ("content_filter", "safety", "recitation", "prohibited_content"),
-    "pause": ("pause_turn",),
+    "pause": ("pause_turn", "compaction"),
 }
 
 
