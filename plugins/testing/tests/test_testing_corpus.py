@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from testing_subject import ChatSubject
 
+from agent_hookspecs.errors import ContentBlockedError
 from agent_host_testing.corpus import (
     EVERY_WAY,
     HARMLESS,
@@ -326,6 +327,54 @@ def test_a_history_that_is_not_the_answered_one_is_told(
     body = copy.deepcopy(dict(turn.body))
     change(body["messages"])
     assert said in "\n".join(history_differences(before, body))
+
+
+def test_a_history_may_go_on_in_its_last_message(session: list[Recording]) -> None:
+    """Where an answer said nothing, what stands around it is joined if roles have to alternate."""
+    before, _ = play_session(session, chat_subject).turns
+    silent = replace(before.recording, body=b"")
+    messages = copy.deepcopy(before.body["messages"])
+    parts = [{"type": "text", "text": text} for text in ("Weather in Rome?", "And then?")]
+    messages[-1]["content"] = parts
+    assert history_differences(replace(before, recording=silent), {"messages": messages}) == []
+    messages[-1]["content"] = parts[1:]
+    assert history_differences(before, {"messages": messages}) == [
+        "what was sent before is not sent again as it was"
+    ]
+
+
+def test_what_was_made_from_scratch_lacks_what_answers_bring(session: list[Recording]) -> None:
+    second = session[1]
+    theirs = copy.deepcopy(dict(second.request))
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "c2ln"}]
+    theirs["messages"][2]["reasoning_details"] = details
+    signed = replace(second, request=theirs)
+    ours = copy.deepcopy(dict(second.request))
+    ours["messages"][2]["tool_calls"][0]["id"] = ours["messages"][3]["tool_call_id"] = "other"
+    assert request_differences(signed, ours)
+    assert request_differences(signed, ours, from_scratch=True) == []
+    ours["messages"][2]["tool_calls"][0]["function"]["arguments"] = '{"city": "Oslo"}'
+    assert request_differences(signed, ours, from_scratch=True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "right"),
+    [
+        ({"finish_reason": "SAFETY"}, True),
+        ({"finish_reason": None}, True),
+        ({"finish_reason": "SAFETY", "text": "It"}, False),
+        ({"finish_reason": "stop"}, False),
+        ({"finish_reason": "length"}, False),
+    ],
+)
+def test_an_answer_that_is_none_may_be_an_error(
+    session: list[Recording], expected: dict[str, Any], right: bool
+) -> None:
+    result = replay(session[0], ChatSubject())
+    blocked = replace(result, seen=replace(result.seen, error=ContentBlockedError("withheld")))
+    changed: Any = {**EXPECTED, **expected}
+    found = differences(replace(session[0], expected=changed), blocked)
+    assert (found == []) is right
 
 
 @pytest.mark.parametrize(("player", "found"), [("custom", False), ("deepseek", True)])
