@@ -139,7 +139,7 @@ def test_what_failed_is_compared_with_what_should(
         (("test_text",), ("test_wire_shape", "test_recording")),
         (("test_wire_shape[19]",), ("test_recording",)),
         (("test_recording[cited]",), ("test_wire_shape",)),
-        ((), ()),
+        ((), ("test_wire_shape",)),
     ],
 )
 def test_shapes_and_recordings_are_run_for_breakages_that_name_them(

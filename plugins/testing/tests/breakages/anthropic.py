@@ -36,6 +36,34 @@ BREAKAGES = (
         ),
     ),
     _breakage(
+        "anthropic-respells-signatures",
+        "Signatures are written in the other alphabet of base64.",
+        ("test_recording[searched]",),
+        Change(
+            "answers.py",
+            'block["signature"] = _text(delta, "signature")',
+            'block["signature"] = _text(delta, "signature").replace("_", "/").replace("-", "+")',
+        ),
+    ),
+    _breakage(
+        "anthropic-forgets-citations",
+        "What an answer refers to is not in its metadata.",
+        ("test_recording[searched]",),
+        Change("answers.py", 'metadata["citations"] = citations', "pass"),
+    ),
+    _breakage(
+        "anthropic-empties-results-of-its-own-tools",
+        "What the API's own tools found is left out of the history.",
+        ("test_recording[searched]",),
+        Change(
+            "answers.py",
+            "            content.append(finished)\n",
+            '            if finished.get("type") == "web_search_tool_result":\n'
+            '                finished["content"] = []\n'
+            "            content.append(finished)\n",
+        ),
+    ),
+    _breakage(
         "anthropic-signs-for-others",
         "Signed thinking is put into core messages and sent to whoever comes next.",
         ("test_signatures_stay_with_their_origin",),
