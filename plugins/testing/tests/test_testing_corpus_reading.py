@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from agent_host_testing.corpus import PROTOCOLS, Recording, Way, recorded_answer
-from agent_host_testing.corpus.comparing import has_again, spoken_blocks
+from agent_host_testing.corpus.comparing import has_again
 from agent_host_testing.corpus.declarations import declaration_differences
 from agent_host_testing.corpus.documents import documents_of
 from agent_host_testing.corpus.entries import core_messages
 from agent_host_testing.corpus.playback import Playback, address_differences
+from agent_host_testing.corpus.protocols import spoken_blocks
 from agent_host_testing.wire import Request
 
 

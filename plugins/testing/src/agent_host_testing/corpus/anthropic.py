@@ -101,7 +101,7 @@ def messages_answer(documents: Sequence[Any]) -> Answer:
             blocks = dict(enumerate(map(dict, document["content"])))
         elif document.get("type") == "content_block_start":
             blocks[document["index"]] = dict(document["content_block"])
-        elif document.get("type") == "content_block_delta":
+        elif document.get("type") == "content_block_delta" and document["index"] in blocks:
             _hear(blocks[document["index"]], document["delta"])
     for block in blocks.values():
         if _WRITTEN in block:

@@ -23,6 +23,7 @@ from agent_host_testing.corpus.reading import (
     media,
     model_in,
     signature,
+    strict_schema,
     without_unset,
 )
 
@@ -52,7 +53,7 @@ def chat_turn(body: Mapping[str, Any], url: str) -> Turn:
     """The conversation, tools and settings of a request."""
     schema, taken = _response_schema(body)
     tools = [
-        function_schema(tool["function"]) if "function" in tool else dict(tool)
+        strict_schema(tool["function"]) if "function" in tool else dict(tool)
         for tool in body.get("tools") or ()
     ]
     settings = without_unset(
@@ -109,7 +110,7 @@ def chat_answer(documents: Sequence[Any]) -> Answer:
         cited = document.get("citations")
         citations = cited if isinstance(cited, list) else citations
         for choice in document.get("choices") or ():
-            if not choice.get("index"):
+            if choice and not choice.get("index"):
                 # A stream may repeat all of the message beside each delta.
                 streamed = len(documents) > 1 and choice.get("delta")
                 _hear(message, streamed or choice.get("message") or choice.get("delta") or {})

@@ -18,18 +18,12 @@ from agent_hookspecs.errors import (
 )
 from agent_hookspecs.tool_interop import CallView
 from agent_host_testing.corpus.documents import documents_of
-from agent_host_testing.corpus.entries import Block
 from agent_host_testing.corpus.failures import differs, failure_differences
-from agent_host_testing.corpus.protocols import PROTOCOLS, recorded_answer
+from agent_host_testing.corpus.protocols import PROTOCOLS, recorded_answer, spoken_blocks
 from agent_host_testing.corpus.recording import Expected, ExpectedCall, Recording
 from agent_host_testing.corpus.replaying import Replayed
 
-__all__ = [
-    "differences",
-    "has_again",
-    "signature_digest",
-    "spoken_blocks",
-]
+__all__ = ["differences", "has_again", "signature_digest"]
 
 #: What becomes of an answer that is none.
 _NO_ANSWERS = (ContentBlockedError, MalformedCallError, ProtocolError)
@@ -216,13 +210,6 @@ def _items(value: Any, kind: str) -> list[Mapping[str, Any]]:
     """The items of a kind, which some APIs have as their type and others as their only key."""
     found = (item for item in _values(value) if isinstance(item, Mapping))
     return [item for item in found if item.get("type") == kind or kind in item]
-
-
-def spoken_blocks(recording: Recording, *kinds: str) -> list[Block]:
-    """What the recorded answer says, block by block; of these kinds, if any are given."""
-    turn = PROTOCOLS[recording.protocol].turn(recorded_answer(recording).history, recording.url)
-    blocks = [block for entry in turn.entries for block in entry.blocks]
-    return [block for block in blocks if not kinds or block.kind in kinds]
 
 
 def has_again(ours: Any, theirs: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent_hookspecs.errors import (
     AuthenticationError,
+    ContentBlockedError,
     InvalidRequestError,
     OverloadedError,
     ProviderError,
@@ -20,8 +21,8 @@ __all__ = ["differs", "failure_differences"]
 
 #: The class that an HTTP status must become; a subclass of it will do.
 _CLASSES: dict[int, tuple[type[ProviderError], ...]] = {
-    # Some say so that the key is wrong.
-    400: (InvalidRequestError, AuthenticationError),
+    # Some say so that the key is wrong, or that a filter has struck.
+    400: (InvalidRequestError, AuthenticationError, ContentBlockedError),
     401: (AuthenticationError,),
     403: (AuthenticationError,),
     404: (InvalidRequestError,),

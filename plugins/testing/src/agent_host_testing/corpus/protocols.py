@@ -20,7 +20,7 @@ from agent_host_testing.corpus.cohere import (
     cohere_usage,
 )
 from agent_host_testing.corpus.documents import documents_of
-from agent_host_testing.corpus.entries import Answer, Turn
+from agent_host_testing.corpus.entries import Answer, Block, Turn
 from agent_host_testing.corpus.google import (
     generate_answer,
     generate_counts,
@@ -46,6 +46,7 @@ __all__ = [
     "RecordedProtocol",
     "in_scope",
     "recorded_answer",
+    "spoken_blocks",
     "translate_recording",
 ]
 
@@ -121,3 +122,10 @@ def translate_recording(recording: Recording) -> Turn:
 def recorded_answer(recording: Recording) -> Answer:
     """What the recorded answer says, read from its bytes."""
     return PROTOCOLS[recording.protocol].answer(documents_of(recording))
+
+
+def spoken_blocks(recording: Recording, *kinds: str) -> list[Block]:
+    """What the recorded answer says, block by block; of these kinds, if any are given."""
+    turn = PROTOCOLS[recording.protocol].turn(recorded_answer(recording).history, recording.url)
+    blocks = [block for entry in turn.entries for block in entry.blocks]
+    return [block for block in blocks if not kinds or block.kind in kinds]

@@ -19,6 +19,7 @@ __all__ = [
     "media",
     "model_in",
     "signature",
+    "strict_schema",
     "user_entries",
     "without_unset",
 ]
@@ -54,8 +55,12 @@ def function_schema(declared: Mapping[str, Any], parameters: str = "parameters")
         "name": declared["name"],
         "description": declared.get("description") or "",
         "parameters": declared.get(parameters) or {"type": "object", "properties": {}},
-        **({"strict": True} if declared.get("strict") else {}),
     }
+
+
+def strict_schema(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool of an API that may be told to hold calls to its schema."""
+    return {**function_schema(declared), **({"strict": True} if declared.get("strict") else {})}
 
 
 def signature(value: Any) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.comparing import has_again, spoken_blocks
+from agent_host_testing.corpus.comparing import has_again
 from agent_host_testing.corpus.declarations import declaration_differences
 from agent_host_testing.corpus.entries import Block, Entry, merge_neighbours
 from agent_host_testing.corpus.harmless import (
@@ -18,7 +18,7 @@ from agent_host_testing.corpus.harmless import (
     rebuilt,
     sent_back,
 )
-from agent_host_testing.corpus.protocols import PROTOCOLS, translate_recording
+from agent_host_testing.corpus.protocols import PROTOCOLS, spoken_blocks, translate_recording
 from agent_host_testing.corpus.recording import Recording
 from agent_host_testing.corpus.replaying import Replayed
 

@@ -16,10 +16,10 @@ from agent_host_testing.corpus.entries import (
 )
 from agent_host_testing.corpus.reading import (
     answered,
-    function_schema,
     left,
     media,
     signature,
+    strict_schema,
     without_unset,
 )
 
@@ -70,7 +70,7 @@ def responses_turn(body: Mapping[str, Any], url: str) -> Turn:
     extra |= without_unset(text=text or None, reasoning=reasoning or None)
     return Turn(
         tuple(_entries(body)),
-        tuple(function_schema(t) if t["type"] == "function" else dict(t) for t in own),
+        tuple(strict_schema(t) if t["type"] == "function" else dict(t) for t in own),
         {**settings, **({"extra_body": extra} if extra else {})},
         FAMILY,
     )
