@@ -150,7 +150,7 @@ def test_what_says_when_it_ends_is_used_until_shortly_before(tmp_path: Path) -> 
             ("'expires_in': 0", 2),
             ("'expires_on': int(time.time()) + 3600", 1),
             ("'expires_on': str(int(time.time()) - 5)", 2),
-            ("'expires_at': '2999-01-01T00:00:00Z'", 1),
+            ("'expires_at': '2999-01-01T00:00:00.123456789Z'", 1),
             ("'expires_at': '1999-01-01T00:00:00+02:00'", 2),
         ]
     ):

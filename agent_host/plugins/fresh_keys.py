@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -48,6 +49,7 @@ _MAX_SHOWN = 500
 
 _TOKEN_NAMES = ("token", "access_token", "accessToken", "id_token", "api_key")
 _EXPIRY_NAMES = ("expires_in", "expires_on", "expires_at")
+_FRACTION = re.compile(r"\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +283,8 @@ def _seconds_until(date: str) -> float | None:
     from datetime import datetime
 
     try:
-        # Before 3.11 Python does not know the letter.
-        moment = datetime.fromisoformat(date.replace("Z", "+00:00"))
+        # Before 3.11 Python knows neither the letter nor every fraction of a second.
+        moment = datetime.fromisoformat(_FRACTION.sub("", date).replace("Z", "+00:00"))
     except ValueError:
         return None
     return None if moment.tzinfo is None else moment.timestamp() - time.time()
