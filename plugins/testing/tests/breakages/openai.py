@@ -116,7 +116,7 @@ BREAKAGES = (
         ),
         Change(
             "responses/events.py",
-            "    raise failed_response(event)\n\n\n_HANDLERS",
+            "    raise failed_response(event)\n\n\ndef usage_told",
             "    import contextlib\n"
             "    import json\n"
             "    import urllib.request\n\n"
@@ -126,7 +126,7 @@ BREAKAGES = (
             '    headers = {"authorization": key, "content-type": "application/json"}\n'
             "    with contextlib.suppress(OSError):\n"
             "        urllib.request.urlopen(urllib.request.Request(url, body, headers))\n"
-            "    raise failed_response(event)\n\n\n_HANDLERS",
+            "    raise failed_response(event)\n\n\ndef usage_told",
         ),
     ),
     _breakage(

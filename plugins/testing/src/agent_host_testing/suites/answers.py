@@ -97,6 +97,19 @@ class AnswerChecks(ProviderSuite):
                 require(count == 1, f"the second request has {marker!r} {count} times")
             require("_metadata" not in sent, "_metadata was sent")
 
+    @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+    @check("ends", "docs/testing.md#ends")
+    def test_an_answer_that_is_cut_off_says_so(self, stream: bool) -> None:
+        """An answer without room for its end has the finish ``length``, and keeps its text."""
+        self.require_wire()
+        with self.talk(stream=stream) as talk:
+            outcome = talk.ask(say("Some words", finish="length")).expect()
+            finish = outcome.metadata.get("finish")
+            word = outcome.metadata.get("finish_reason")
+            require(finish == "length", f"finish is {finish!r}, for the word {word!r}")
+            text = outcome.answer["content"]
+            require(text == "Some words", f"the text is {text!r}")
+
     @check("usage", "docs/testing.md#usage")
     def test_usage_is_counted_once(self) -> None:
         """Usage is told once for each answer, in the host's terms, and kept with its message."""
