@@ -180,8 +180,8 @@ BREAKAGES = (
         ("test_secrets_stay_secret",),
         Change(
             "requests.py",
-            '    if key := config.get("api_key"):\n',
-            '    if key := config.get("api_key"):\n        print("key", key)\n',
+            'headers["x-api-key"] = str(key)\n',
+            'headers["x-api-key"] = str(key)\n            print("key", key)\n',
         ),
     ),
     _breakage(
