@@ -24,7 +24,7 @@ Given = dict[str, Any]
 ELSEWHERE = {
     "provider": {
         *("call_api", "acall_api", "stream_api", "astream_api", "get_models"),
-        *("extract_delta", "process_delta", "map_error", "get_ui_elements"),
+        *("extract_delta", "process_delta", "map_error", "usage_so_far", "get_ui_elements"),
     },
     "extension": {"get_ui_elements"},
     "feature": {"get_ui_elements"},

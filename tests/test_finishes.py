@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from agent_hookspecs import ProviderPlugin
+from agent_hookspecs.authoring import AccumulatorStreamingMixin
 from agent_hookspecs.errors import (
     ContentBlockedError,
     ContractError,
@@ -220,3 +222,24 @@ def test_a_provider_that_cannot_tell_what_was_spent_changes_no_error() -> None:
     [warning] = of_kind(events, "warning")
     assert "spent" in warning["message"]
     assert warning["plugin"] == "scripted"
+
+
+@pytest.mark.parametrize(
+    ("fields", "finish"),
+    [({"refusal": "No."}, "refusal"), ({"tool_calls": [call("f")]}, "tool_calls")],
+)
+def test_a_provider_that_converts_nothing_loses_neither_calls_nor_refusals(
+    fields: dict[str, Any], finish: str
+) -> None:
+    class Plain(AccumulatorStreamingMixin, ProviderPlugin):
+        name = "plain"
+        accumulates = ("tool_calls",)
+
+        def stream_api(self, native_messages: list[Any]) -> list[Any]:
+            return [delta(role="assistant", **fields), end("stop")]
+
+    events = request_events(core_with(Plain), said("x"))
+    assert events[-1] == done(finish)
+    [message] = of_kind(events, "final")[0]["messages"]
+    [key] = fields
+    assert message["metadata"][key]

@@ -612,7 +612,7 @@ def test_a_malformed_call_never_breaks_a_run_or_its_history(shape: str, way: Way
 def test_a_call_that_its_provider_calls_broken_is_answered_and_not_run(way: Way) -> None:
     ran: list[Any] = []
     broken = {"tool_call_errors": {"c1": "the server did not expect it"}}
-    answers = [
+    answers: list[dict[str, Any]] = [
         {"role": "assistant", "content": "", "tool_calls": [call("now")], "_metadata": broken},
         {"role": "assistant", "content": "Done."},
     ]

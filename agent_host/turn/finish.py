@@ -83,10 +83,11 @@ def _as_core(message: Mapping[str, Any]) -> CoreMessage:
 
 
 def default_from_native(native: NativeMessage) -> CoreMessage:
-    """Role, the text of the content, and what ``_metadata`` holds."""
+    """Role, the text of the content, calls and refusal, and what ``_metadata`` holds."""
     kept = native.get("_metadata")
     metadata = dict(kept) if isinstance(kept, Mapping) else {}
     metadata.pop("native_indices", None)
+    metadata |= {key: native[key] for key in ("tool_calls", "refusal") if native.get(key)}
     return {
         "role": native.get("role") or "assistant",
         "content": _text(native.get("content")),
