@@ -130,10 +130,13 @@ def recording(base: type[Plugin], plugin: str, calls: Calls, **attributes: Any) 
 
     def made(hook: str) -> Callable[..., Any]:
         answer = ANSWERS.get(role, {}).get(hook)
+        over = hooks_of(base.role)[hook].combining.over
         nothing: Any = [] if hook in ("required_tags", "forbidden_tags", "get_tags") else None
 
         def method(self: object, **given: Any) -> Any:
             calls.note(role, plugin, hook)
+            if len(over) > 1:
+                return tuple(given[name] for name in over)
             result = answer(given) if answer else None
             return nothing if result is None else result
 

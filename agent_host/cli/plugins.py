@@ -40,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--plugin", "sources", multiple=True, metavar="SOURCE",
-                 help="Add path:FOLDER, pkg:PACKAGE or git+https://…@COMMIT."),
+                 help="Add path:FOLDER, path:FILE.py, pkg:PACKAGE or git+https://…@COMMIT."),
     click.option("--allow", multiple=True, metavar="BUNDLE", help="Use only these bundles."),
     click.option("--deny", multiple=True, metavar="BUNDLE", help="Never use these bundles."),
     click.option("--enable", multiple=True, metavar="NAME",
@@ -110,7 +110,8 @@ def plugins() -> None:
 def list_plugins(settings: LoaderSettings, role: str | None, as_json: bool, strict: bool) -> int:
     """List every plugin with its state. Imports none of them."""
     catalog = load_catalog(settings)
-    shown = [record for record in catalog if role is None or record.role == role]
+    # What has no descriptor may be of any role.
+    shown = [r for r in catalog if role in (None, r.role) or (r.usable and r.role is None)]
     if as_json:
         print_json({"plugins": [_summary(record) for record in shown]})
     else:
@@ -170,6 +171,10 @@ def _summary(record: PluginRecord) -> dict[str, Any]:
 
 
 def _report_unusable(catalog: Catalog, strict: bool) -> int:
+    for unknown in catalog.unknown_names():
+        hint = f" ({unknown.hint})" if unknown.hint else ""
+        warning = clean_text(f"warning: --{unknown.setting}: {unknown.what}{hint}")
+        click.echo(style_text(warning, fg="yellow"), err=True)
     broken = [record for record in catalog if record.state in ("failed", "incompatible")]
     if strict and broken:
         print_error(
@@ -200,9 +205,15 @@ def _complete_name(
 @click.argument("name", shell_complete=_complete_name)
 @_loader_options
 def info(settings: LoaderSettings, name: str, as_json: bool, strict: bool) -> int:
-    """Show all that is known of a plugin, bundle or distribution called NAME. Imports nothing."""
+    """Show all that is known of a plugin, bundle or distribution called NAME.
+
+    Imports nothing but classes without a descriptor, if NAME may be theirs.
+    """
+    from agent_host.plugins.inspect.search import find_records
+
     catalog = load_catalog(settings)
-    found = catalog.find(name)
+    with redirect_stdout(sys.stderr):
+        found = find_records(catalog, name)
     if not found:
         names = sorted({record.name for record in catalog} | {r.bundle.name for r in catalog})
         raise UnknownPluginError(

@@ -11,6 +11,7 @@ from agent_hookspecs.messages import CoreMessage, NativeMessage
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 from agent_host.turn.finish_reason import note_finish
+from agent_host.turn.lost_tools import warn_of_unread_calls
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
@@ -42,7 +43,7 @@ def finish_turn(turn: Turn) -> Session:
             )
     reading.state = turn.state = state
     messages = _core_messages(turn, finals)
-    note_finish(turn, messages)
+    note_finish(turn, messages, has_unread_calls=warn_of_unread_calls(turn, finals, messages))
     given = [message["metadata"].get("tool_calls") for message in messages]
     turn.finals, turn.calls = messages, []
     if any(given):

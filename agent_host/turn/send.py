@@ -22,6 +22,7 @@ from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Ste
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.request_spec import read_request_spec
+from agent_host.turn.lost_tools import warn_of_unsent_tools
 from agent_host.turn.read import Reading, decode_item
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import Framing, SseFraming, framing
@@ -146,6 +147,7 @@ def _read_wire(turn: Turn) -> Steps[None]:
     event_bytes = turn.limits.max_event_bytes
     machine = _stream_framing(spec, turn.stack.provider, event_bytes) if turn.stream else None
     _warn_of_unused_knobs(turn, reading.state)
+    warn_of_unsent_tools(turn, request.body)
     if turn.warnings:
         yield turn.emit_warnings()
     response = yield Open(turn.total_time.bound_request(request))

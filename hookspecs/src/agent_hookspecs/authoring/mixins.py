@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 from agent_hookspecs.authoring.merging import (
     CallFragment,
     ToolCalls,
+    call_name,
     choice_delta,
     content_fragment,
     finish_reasoning_details,
@@ -251,6 +252,9 @@ class AccumulatorStreamingMixin:
             self.check_chunk(chunk, choice, event)
         delta = choice if self._reads_choices else self.extract_delta(chunk)
         if delta:
+            if not self._merges_calls and any(map(call_name, tool_call_deltas(_body(delta)))):
+                # Whoever merges them, somebody must: the host warns if in the end nobody has.
+                state["answer_has_calls"] = True
             fragment, merged = self.process_delta(delta, accumulated or None)
             accumulated = merged if type(merged) is Partial else _adopt_result(merged, accumulated)
             if fragment:

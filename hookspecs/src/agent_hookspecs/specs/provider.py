@@ -50,7 +50,8 @@ class ProviderSpec(Protocol):
     def get_models(self, config: Config) -> list[ModelInfo]:
         """The models on offer, each with a non-empty string ``id``; extensions and features add on.
 
-        Fires: before a request's stack is resolved, when the cached list has expired.
+        Fires: before a request's stack is resolved, when the cached list has expired and
+        ``dynamic`` names it or there is no descriptor.
         May change: nothing.
         On exception: the list is empty and the request goes on.
         """
@@ -63,7 +64,8 @@ class ProviderSpec(Protocol):
         that this is known, and saves whoever waits for the answer a round trip. Without a model
         all of them are asked for.
 
-        Fires: in place of ``get_models`` when the provider has this hook and ``parse_models``.
+        Fires: in place of ``get_models``, under whose name ``dynamic`` lists it, when the provider
+        has this hook and ``parse_models``.
         May change: nothing.
         On exception: the list is empty and the request goes on.
         """

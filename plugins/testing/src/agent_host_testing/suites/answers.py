@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent_host.plugins.implementations import can_list_models
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, Tokens, say
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
@@ -175,9 +176,8 @@ class AnswerChecks(ProviderSuite):
             require(models == [], f"with a key that is refused the models are {models}")
 
     def _require_models(self) -> None:
-        entry = self.record().entry
-        if entry is None or "get_models" not in entry.dynamic:
-            not_claimed("the descriptor's 'dynamic' does not name get_models")
+        if not can_list_models(self.loaded().implementations):
+            not_claimed(f"{self.plugin!r} has neither get_models nor models_request")
 
 
 def _same(one: Any, two: Any, first: str, second: str) -> None:
