@@ -44,5 +44,6 @@ def _parsed(text: str) -> list[Any]:
     try:
         document = json.loads(text)
     except ValueError:
+        # Nothing is lost: what is no document is not among those compared.
         return []
     return document if isinstance(document, list) else [document]

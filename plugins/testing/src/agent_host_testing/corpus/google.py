@@ -221,6 +221,7 @@ def _written(value: Any) -> str:
         try:
             read = json.loads(value)
         except ValueError:
+            # Nothing is lost: what is no JSON is a text.
             return value
         if not isinstance(read, (dict, list)):
             return value
