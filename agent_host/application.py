@@ -10,13 +10,14 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import ConfigError, UnknownPluginError
-from agent_hookspecs.events import Event
+from agent_hookspecs.events import Event, WarningEvent
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ActionResult, CoreMessage, Finish, Limit
 from agent_hookspecs.store.protocol import SessionStore
@@ -29,10 +30,11 @@ from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.agent.questions import Ask
 from agent_host.agent.resume import LaterRun, stored_decisions
 from agent_host.config import AppConfig, load_config, parse_config
+from agent_host.config.check import check_loading, check_request
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.plugins.fresh_keys import KEY_SETTINGS
-from agent_host.plugins.implementation import Implementation, describe_failure
+from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.load import load_catalog
 from agent_host.plugins.stores import open_store
 from agent_host.private import config_home
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import LoadedPlugin, OnManager
     from agent_host.plugins.catalog import Catalog, PluginRecord
+    from agent_host.plugins.stack import PlainWarning
 
 __all__ = ["AgentApplication", "Answer"]
 
@@ -67,6 +70,7 @@ class Answer:
     ``finish`` is ``stop`` for an answer that is whole. Else ``text`` may be a part of one or empty:
     ``refusal`` has the words of a model that declined, ``limit`` the limit that the run reached.
     ``finish_reason`` is the provider's own word for the end of the last turn.
+    ``warnings`` are those of the whole run: what was left out, ignored or tried again.
     ``run`` is the id under which it is stored, if it is; ``waiting`` is what it waits for.
     """
 
@@ -76,6 +80,7 @@ class Answer:
     finish: Finish
     finish_reason: str | None = None
     limit: Limit | None = None
+    warnings: list[WarningEvent] = field(default_factory=list)
     run: str | None = None
     waiting: tuple[Question, ...] = ()
 
@@ -118,6 +123,7 @@ class AgentApplication:
         catalog = load_catalog(
             self.config.loader_settings(), base=self.config.folder, clones=self.config.clones()
         )
+        check_loading(self.config, catalog)
         self.core = AgentCore(
             catalog=catalog,
             http=values.get("http"),
@@ -263,6 +269,7 @@ class AgentApplication:
             return self._make_run(
                 Session(id=stored.session),
                 self.request_config(**asked),
+                own=asked.get("settings", {}).keys(),
                 asynchronous=asynchronous,
                 approve=approve,
                 ask=ask,
@@ -273,6 +280,16 @@ class AgentApplication:
             )
 
         return LaterRun(make, self.core.create_session())
+
+    def check(self, **options: Any) -> list[WarningEvent]:
+        """Do what `run` does before it sends anything, and raise what it would raise.
+
+        Options are those of `stream`. The models of the provider may be asked for. The warnings
+        that a run would begin with are given.
+        """
+        run = self._begin_run("", asynchronous=False, **options)
+        complete(run.check_steps(), self.core.wire)
+        return run.warnings
 
     def _begin_run(
         self,
@@ -298,7 +315,7 @@ class AgentApplication:
             "tools": tools if tools is None or isinstance(tools, str) else list(tools),
             "settings": dict(settings or {}),
         }
-        config = self.request_config(**asked)
+        config, own = self.request_config(**asked), asked["settings"].keys()
         is_new = session is None
         if session is None:
             session = self.create_session(system or self.config.system_prompt(agent))
@@ -309,7 +326,9 @@ class AgentApplication:
                 # There is nothing to find it in, nor to wait in.
                 self._require_storage()
             start = close_calls(cast(Session, session)).with_added(message)
-            return self._make_run(start, config, asynchronous=asynchronous, park=park, **options)
+            return self._make_run(
+                start, config, own=own, asynchronous=asynchronous, park=park, **options
+            )
         asked["settings"] = without_secrets(asked["settings"])
         now = time.time()
         run = StoredRun(
@@ -325,6 +344,7 @@ class AgentApplication:
         return self._make_run(
             session if isinstance(session, Session) else Session(),
             config,
+            own=own,
             asynchronous=asynchronous,
             park=park,
             prompt=message,
@@ -337,6 +357,7 @@ class AgentApplication:
         start: Session,
         config: dict[str, Any],
         *,
+        own: Collection[str],
         asynchronous: bool,
         park: bool,
         approve: Approve | None = None,
@@ -346,6 +367,13 @@ class AgentApplication:
         prompt: CoreMessage | None = None,
         recorder: RunRecorder | None = None,
     ) -> AgentRun:
+        """A run; ``own`` are the settings that the caller has named."""
+        if limits is not None and not isinstance(limits, Limits):
+            raise ConfigError(
+                f"limits is {type(limits).__name__}, and not Limits",
+                key="limits",
+                hint="from agent_host.agent.limits import Limits; limits=Limits(turns=1)",
+            )
         return AgentRun(
             stacks=self.core.stacks,
             start=start,
@@ -363,6 +391,8 @@ class AgentApplication:
             observe=self._observe,
             prompt=prompt,
             recorder=recorder,
+            first_warnings=self._fallback_warnings(config),
+            defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )
 
     def request_config(
@@ -375,6 +405,9 @@ class AgentApplication:
     ) -> dict[str, Any]:
         """The settings of a request, as a core wants them."""
         config = self.config.request_config(agent, provider, model)
+        if self.config.values:
+            stacks = self.core.stacks
+            check_request(self.config, stacks.catalog, stacks.activator, agent, provider)
         if isinstance(tools, str):
             tools = [tools]
         patterns = list(tools) if tools is not None else self.config.tool_patterns(agent)
@@ -404,6 +437,17 @@ class AgentApplication:
         has_key = any(config.get(key) for key in KEY_SETTINGS)
         if variable and not has_key and self.config.env.get(variable):
             config["api_key"] = self.config.env[variable]
+
+    def _fallback_warnings(self, config: Mapping[str, Any]) -> list[PlainWarning]:
+        """Who answers, where nobody has said who should."""
+        record = _fallback(self.core.stacks.catalog) if config.get("provider") is None else None
+        if record is None or record.entry is None or not record.entry.fallback:
+            return []
+        usable = [each.entry for each in self.core.stacks.catalog.usable("provider") if each.entry]
+        keys = [e for e in usable if e.key_variable and self.config.env.get(e.key_variable)]
+        found = ", ".join(f"{entry.key_variable} is set for {entry.name!r}" for entry in keys)
+        text = f"no provider is named, so {record.name!r} answers; name one with --provider or in "
+        return [(f"{text}the config" + (f" ({found})" if found else ""), record.name)]
 
     def create_session(self, system: str | None = None) -> Session:
         """An empty session, or one that begins with a system prompt."""
@@ -545,14 +589,14 @@ def _tell(plugin: LoadedPlugin, hook: str, **arguments: Any) -> None:
 
 
 def _log_failure(plugin: LoadedPlugin, hook: str, error: BaseException) -> None:
-    log.warning("broadcast_failed", hook=hook, plugin=plugin.name, error=describe_failure(error))
+    log_failure(log, "broadcast_failed", error, hook=hook, plugin=plugin.name)
 
 
 def _fallback(catalog: Catalog) -> PluginRecord | None:
     """The provider of requests that name none, if that can be told."""
     try:
         return catalog.provider(None)
-    except UnknownPluginError:
+    except UnknownPluginError:  # Nothing is lost: the request raises it too.
         return None
 
 
@@ -572,6 +616,7 @@ def _answer_of(run: AgentRun) -> Answer:
         run.finish,
         run.finish_reason,
         run.limit,
+        run.warnings,
         run.run_id,
         tuple(run.waiting),
     )

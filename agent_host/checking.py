@@ -18,13 +18,24 @@ from agent_hookspecs.values import dataclass
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["CHOICE", "Problem", "find_problem", "json_schema", "pydantic_alone", "suggest"]
+__all__ = [
+    "CHOICE",
+    "Problem",
+    "find_problem",
+    "json_schema",
+    "pydantic_alone",
+    "suggest",
+    "suggest_name",
+]
 
 #: What the tags of a model's choices begin with, so that they are told from the keys of a path.
 CHOICE = "choice:"
-#: Two words that are less alike have so little in common that naming one would mislead.
+#: Two words that are less alike have so little in common that naming one would mislead; and so
+#: would one that is more than a slip or two away, of which a short word has room for one.
 _NEAR = 0.7
+_LETTERS_PER_SLIP = 3
 _MAX_SHOWN = 60
+_FEW = 8
 #: The environment variable with which pydantic is told to leave its plugins out.
 _NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 _QUOTED = re.compile(r"'([^']*)'")
@@ -133,11 +144,37 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {nearest!r}?" if nearest else ""
 
 
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Which of the names there are may have been meant: the nearest, and all if they are few."""
+    names = sorted(set(known))
+    if not names:
+        return "there are none"
+    meant = suggest(name, names)
+    if meant and len(names) > _FEW:
+        return meant
+    return f"{meant} there are: {', '.join(names)}".lstrip()
+
+
 def _nearest(word: str, known: Iterable[object]) -> str | None:
     import difflib
 
-    near = difflib.get_close_matches(word, sorted(map(str, known)), 1, _NEAR)
-    return near[0] if near else None
+    near = difflib.get_close_matches(word, sorted(map(str, known)), 3, _NEAR)
+    room = max(1, len(word) // _LETTERS_PER_SLIP)
+    return next((each for each in near if _slips(word, each) <= room), None)
+
+
+def _slips(one: str, other: str) -> int:
+    """How many letters were left out, added, mistaken or swapped with the next."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        older, before, row = before, row, [i]
+        for j, wanted in enumerate(other, 1):
+            slips = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                slips = min(slips, older[j - 2] + 1)
+            row.append(slips)
+    return row[-1]
 
 
 def json_schema(model: TypeAdapter[Any], title: str, description: str = "") -> dict[str, Any]:

@@ -12,7 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from agent_hookspecs.logs import get_logger
+
 __all__ = ["config_home", "data_home", "read_private", "replace_private", "write_private"]
+
+log = get_logger(__name__)
 
 
 def config_home() -> Path:
@@ -43,9 +47,14 @@ def read_private(file: Path) -> Any:
         with file.open("rb") as handle:
             found = os.fstat(handle.fileno())
             if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022):
+                log.warning("file_ignored", file=file, reason="others may write it")
                 return None
             return json.loads(handle.read())
-    except (OSError, ValueError, RecursionError):
+    except FileNotFoundError:
+        # Nothing is lost: that there is none is the answer.
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("file_ignored", file=file, reason=f"{type(error).__name__}: {error}")
         return None
 
 

@@ -39,6 +39,7 @@ def describe_error(error: BaseException) -> str:
     try:
         text = redact(str(error))
     except Exception:
+        # Nothing is lost: an error that cannot be shown is shown by its type.
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -43,7 +43,7 @@ async def in_thread(function: Callable[..., T], *args: Any, needed: bool = True)
         except BaseException as error:
             outcome = None, error
         with suppress(RuntimeError):
-            # The loop may be closed by now.
+            # Nothing is lost: with the loop closed nobody waits for the outcome.
             loop.call_soon_threadsafe(_set_outcome, ended, outcome)
 
     _THREADS.start_work(work, needed)

@@ -12,6 +12,7 @@ import ast
 import inspect
 import json
 import re
+import runpy
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -31,6 +32,8 @@ __all__ = ["PAGES", "render_descriptor", "render_events", "render_hooks", "rende
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCHEMA_FILE = ROOT / "hookspecs" / "src" / "agent_hookspecs" / "agent_plugin.schema.json"
+#: The one table of how runs end; the page has it in words, and a test runs it.
+ENDINGS_FILE = ROOT / "tests" / "together" / "endings.py"
 NOTE = "<!-- Written by docs/generate.py from the code; change it there. -->"
 #: What the parts of a result are, in words.
 KIND_WORDS: dict[PartKind, str] = {
@@ -385,6 +388,31 @@ def error_tree() -> list[str]:
     return ["```text", *tree.splitlines(), "```"]
 
 
+def endings_table(part: str) -> list[str]:
+    """The ways to end of one part: what is seen, what a program gets, and the exit code."""
+    rows = [
+        f"| {ending.name} | {_shown(ending.out)} | {_shown(ending.err)} | {_gets(ending)} "
+        f"| {ending.code} |"
+        for ending in runpy.run_path(str(ENDINGS_FILE))["ENDINGS"]
+        if ending.part == part
+    ]
+    head = "| what happens | standard output | standard error | a program gets | exit code |"
+    return [head, "|---|---|---|---|---|", *rows]
+
+
+def _shown(text: str) -> str:
+    return "<br>".join(f"`{line}`" for line in text.splitlines()) or "–"
+
+
+def _gets(ending: Any) -> str:
+    if ending.gets == "–":
+        return "–"
+    if ending.raises:
+        return f"`{ending.gets}`"
+    kind = "state" if ending.part == "people" else "finish"
+    return f'{kind} `"{ending.gets}"`'
+
+
 def render_names() -> str:
     """Every public name of the contract with the first sentence that its module says of it."""
     lines = ["# Names", "", NOTE, ""]
@@ -427,6 +455,10 @@ PARTS: dict[str, dict[str, Callable[[], list[str]]]] = {
     },
     "tags.md": {"tags": tag_table},
     "errors.md": {"tree": error_tree},
+    "endings.md": {
+        part: partial(endings_table, part)
+        for part in ("answers", "limits", "tools", "refusals", "transport", "before", "people")
+    },
 }
 
 

@@ -164,7 +164,7 @@ def app_with(
 ) -> AgentApplication:
     """An application on this provider alone, with nothing of what is installed."""
     settings = {
-        "allowed_plugins": ["nothing that is installed"],
+        "allowed_plugins": [],
         "agents": {"default": {"provider": getattr(provider, "name", None)}},
         **(config or {}),
     }

@@ -148,7 +148,7 @@ def test_tools_see_no_secrets_of_the_provider(way: Way) -> None:
             seen.append(context)
 
     config = {
-        "providers": {"main": {"provider": "scripted", "api_key": SECRET, "harmless": "shown"}},
+        "providers": {"main": {"provider": "scripted", "api_key": SECRET, "base_url": "shown"}},
         "agents": {"default": {"provider": "main"}},
     }
     app = app_with(scripted([calling(call("look")), saying("x")]), Curious, config=config)

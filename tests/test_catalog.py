@@ -178,7 +178,7 @@ def test_an_unknown_provider_is_refused_with_names_near_it() -> None:
     assert catalog.provider("beta").name == "beta"
     with pytest.raises(UnknownPluginError, match="no provider 'alhpa'") as caught:
         catalog.provider("alhpa")
-    assert caught.value.hint == "did you mean 'alpha'?"
+    assert caught.value.hint == "did you mean 'alpha'? there are: alpha, beta"
     with pytest.raises(UnknownPluginError) as caught:
         catalog.provider("zzz")
     assert caught.value.hint == "there are: alpha, beta"

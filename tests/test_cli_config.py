@@ -49,16 +49,37 @@ def test_nothing_configured_is_valid(place: Path) -> None:
     assert (run.code, run.out) == (0, "No config file: the defaults are valid.\n")
 
 
-def test_a_valid_config_is_named_with_the_variables_it_lacks(place: Path) -> None:
-    values = {"providers": {"a": {"provider": "p", "api_key": "${env:ONE_I_LACK}"}}}
+def test_a_config_is_valid_once_nothing_is_missing_that_a_run_needs(place: Path) -> None:
+    values = {"providers": {"a": {"provider": "echo", "api_key": "${env:ONE_I_LACK}"}}}
     file = lies(place, values, "mine.json")
-    run = host(place, "config", "validate", "mine.json")
-    assert run.code == 0
-    assert run.out == "mine.json is valid.\nThe environment variable ONE_I_LACK is not set.\n"
-    as_json = host(place, "config", "validate", str(file), "--json").json
-    assert as_json == {"file": str(file), "valid": True, "missing_variables": ["ONE_I_LACK"]}
+    missing = host(place, "config", "validate", "mine.json")
+    assert missing.code == 1
+    assert "providers.a.api_key needs the environment variable ONE_I_LACK" in missing.err
     there = host(place, "config", "validate", "mine.json", ONE_I_LACK="x")
-    assert there.out == "mine.json is valid.\n"
+    assert (there.code, there.out, there.err) == (0, "mine.json is valid.\n", "")
+    as_json = host(place, "config", "validate", str(file), "--json", ONE_I_LACK="x").json
+    assert as_json == {"file": str(file), "valid": True, "warnings": []}
+
+
+def test_every_agent_and_alias_is_checked_unless_one_is_named(place: Path) -> None:
+    values = {
+        "providers": {"good": {"provider": "echo"}, "bad": {"provider": "ecko"}},
+        "agents": {"default": {"provider": "good"}, "spare": {"provider": "bad"}},
+    }
+    lies(place, values, "mine.json")
+    whole = host(place, "config", "validate", "mine.json")
+    assert (whole.code, "there is no provider 'ecko'" in whole.err) == (1, True)
+    assert host(place, "config", "validate", "mine.json", "--agent", "default").code == 0
+    assert host(place, "config", "validate", "mine.json", "--agent", "spare").code == 1
+    assert host(place, "config", "validate", "mine.json", "--provider", "bad").code == 1
+
+
+def test_what_would_be_warned_of_is_told(place: Path) -> None:
+    values = {"providers": {"a": {"provider": "echo"}}, "agents": {"default": {"tools": ["nope*"]}}}
+    lies(place, values, "mine.json")
+    run = host(place, "config", "validate", "mine.json")
+    assert (run.code, run.out) == (0, "mine.json is valid.\n")
+    assert "warning: no tool is called 'nope*'" in run.err
 
 
 def test_what_is_wrong_is_named_with_file_key_and_remedy(place: Path) -> None:

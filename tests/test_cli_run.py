@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -65,12 +66,13 @@ def place(tmp_path: Path) -> Path:
         "bench_pkg", "tool", "workbench", tools={"save": "write", "explode": "execute"}
     )
     write_package(tmp_path / "tools", "bench_pkg", descriptor=described, source=TOOLS)
-    config = {"plugins": ["path:slow", "path:tools"], "denied_plugins": ["files"]}
+    sources, allowed = ["path:slow", "path:tools"], ["echo", "slow_pkg", "bench_pkg"]
+    config = {"plugins": sources, "allowed_plugins": allowed}
     (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
     return tmp_path
 
 
-def environment(place: Path) -> dict[str, str]:
+def environment(place: Path, *, debug: bool = False) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AGENT_HOST_", "NO_COLOR"))}
     return {
         **kept,
@@ -78,17 +80,23 @@ def environment(place: Path) -> dict[str, str]:
         "AGENT_HOST_HOME": str(place / "home"),
         "AGENT_HOST_CACHE_DIR": str(place / "cache"),
         "PYTHONUTF8": "1",
+        **({"AGENT_HOST_DEBUG": "1"} if debug else {}),
     }
 
 
 def run(
-    place: Path, *arguments: str, stdin: bytes | None = None
+    place: Path,
+    *arguments: str,
+    stdin: bytes | None = None,
+    provider: str | None = "echo",
+    debug: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
+    named = ["--provider", provider] if provider and "--provider" not in arguments else []
     return subprocess.run(
-        [sys.executable, "-m", "agent_host", "run", *arguments],
+        [sys.executable, "-m", "agent_host", "run", *named, *arguments],
         capture_output=True,
         cwd=place,
-        env=environment(place),
+        env=environment(place, debug=debug),
         stdin=subprocess.DEVNULL if stdin is None else None,
         input=stdin,
         timeout=60,
@@ -130,6 +138,94 @@ def test_a_prompt_comes_from_the_command_line_or_a_pipe(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "stdin", "prompt"),
+    [
+        (["Sum this up:"], b"one\ntwo\n", "Sum this up:\n\n<input>\none\ntwo\n</input>\n"),
+        (["Sum this up:"], b" \n", "Sum this up:\n"),
+        (["-"], b"one\ntwo\n", "one\ntwo\n"),
+        ([], b"one\ntwo\n", "one\ntwo\n"),
+    ],
+)
+def test_what_is_piped_in_stands_below_the_prompt(
+    place: Path, arguments: list[str], stdin: bytes, prompt: str
+) -> None:
+    done = run(place, *arguments, stdin=stdin)
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, prompt, b"")
+
+
+def test_input_that_does_not_come_is_said_to_be_waited_for(place: Path) -> None:
+    with running(place, "--provider", "echo", "Hello", stdin=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert b"waiting for standard input" in process.stderr.readline()
+        out, _ = process.communicate(timeout=30)
+    assert out == b"Hello\n"
+
+
+@pytest.mark.parametrize("key", [None, "WIRED_KEY"])
+def test_who_answers_is_said_where_nobody_is_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    described = full("slow_pkg", "provider", "slow", key_variable="WIRED_KEY")
+    write_package(place / "slow", "slow_pkg", descriptor=described, source=SLOW)
+    if key is not None:
+        monkeypatch.setenv(key, "x")
+    done = run(place, "--config", "c.json", "--model", "gpt-5", "Hello", provider=None)
+    assert (done.returncode, done.stdout) == (0, b"Hello\n")
+    (said,) = done.stderr.decode().splitlines()
+    assert said.startswith("warning: no provider is named, so 'echo' answers; name one with ")
+    assert ("(WIRED_KEY is set for 'slow')" in said) == (key is not None)
+
+
+def test_a_setting_that_nobody_knows_is_told_with_what_was_meant(place: Path) -> None:
+    done = run(place, "--set", "reasonin=true", "--set", "temperature=1", "Hello")
+    assert (done.returncode, done.stdout) == (0, b"Hello\n")
+    assert done.stderr.decode().splitlines() == [
+        "warning: the setting 'reasonin' is ignored: no plugin knows it; did you mean 'reasoning'?",
+        "warning: 'temperature' is set, but echo has no use for it with the model 'echo-reasoner'; "
+        "it was not sent",
+    ]
+
+
+RAISING = """
+from agent_hookspecs import FeaturePlugin
+from agent_hookspecs.errors import ConfigError
+
+
+class Plugin(FeaturePlugin):
+    name = "raising"
+
+    def init(self, config, state):
+        raise %s
+"""
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(
+    "raised", ["ValueError('of its own')", "ConfigError('of its own', hint='a way out')"]
+)
+def test_a_traceback_of_what_a_plugin_raised_is_shown_if_that_is_wanted(
+    place: Path, monkeypatch: pytest.MonkeyPatch, raised: str, as_json: bool
+) -> None:
+    described = full("raising_pkg", "feature", "raising")
+    write_package(place / "raising", "raising_pkg", descriptor=described, source=RAISING % raised)
+    (place / "c.json").write_text(json.dumps({"plugins": ["path:raising"]}), encoding="utf-8")
+    options = ["--config", "c.json", *(["--json"] if as_json else []), "Hello"]
+    quiet = run(place, *options)
+    assert (quiet.returncode, b"Traceback" in quiet.stderr) == (1, False)
+    loud = run(place, *options, debug=True).stderr.decode()
+    assert 'plugin.py", line 10, in init' in loud
+    assert "of its own" in loud
+    if not as_json:
+        assert loud.count("hint:") == quiet.stderr.decode().count("hint:")
+
+
+def test_a_traceback_of_a_tool_that_failed_is_shown_if_that_is_wanted(place: Path) -> None:
+    done = run(place, "--config", "c.json", "--yes", "/call explode", debug=True)
+    assert re.search(r'plugin.py", line \d+, in explode\n', done.stderr.decode())
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "error", "hint"),
     [
         ([""], 2, "the prompt is empty", ""),
@@ -139,8 +235,8 @@ def test_a_prompt_comes_from_the_command_line_or_a_pipe(
         (["--tools", "a", "--no-tools", "x"], 2, "--tools and --no-tools exclude", ""),
         (["--set", "nonsense", "x"], 2, "write it as KEY=VALUE", ""),
         (["--provider", "ecko", "x"], 1, "there is no provider 'ecko'", "did you mean 'echo'?"),
-        (["--agent", "nobody", "x"], 1, "there is no agent 'nobody'", "there are: none"),
-        (["--config", "missing.json", "x"], 1, "missing.json cannot be read", "check it"),
+        (["--agent", "nobody", "x"], 1, "there is no agent 'nobody'", "there are none"),
+        (["--config", "missing.json", "x"], 1, "missing.json cannot be read", "check its path"),
         (["/fail auth Wrong key"], 1, "Wrong key", "take the /fail line out"),
         (["Half an answer\n/fail server Broken"], 1, "Broken", ""),
     ],
@@ -289,10 +385,12 @@ def test_an_untrusted_folder_is_refused_until_it_is_trusted(place: Path) -> None
 
 
 @contextmanager
-def running(place: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    place: Path, *arguments: str, stdin: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "agent_host", "run", *arguments],
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=place,
@@ -317,7 +415,7 @@ def test_an_interrupt_ends_a_run_at_the_start_of_a_line(place: Path) -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(place: Path) -> None:
-    with running(place, "/repeat 99999 many words") as process:
+    with running(place, "--provider", "echo", "/repeat 99999 many words") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.read(4) == b"many"
@@ -390,7 +488,7 @@ def test_no_secret_and_no_control_character_is_in_the_trace(place: Path) -> None
         config_schema={"door_code": secret, "pass_phrase": secret},
     )
     write_package(place / "keyed", "keyed_pkg", descriptor=described, source=KEYED)
-    config = {"plugins": ["path:keyed"], "denied_plugins": ["files"]}
+    config = {"plugins": ["path:keyed"], "allowed_plugins": ["echo", "keyed_pkg"]}
     (place / "keyed.json").write_text(json.dumps(config), encoding="utf-8")
     options = ["--set", "door_code=under-the-mat", "--set", "api_key=hidden-api-key"]
     done = run(place, "--config", "keyed.json", "--trace-hooks", *options, "red \x1b[31m \x07")

@@ -129,7 +129,11 @@ def terminal(
 def place(tmp_path: Path) -> Path:
     described = full("bench_pkg", "tool", "workbench", tools={"save": "write"})
     write_package(tmp_path / "tools", "bench_pkg", descriptor=described, source=TOOLS)
-    config = {"plugins": ["path:tools"], "denied_plugins": ["files"]}
+    config = {
+        "plugins": ["path:tools"],
+        "allowed_plugins": ["echo", "bench_pkg"],
+        "providers": {"main": {"provider": "echo"}},
+    }
     (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
     return tmp_path
 
@@ -229,7 +233,8 @@ def test_interrupting_the_question_ends_the_run(place: Path, how: str) -> None:
 
 
 def test_plain_text_is_plain_if_that_is_wanted(place: Path) -> None:
-    with terminal("run", "/think Hm.\nHello", cwd=place, env={"NO_COLOR": "1"}) as seen:
+    prompt = "/think Hm.\nHello"
+    with terminal("run", "--provider", "echo", prompt, cwd=place, env={"NO_COLOR": "1"}) as seen:
         assert seen.end() == 0
     assert seen.raw.replace("\r\n", "\n") == "Hm.\nHello\n"
 

@@ -14,6 +14,7 @@ from agent_hookspecs import (
     HookError,
     MalformedCallError,
     StreamCutError,
+    ToolArgumentsError,
     ToolPlugin,
     get_warn_from_context,
 )
@@ -312,6 +313,50 @@ def test_ids_are_unique_over_the_conversation(way: Way) -> None:
     first = of_kind(events, "final")[-1]["session"]
     assert [e["id"] for e in of_kind(events, "tool_result")][:2] == ["c1", "c1__2"]
     check_history(first.messages)
+
+
+@ways
+def test_the_way_out_of_a_tools_error_reaches_the_model(way: Way) -> None:
+    @tool(effect="read")
+    def cut(length: int) -> str:
+        """Cut a piece."""
+        raise ToolArgumentsError("too short", hint="at least 5")
+
+    app = app_with(scripted([calling(call("cut", '{"length": 1}')), saying("x")]), cut)
+    (result,) = of_kind(events_of(app, way=way), "tool_result")
+    words = "Tool 'cut' failed: ToolArgumentsError: too short (at least 5)"
+    assert result["message"]["content"] == words
+
+
+@ways
+def test_a_warning_is_said_once_a_run_with_the_name_of_its_plugin(way: Way) -> None:
+    class Broken(ToolPlugin):
+        name = "broken"
+
+        def prepare(self, config: Any, state: Any) -> Any:
+            raise ValueError("no water")
+
+        def get_tool_schemas(self, state: Any) -> Any:
+            return []
+
+        def execute_tool(self, tool_name: Any, payload: Any) -> Any:
+            return None
+
+    add_up = calling(call("add", '{"a": 1, "b": 2}'))
+    app = app_with(scripted([add_up, add_up, saying("x")]), add, Broken)
+    said = of_kind(events_of(app, way=way), "warning")
+    words = "tool plugin 'broken' could not be prepared: ValueError: no water"
+    assert said == [{"type": "warning", "message": words, "plugin": "broken"}]
+    app = app_with(scripted([add_up, add_up, saying("x")]), add, Broken)
+    answer = app.run("go") if way == "sync" else asyncio.run(app.arun("go"))
+    assert answer.warnings == said
+
+
+def test_limits_that_are_none_are_named() -> None:
+    app = app_with(scripted([saying("x")]))
+    with pytest.raises(ConfigError, match="limits is dict, and not Limits") as caught:
+        app.run("go", limits={"max_turns": 1})
+    assert "Limits(turns=1)" in caught.value.hint
 
 
 @ways

@@ -117,7 +117,7 @@ def observing(base: type[Plugin], name: str, calls: Calls, **attributes: Any) ->
 @contextmanager
 def recorded_application(calls: Calls) -> Iterator[tuple[AgentApplication, dict[str, Any]]]:
     """An application with one plugin of each role, each with every hook of its role."""
-    config = {"allowed_plugins": ["nothing that is installed"]}
+    config: dict[str, list[str]] = {"allowed_plugins": []}
     with (
         serve_answers() as server,
         AgentApplication(

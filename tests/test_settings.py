@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin, ProviderPlugin, ToolPlugin
 from agent_hookspecs.errors import ConfigError
-from agent_host.plugins.settings import merge_schemas
+from agent_host.plugins.settings import HOST_SETTINGS, merge_schemas
 from loopback import Peer, Request, serve
 from talking import WAYS, Way, ask, core_with, said, talker
 
@@ -132,7 +134,7 @@ def test_models_go_through_extensions_and_then_features(caplog: pytest.LogCaptur
         extension("d", get_models=lambda self, config, models: [*models, {"no": "id"}]),
     )
     assert [m["id"] for m in core.get_models({})] == ["m1", "b after 1", "f after 2"]
-    assert "'a' was left out of get_models: ValueError: out of order" in caplog.text
+    assert "hook_failed plugin=a hook=get_models error=ValueError: out of order" in caplog.text
 
 
 def test_tags_are_asked_for_with_the_models() -> None:
@@ -563,3 +565,11 @@ def test_a_parameter_with_a_credentials_name_is_no_credential() -> None:
     assert [*merge_schemas([]).secrets({"tools": tools})] == ["hidden"]
     seen = merge_schemas([]).for_tool("tool", {"tools": tools})
     assert seen == {"tools": [{"name": "login", "parameters": parameters}]}
+
+
+def test_the_docs_have_the_settings_that_the_host_knows() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "requests.md").read_text("utf-8")
+    table = page.partition("## Settings of a request")[2].partition("###")[0]
+    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    documented = {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
+    assert documented == HOST_SETTINGS

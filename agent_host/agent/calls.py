@@ -19,7 +19,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.agent.arguments import arguments_objection
 from agent_host.agent.results import tool_message
 from agent_host.drivers.effects import END, Call, Emit, Next, Steps
-from agent_host.plugins.implementation import describe_failure
+from agent_host.plugins.implementation import log_failure
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def perform_call(
             result = tool.ask("format_tool_result", **shared, result=result, context=context)
         return tool_message(result, name, planned.id)
     except Exception as error:
-        described = describe_failure(error)
-        log.warning("tool_failed", tool=name, plugin=tool.plugin.name, error=described)
+        described = log_failure(log, "tool_failed", error, tool=name, plugin=tool.plugin.name)
         return tool_message(f"Tool '{name}' failed: {described}", name, planned.id, failed=True)
 
 
@@ -136,8 +135,8 @@ def _watch_progress(planned: PlannedCall, items: Any, emit: EmitEvents) -> Steps
             yield emit([update])
     finally:
         if inspect.isgenerator(source):
-            # One that is still at work in a thread cannot be closed; it ends when it next yields.
             with suppress(ValueError):
+                # Nothing is lost: one that is still at work in a thread ends when it next yields.
                 source.close()
 
 

@@ -7,11 +7,13 @@ so that the history is one that any provider accepts.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.events import ApprovalRequiredEvent, Event
+from agent_hookspecs.errors import AgentError
+from agent_hookspecs.events import ApprovalRequiredEvent, Event, WarningEvent
+from agent_hookspecs.logs import redact_error
 from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, Limit, Usage
 from agent_hookspecs.store.errors import RunCancelledError
 from agent_hookspecs.store.values import Question
@@ -22,17 +24,18 @@ from agent_host.agent.policy import Answer, Approval, Approve, Decision, Policy,
 from agent_host.agent.questions import Ask, Questions, approval_question
 from agent_host.agent.results import tool_message, truncate_message
 from agent_host.drivers.effects import Call, Emit, Gather, Interrupt, RunState, Steps
+from agent_host.plugins.settings import describe_unused
 from agent_host.redaction import describe_error
 from agent_host.sessions.frozen import plain_copy
 from agent_host.turn.actions import run_trigger
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id, wire_call_name
 from agent_host.turn.context import tool_context
 from agent_host.turn.prepare import begin_state
-from agent_host.turn.steps import done_event, error_event, run_turn
+from agent_host.turn.steps import check_turn, done_event, error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
 
 if TYPE_CHECKING:
-    from agent_host.plugins.stack import Stack
+    from agent_host.plugins.stack import PlainWarning, Stack
     from agent_host.plugins.stacks import Stacks
     from agent_host.runs.recorder import RunRecorder
     from agent_host.sessions.session import Session
@@ -75,6 +78,8 @@ class AgentRun:
 
     With a ``recorder`` it is stored: ``start`` is then what the recorder gives, and ``prompt`` is
     added to it. A run that may ``park`` waits for people who are not there.
+    ``first_warnings`` are said before anything else; ``warnings`` is what was said altogether.
+    ``defaults`` are the keys of the config that are for whoever has a use for them.
     """
 
     stacks: Stacks
@@ -93,6 +98,9 @@ class AgentRun:
     observe: Callable[[Event], None] | None = None
     prompt: CoreMessage | None = None
     recorder: RunRecorder | None = None
+    first_warnings: Sequence[PlainWarning] = ()
+    defaults: Collection[str] = ()
+    warnings: list[WarningEvent] = field(default_factory=list)
     finals: list[CoreMessage] = field(default_factory=list)
     finish: Finish = "stop"
     finish_reason: str | None = None
@@ -112,7 +120,7 @@ class AgentRun:
     _spending: Spending = field(init=False)
     _cancelled: threading.Event = field(default_factory=threading.Event)
     #: What was said in earlier turns and need not be said again.
-    _warned: set[tuple[str, str | None]] = field(default_factory=set)
+    _warned: set[PlainWarning] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         # Below what the config itself says, for a wish of ours is worth no warning.
@@ -140,8 +148,10 @@ class AgentRun:
         self.state = "running"
         self._spending = Spending(self.limits)
         try:
+            yield from self._warn(self.first_warnings)
             stack = yield from self.stacks.lease(self.config)
             try:
+                yield from self._warn(self._unused_settings(stack))
                 session = yield from self._begin(stack)
                 yield from self._run_turns(stack, session)
             finally:
@@ -176,6 +186,39 @@ class AgentRun:
             return failure
         return failure if isinstance(failure, RunCancelledError) else _cancelled_error(recorder)
 
+    def check_steps(self) -> Steps[None]:
+        """What a run does before it sends anything: it raises and warns of the same."""
+        try:
+            yield from self._warn(self.first_warnings)
+            stack = yield from self.stacks.lease(self.config)
+            try:
+                yield from self._warn(self._unused_settings(stack))
+                start = self.start.with_added(self.prompt) if self.prompt else self.start
+                yield from check_turn(self._make_turn(stack, start))
+            finally:
+                stack.lease.leave()
+        except AgentError as error:
+            redact_error(error)
+            raise
+
+    def _warn(self, warnings: Iterable[PlainWarning]) -> Steps[None]:
+        new = Warnings(self._warned)
+        for message, plugin in warnings:
+            new.add(message, plugin)
+        if new:
+            yield self._emit(new.take())
+
+    def _unused_settings(self, stack: Stack) -> Iterator[PlainWarning]:
+        """What the config and the policy say that is about nothing in this stack."""
+        catalog = stack.resolution.catalog
+        asked = [key for key in self.config if key not in self.defaults]
+        for message in describe_unused(asked, stack.schema, catalog):
+            yield message, None
+        if self.policy.rules:
+            announced = [name for each in catalog if each.entry for name in each.entry.tools]
+            for pattern in self.policy.unused_patterns([*stack.tool_names, *announced]):
+                yield f"the rule for {pattern!r} is about no tool that there is", None
+
     # --- events and what is stored ---------------------------------------------------------------
 
     def _emit(self, events: list[Event]) -> Emit:
@@ -188,6 +231,8 @@ class AgentRun:
         for event in events:
             if event["type"] == "usage":
                 self._add_usage(event["usage"])
+            elif event["type"] == "warning":
+                self.warnings.append(event)
             if self.observe is not None:
                 self.observe(event)
         return Emit(events)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -158,6 +158,13 @@ class Policy:
     def is_repeatable(self, use: ToolUse) -> bool:
         """Whether the call changes nothing, so that running it twice does no harm."""
         return use.effect == "read" and self._believes_owner(use)
+
+    def unused_patterns(self, tools: Collection[str]) -> Iterator[str]:
+        """The patterns of rules that fit none of these tools."""
+        for rule in self.rules:
+            pattern = rule.get("tool", "*")
+            if pattern != "*" and not any(fnmatchcase(name, pattern) for name in tools):
+                yield pattern
 
     def _believes_owner(self, use: ToolUse) -> bool:
         distribution = _normal_owner(use.owner)

@@ -147,6 +147,7 @@ def _data_objection(url: str) -> str | None:
         try:
             base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
+            # Nothing is lost: the words go to the model with the result.
             return "has a data: URL that is not base64"
     return None
 

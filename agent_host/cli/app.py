@@ -16,7 +16,7 @@ import click
 
 from agent_hookspecs.errors import AgentError, PluginError
 from agent_host.cli.lazy import LazyGroup
-from agent_host.cli.render import print_error, print_json
+from agent_host.cli.render import print_error, print_json, print_traceback
 
 if TYPE_CHECKING:
     from agent_host.plugins.catalog import PluginRecord
@@ -27,7 +27,7 @@ EXIT_CODES = {
     0: "done",
     1: "something failed, or --strict or doctor found a problem",
     2: "the command line is wrong",
-    3: "the answer is not whole: refused, cut off, withheld, or stopped at a limit",
+    3: "the answer is not whole: refused, cut off, withheld or at a limit",
     70: "a fault of agent-host itself",
     130: "interrupted",
 }
@@ -51,7 +51,8 @@ class _Root(LazyGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # It is caught here, because click itself would make an error of it.
+            # Nothing is lost: whoever read our output has seen enough; click would make an error
+            # of it.
             return _close_output()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -139,12 +140,13 @@ def run(arguments: Sequence[str]) -> int:
         error = {"type": "UsageError", "message": wrong.format_message(), "hint": hint}
         return _report_error(error, wrong.exit_code, as_json)
     except BrokenPipeError:
+        # Nothing is lost: whoever read our output has seen enough of it.
         return _close_output()
     except AgentError as failure:
+        print_traceback(failure)
         return _report_error(failure.to_dict(), 1, as_json)
     except Exception as fault:
-        if os.environ.get("AGENT_HOST_DEBUG"):
-            raise
+        print_traceback(fault)
         message = f"agent-host itself failed: {type(fault).__name__}: {fault}"
         hint = "set AGENT_HOST_DEBUG=1 for the traceback and report it"
         error = {"type": "InternalError", "message": message, "hint": hint}

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from agent_host.cli.render import clean_text, print_json
+from agent_host.cli.render import clean_text, print_json, print_wrapped, style_text
+from agent_host.cli.screen import format_warning, quiet_logs
 
 __all__ = ["config"]
 
@@ -35,23 +36,36 @@ def schema(as_json: bool) -> None:
     "  agent-host config validate my.toml --json"
 )
 @click.argument("file", required=False, type=_FILE)
+@click.option("--agent", metavar="NAME", help="Check this agent alone.")
+@click.option("--provider", metavar="NAME", help="Check it with this provider.")
+@click.option("--model", metavar="ID", help="Check it with this model.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-def validate(file: Path | None, as_json: bool) -> None:
-    """Check FILE, or the config that would be used, and name what is missing."""
-    from agent_host.config import load_config, placeholders
+def validate(
+    file: Path | None, agent: str | None, provider: str | None, model: str | None, as_json: bool
+) -> None:
+    """Check FILE, or the config that would be used, as `run` would before it sends anything.
 
-    loaded = load_config(file)
-    missing = sorted({name for name in placeholders(loaded.values) if name not in loaded.env})
+    Without options every agent and every provider alias is checked. The models of a provider may
+    be asked for; nothing else is sent.
+    """
+    from agent_host.application import AgentApplication
+
+    quiet_logs()
+    warnings: dict[str, None] = {}
+    with AgentApplication(file) as app:
+        for options in app.config.ways_to_run(agent, provider):
+            found = app.check(**options, model=model)
+            warnings |= {format_warning(warning): None for warning in found}
+        used = app.config.file
     if as_json:
-        shown = str(loaded.file) if loaded.file else None
-        print_json({"file": shown, "valid": True, "missing_variables": missing})
+        shown = str(used) if used else None
+        print_json({"file": shown, "valid": True, "warnings": [*warnings]})
         return
-    if loaded.file:
-        click.echo(f"{clean_text(loaded.file)} is valid.")
-    else:
-        click.echo("No config file: the defaults are valid.")
-    for name in missing:
-        click.echo(f"The environment variable {clean_text(name)} is not set.")
+    click.echo(
+        f"{clean_text(used)} is valid." if used else "No config file: the defaults are valid."
+    )
+    for warning in warnings:
+        print_wrapped(style_text(warning, fg="yellow"))
 
 
 @config.command(

@@ -32,4 +32,5 @@ def _decode_value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
+        # Nothing is lost: what is no JSON is a text.
         return text

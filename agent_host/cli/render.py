@@ -7,17 +7,21 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
+from agent_hookspecs.logs import describe_traceback
+
 __all__ = [
     "clean_text",
+    "is_terminal",
     "print_error",
     "print_json",
     "print_pairs",
     "print_table",
     "print_text",
+    "print_traceback",
     "print_wrapped",
     "state_mark",
     "style_text",
@@ -85,6 +89,17 @@ def print_error(message: str, hint: str = "") -> None:
         texts.append(f"{style_text('hint:', fg='cyan')} {clean_text(hint)}")
     for text in texts:
         print_wrapped(text)
+
+
+def print_traceback(error: BaseException) -> None:
+    """Print where an error comes from, the plugin's own frames included, if that is asked for."""
+    if os.environ.get("AGENT_HOST_DEBUG"):
+        click.echo(describe_traceback(error), err=True, nl=False)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person sits there; a program may be started without the stream."""
+    return stream is not None and stream.isatty()
 
 
 def print_wrapped(text: str, *, err: bool = True) -> None:

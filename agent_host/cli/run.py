@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
@@ -13,6 +14,7 @@ import click
 
 from agent_hookspecs.errors import AgentError
 from agent_host.cli.options import parse_settings
+from agent_host.cli.render import is_terminal, print_traceback
 from agent_host.cli.screen import Screen, ask_approval, ask_question, quiet_logs
 from agent_host.cli.trace import HookTrace
 
@@ -25,11 +27,15 @@ if TYPE_CHECKING:
 
 __all__ = ["make_approver", "make_asker", "print_event", "run", "show_run"]
 
+#: After so many seconds without input somebody may wonder what we wait for.
+_PATIENCE = 1.0
+
 
 @click.command(
     epilog="\b\nExamples:\n"
     '  agent-host run "What is a plugin?"\n'
     "  agent-host run --model echo-1 --system 'Be brief.' < prompt.txt\n"
+    "  git diff | agent-host run 'What does this change?'\n"
     "  agent-host run --agent reviewer --tools 'read_*' --json 'Look at setup.py'\n"
     "  agent-host run --continue 'And in one sentence?'\n"
     "  agent-host run --trace-hooks 'Hello' 2> trace.txt\n"
@@ -81,7 +87,10 @@ def run(
     trace_hooks: bool,
     **options: Any,
 ) -> int:
-    """Send PROMPT to an agent and show its answer; without PROMPT it is read from stdin."""
+    """Send PROMPT to an agent and show its answer.
+
+    What is piped in stands below PROMPT, or is the prompt where there is none.
+    """
     if yes and deny:
         raise click.UsageError("--yes and --deny exclude each other")
     if tools and no_tools:
@@ -152,6 +161,7 @@ def _print_events(source: Generator[Event, None, None]) -> int:
                 last, code = event["type"], _exit_code(event)
                 print_event(event)
     except AgentError as error:
+        print_traceback(error)
         if last != "error":
             print_event({"type": "error", "error": error.to_dict()})
         return 1
@@ -191,13 +201,35 @@ def print_event(event: Mapping[str, Any]) -> None:
 
 
 def _read_prompt(given: str | None) -> str:
-    if given is None and sys.stdin.isatty():
+    """The prompt, and below it what was piped in."""
+    prompt = "" if given in (None, "-") else str(given)
+    if given == "-" or not is_terminal(sys.stdin):
+        piped = _read_input()
+        if prompt and piped.strip():
+            prompt = f"{prompt}\n\n<input>\n{piped}\n</input>"
+        else:
+            prompt = prompt or piped
+    elif given is None:
         raise click.UsageError("give a prompt, or pipe one in")
-    if given is None or given == "-":
-        given = sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\r\n")
-    if not given.strip():
+    if not prompt.strip():
         raise click.UsageError("the prompt is empty")
-    return given
+    return prompt
+
+
+def _read_input() -> str:
+    if sys.stdin is None:
+        return ""
+    if not sys.stdin.isatty() and not _has_input(_PATIENCE):
+        click.echo("waiting for standard input; without any, add < /dev/null", err=True)
+    return sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _has_input(seconds: float) -> bool:
+    """Whether there is input, or its end, within a time; True where that cannot be told."""
+    try:
+        return bool(select.select([sys.stdin], [], [], seconds)[0])
+    except (OSError, ValueError):  # Nothing is lost: reading will tell.
+        return True
 
 
 def make_approver(yes: bool, deny: bool, as_json: bool) -> Approve | None:
@@ -213,7 +245,7 @@ def make_asker(deny: bool, as_json: bool) -> Ask | None:
 
 
 def _has_person() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def _to_json(value: object) -> Any:

@@ -14,15 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_host.cli.findings import format_count
 from agent_host.cli.render import clean_text, print_wrapped, style_text, terminal_width, text_width
 
 if TYPE_CHECKING:
-    from agent_hookspecs.events import DoneEvent, Event
+    from agent_hookspecs.events import DoneEvent, Event, WarningEvent
     from agent_hookspecs.messages import Effect, Finish
     from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Approval
 
-__all__ = ["Screen", "ask_approval", "ask_question", "print_payload", "quiet_logs"]
+__all__ = [
+    "Screen",
+    "ask_approval",
+    "ask_question",
+    "format_warning",
+    "print_payload",
+    "quiet_logs",
+]
 
 #: How many lines of a call's arguments are shown before a person asks for all of them.
 _LINES = 20
@@ -86,8 +94,7 @@ class Screen:
                 self._print_line(text, fg="red" if failed else "green")
             case "warning":
                 self._end_lines()
-                warning = clean_text(f"warning: {event['message']}")
-                print_wrapped(style_text(warning, fg="yellow"), err=self._aside)
+                print_wrapped(style_text(format_warning(event), fg="yellow"), err=self._aside)
             case "approval_required":
                 self._is_asking = True
                 self.end_line()
@@ -154,6 +161,13 @@ class Screen:
             self._begun[err] = False
 
 
+def format_warning(event: WarningEvent) -> str:
+    """A warning in one line, with who warns unless the message says so itself."""
+    plugin, message = event["plugin"], event["message"]
+    label = f"warning ({plugin})" if plugin and plugin not in message else "warning"
+    return clean_text(f"{label}: {message}")
+
+
 def _describe_end(event: DoneEvent, refusal: str) -> str:
     """Why an answer is not whole, with the provider's own word for it."""
     finish, word = event["finish"], event["finish_reason"]
@@ -215,7 +229,7 @@ def ask_approval(approval: Approval) -> str:
     click.echo(style_text(title, fg="yellow", bold=True), err=True)
     _print_lines(lines if hidden <= 0 else lines[:_LINES])
     if hidden > 0:
-        click.echo(f"  … and {hidden} more lines", err=True)
+        click.echo(f"  … and {format_count(hidden, 'more line')}", err=True)
     while True:
         choice = _read_choice(can_view=hidden > 0)
         if choice != "v":

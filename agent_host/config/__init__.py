@@ -1,13 +1,14 @@
 """The application's config: found, read, checked, and substituted.
 
 `model` says what a file may hold, `files` finds and reads it, `untrusted` says what a stranger's
-may set, `values` what it means, and `placeholders` fills in the environment.
+may set, `values` what it means, `placeholders` fills in the environment, and `check` says whether
+the plugins there are can do it.
 """
 
 from __future__ import annotations
 
 from agent_host.config.files import find_config, load_config, parse_config
-from agent_host.config.placeholders import placeholders, substitute
+from agent_host.config.placeholders import substitute
 from agent_host.config.values import AppConfig
 
 __all__ = [
@@ -15,6 +16,5 @@ __all__ = [
     "find_config",
     "load_config",
     "parse_config",
-    "placeholders",
     "substitute",
 ]

@@ -16,7 +16,7 @@ from typing import Any
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact, remember_secrets
-from agent_host.config.placeholders import config_error
+from agent_host.config.placeholders import check_placeholders, config_error
 from agent_host.config.untrusted import refuse_untrusted
 from agent_host.config.values import AppConfig
 from agent_host.private import config_home
@@ -89,6 +89,7 @@ def parse_config(values: object, file: Path | None = None) -> AppConfig:
         what = f"{problem.where} has a value of the wrong kind" if hidden else redact(problem.what)
         raise config_error(what, problem.where, file, problem.remedy)
     assert isinstance(values, dict)
+    check_placeholders(values, file)
     remember_secrets(named_secrets(values))
     return AppConfig(values, file)
 
@@ -98,7 +99,7 @@ def _read_file(file: Path) -> Any:
         text = file.read_text(encoding="utf-8-sig")
         return _parse_toml(text) if file.suffix == ".toml" else json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        hint = "correct it"
+        hint = "correct the file; agent-host config schema says what it may hold"
         match error:
             case OSError():
                 hint = "check its path and who may read it"

@@ -1,4 +1,4 @@
-"""Fills ``${env:NAME}`` in values, and finds what they ask for."""
+"""Fills ``${env:NAME}`` in values, and refuses what only looks like it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from typing import Any
 from agent_hookspecs.errors import ConfigError
 from agent_host.redaction import PLACEHOLDER, leaves
 
-__all__ = ["config_error", "has_placeholder", "placeholders", "substitute"]
+__all__ = ["check_placeholders", "config_error", "has_placeholder", "substitute"]
+
+#: What people write who know placeholders from elsewhere.
+_BARE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
+_PROMPT = re.compile(r"agents\..*\.system")
 
 
 def config_error(what: str, key: str, file: Path | None, hint: str) -> ConfigError:
@@ -44,10 +48,32 @@ def _look_up(match: re.Match[str], env: Mapping[str, str], where: str, file: Pat
     )
 
 
-def placeholders(value: Any) -> Iterator[str]:
-    """The names of the environment variables a value asks for without a default."""
-    for text in leaves(value):
-        yield from (m["name"] for m in PLACEHOLDER.finditer(text) if m["default"] is None)
+def check_placeholders(values: Mapping[str, Any], file: Path | None) -> None:
+    """Refuse ``${NAME}``, which looks like a placeholder and would be sent as it is.
+
+    In a system prompt it may well be meant.
+    """
+    for where, text in _texts(values, ""):
+        match = _BARE.search(text)
+        if match is not None and not _PROMPT.fullmatch(where):
+            raise config_error(
+                f"{where} has ${{{match['name']}}}, which nothing fills in",
+                key=where,
+                file=file,
+                hint=f"write ${{env:{match['name']}}} for the environment variable",
+            )
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Every text in a value, with its place."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, (list, tuple)):
+        for number, item in enumerate(value):
+            yield from _texts(item, f"{where}[{number}]")
 
 
 def has_placeholder(value: object) -> bool:

@@ -6,7 +6,7 @@ It must not know where the values came from, nor what plugins there are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.values import dataclass
-from agent_host.checking import suggest
+from agent_host.checking import suggest_name
 from agent_host.config.placeholders import config_error, substitute
 from agent_host.plugins.catalog import LoaderSettings
 from agent_host.redaction import named_secrets
@@ -70,16 +70,12 @@ class AppConfig:
         """The effective settings: defaults, then the provider alias, then agent, then caller."""
         described = self._agent(agent)
         aliases: Mapping[str, Any] = self.values.get("providers", {})
-        # Whoever describes one provider and no more means that one.
-        usual = described.get("provider") or (next(iter(aliases)) if len(aliases) == 1 else None)
-        named = provider or usual
+        named = self._provider_name(agent, provider)
         own = {key: value for key, value in described.items() if key not in _NOT_SETTINGS}
-        if named != usual:
+        if named != self._provider_name(agent, None):
             # The agent's model is one of the agent's provider.
             own.pop("model", None)
-        settings: dict[str, Any] = self._fill(
-            "request_defaults", self.values.get("request_defaults", {})
-        )
+        settings = self._filled("request_defaults")
         if named is not None and named in aliases:
             settings |= self._fill(f"providers.{named}", aliases[named])
         elif named is not None:
@@ -89,6 +85,49 @@ class AppConfig:
             settings["model"] = model
         remember_secrets(named_secrets(settings))
         return settings
+
+    def sections(
+        self, agent: str | None = None, provider: str | None = None
+    ) -> Iterator[tuple[str, Mapping[str, Any], str | None, tuple[str, ...]]]:
+        """The parts of the file that a run takes its settings from.
+
+        Each has its place, its settings, the plugin id of the provider they are for (None: of any),
+        and the keys it has besides settings.
+        """
+        aliases: Mapping[str, Any] = self.values.get("providers", {})
+        named, usual = self._provider_name(agent, provider), self._provider_name(agent, None)
+        plugins = {name: alias["provider"] for name, alias in aliases.items()}
+        yield "request_defaults", self._filled("request_defaults"), None, ()
+        if named is not None and named in aliases:
+            where = f"providers.{named}"
+            yield where, self._fill(where, aliases[named]), plugins[named], ()
+        where = f"agents.{agent or 'default'}"
+        # Whom the caller names instead does not make the agent's own settings wrong.
+        plugin = None if usual is None else plugins.get(usual, usual)
+        yield where, self._fill(where, self._agent(agent)), plugin, _NOT_SETTINGS
+
+    def ways_to_run(
+        self, agent: str | None = None, provider: str | None = None
+    ) -> list[dict[str, str | None]]:
+        """What `run` can be told to use: one agent, or all agents and then all aliases."""
+        if agent is not None or provider is not None:
+            return [{"agent": agent, "provider": provider}]
+        agents = [name for name in self.values.get("agents", {}) if name != "default"]
+        return [
+            *({"agent": name, "provider": None} for name in (None, *agents)),
+            *({"agent": None, "provider": alias} for alias in self.values.get("providers", {})),
+        ]
+
+    def _provider_name(self, agent: str | None, provider: str | None) -> str | None:
+        """The alias or plugin id that a run uses, if anything names one."""
+        aliases: Mapping[str, Any] = self.values.get("providers", {})
+        # Whoever describes one provider and no more means that one.
+        alone = next(iter(aliases)) if len(aliases) == 1 else None
+        return provider or self._agent(agent).get("provider") or alone
+
+    def _filled(self, key: str) -> dict[str, Any]:
+        filled: dict[str, Any] = self._fill(key, self.values.get(key, {}))
+        return filled
 
     def system_prompt(self, agent: str | None = None) -> str | None:
         prompt = self._agent(agent).get("system")
@@ -102,9 +141,7 @@ class AppConfig:
 
     def unknown_error(self, what: str, name: str, known: Iterable[str], key: str) -> ConfigError:
         """The error for a name that is not there."""
-        names = sorted(known)
-        meant = suggest(name, names)
-        hint = f"{meant} there are: {', '.join(names) or 'none'}".lstrip()
+        hint = suggest_name(name, known)
         return config_error(f"there is no {what} {name!r}", key, self.file, hint)
 
     def _agent(self, name: str | None) -> Mapping[str, Any]:

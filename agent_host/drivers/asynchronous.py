@@ -118,6 +118,7 @@ class _AsyncDriver:
         except asyncio.CancelledError:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
+                # Nothing is lost: whoever cancels wants no result, and the cancelling goes on.
                 await task
             raise
         if not task.cancelled():
@@ -138,6 +139,7 @@ class _AsyncDriver:
         if self._response is not None:
             self._response.expect_end(DRAIN_SECONDS)
             with suppress(TransportError):
+                # Nothing is lost: the answer was complete before what is read here.
                 async for _ in self._bytes:
                     continue
 
@@ -146,7 +148,7 @@ class _AsyncDriver:
         response, self._response = self._response, None
         if chunks is not None:
             with suppress(RuntimeError):
-                # It is running if we were called from another task; closing the socket ends it.
+                # Nothing is lost: one that runs in another task is ended by closing the socket.
                 await chunks.aclose()
         if response is not None:
             await response.aclose()
@@ -165,9 +167,11 @@ class _AsyncDriver:
         if hasattr(iterator, "aclose"):
             # It is running if we were called from another task; its work was cancelled above.
             with suppress(RuntimeError):
+                # Nothing is lost: one that runs in another task ends when it next yields.
                 await iterator.aclose()
         elif hasattr(iterator, "close"):
             with suppress(ValueError):
+                # Nothing is lost: one that runs in a thread ends when it next yields.
                 iterator.close()
 
 
@@ -293,7 +297,8 @@ class AsyncStream:
             self._on_close()
         await self._driver.close()
         with suppress(RuntimeError):
-            # Another task may be inside; it finds the driver closed and ends by itself.
+            # Nothing is lost: another task that is inside finds the driver closed and ends by
+            # itself.
             await self._source.aclose()
         if self._run.state in ("pending", "running"):
             self._run.state = "cancelled"

@@ -134,6 +134,7 @@ class _Driver:
         if self._response is not None and self._bytes is not None:
             self._response.expect_end(DRAIN_SECONDS)
             with suppress(TransportError):
+                # Nothing is lost: the answer was complete before what is read here.
                 for _ in self._bytes:
                     continue
 
@@ -154,6 +155,7 @@ class _Driver:
         if hasattr(iterator, "close"):
             # A generator that is being read in another thread cannot be closed from here.
             with suppress(ValueError):
+                # Nothing is lost: one that runs in another thread ends when it next yields.
                 iterator.close()
         self._loop_thread.close()
 
@@ -197,7 +199,7 @@ class _LoopThread:
             if self._waiting is not None:
                 self._waiting.cancel()
             with suppress(RuntimeError):
-                # Something that ended its thread has closed it already.
+                # Nothing is lost: something that ended its thread has closed it already.
                 loop.call_soon_threadsafe(loop.stop)
         # Also for those who come second: reader and closer may be two threads.
         if self._thread not in (None, threading.current_thread()):
@@ -356,6 +358,8 @@ class Stream:
         if self._driver.reader in (None, threading.get_ident()):
             # In another thread it is not ours to end: whoever is inside finds the driver closed.
             with suppress(ValueError):
+                # Nothing is lost: the thread that is inside finds the driver closed and ends by
+                # itself.
                 self._source.close()
         if self._run.state in ("pending", "running"):
             self._run.state = "cancelled"

@@ -6,7 +6,9 @@ A tool that cannot be prepared is left out with a warning; any other plugin that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,15 +23,16 @@ from agent_hookspecs.tool_interop import (
     ToolInteropContribution,
     ToolInteropRegistry,
 )
+from agent_host.checking import suggest_name
 from agent_host.drivers.effects import Call, Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.fresh_keys import FreshKey
-from agent_host.plugins.implementation import Implementation, describe_failure
+from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
 from agent_host.plugins.resolve import BrokenPluginError, Resolution
 from agent_host.plugins.settings import ConfigSchema, merge_schemas, wants_tool
-from agent_host.plugins.stack import Lease, Managers, PreparedTool, Stack
+from agent_host.plugins.stack import Lease, Managers, PlainWarning, PreparedTool, Stack
 from agent_host.sessions.frozen import plain_copy
 
 __all__ = ["build_stack", "read_settings"]
@@ -45,16 +48,15 @@ def build_stack(
     activator: Activator,
     resolution: Resolution,
     config: Config,
-    warnings: list[str],
+    warnings: list[PlainWarning],
     fresh_key: FreshKey | None,
 ) -> Steps[Stack]:
     """The stack of a resolution; ``warnings`` is what was left out, and is added to."""
 
     def report(implementation: Implementation, error: AgentError) -> None:
         name, hook = implementation.plugin, implementation.hook.name
-        described = describe_failure(error)
-        warnings.append(f"plugin {name!r} was left out of {hook}: {described}")
-        log.warning("hook_failed", plugin=name, hook=hook, error=described)
+        described = log_failure(log, "hook_failed", error, plugin=name, hook=hook)
+        warnings.append((f"plugin {name!r} was left out of {hook}: {described}", name))
 
     managers = Managers.of(resolution, activator, report)
     schema = read_settings(resolution.everyone, warnings)
@@ -66,14 +68,18 @@ def build_stack(
         manager.watch_state = partial(schema.remember_new_secrets, config)
     registry = _build_registry(resolution, schema, config)
     tools: list[PreparedTool] = []
+    names: list[str] = []
     lease = Lease(partial(_close_tools, tools))
     try:
         for plugin in resolution.plugins["tool"]:
             own = schema.for_tool(plugin.name, config)
             tool = yield from _prepare_tool(plugin, managers.tool, own, registry, lease, warnings)
             if tool is not None:
-                tools.append(tool)
+                names += [descriptor.tool_name for descriptor in tool.descriptors]
+                wanted = [d for d in tool.descriptors if wants_tool(config, d.tool_name)]
+                tools.append(replace(tool, descriptors=tuple(wanted)))
         _refuse_shared_names(tools)
+        warnings += _unused_patterns(resolution, config, names)
         schemas = [descriptor.schema for tool in tools for descriptor in tool.descriptors]
         if schemas:
             config["tools"] = [*(config.get("tools") or ()), *schemas]
@@ -81,8 +87,6 @@ def build_stack(
         for manager in (managers.extension, managers.feature):
             models = valid_models(manager.hook.get_models(config=config, models=models))
         formats = _accepted_formats(resolution, config)
-        for warning in warnings:
-            log.warning("plugin_left_out", reason=warning)
         return Stack(
             resolution=resolution,
             managers=managers,
@@ -92,6 +96,7 @@ def build_stack(
             models=tuple(models),
             model=selected_model(config, models),
             tools=tuple(tools),
+            tool_names=tuple(names),
             registry=registry,
             schema_target_formats=tuple(formats),
             lease=lease,
@@ -105,7 +110,7 @@ def build_stack(
         raise
 
 
-def read_settings(plugins: Iterable[LoadedPlugin], warnings: list[str]) -> ConfigSchema:
+def read_settings(plugins: Iterable[LoadedPlugin], warnings: list[PlainWarning]) -> ConfigSchema:
     """The settings that plugins ask for; one that cannot say is told in ``warnings``."""
     described: list[tuple[str, object]] = []
     for plugin in plugins:
@@ -114,8 +119,9 @@ def read_settings(plugins: Iterable[LoadedPlugin], warnings: list[str]) -> Confi
             try:
                 schema = plugin.ask("get_config_schema")
             except Exception as error:
-                text = f"plugin {plugin.name!r} could not give its settings: "
-                warnings.append(text + describe_failure(error))
+                why = log_failure(log, "settings_unknown", error, plugin=plugin.name)
+                text = f"plugin {plugin.name!r} could not give its settings: {why}"
+                warnings.append((text, plugin.name))
                 continue
         described.append((plugin.name, schema))
     return merge_schemas(described)
@@ -127,7 +133,7 @@ def _prepare_tool(
     config: Config,
     registry: ToolInteropRegistry,
     lease: Lease,
-    warnings: list[str],
+    warnings: list[PlainWarning],
 ) -> Steps[PreparedTool | None]:
     """A tool with its state and schemas; None, and a warning, if it cannot be prepared."""
     ask = partial(manager.ask, plugin.name)
@@ -149,11 +155,11 @@ def _prepare_tool(
             _close_tool(plugin, manager, state)
             raise
     except Exception as error:
-        text = f"tool plugin {plugin.name!r} could not be prepared: {describe_failure(error)}"
-        warnings.append(text)
+        why = log_failure(log, "tool_not_prepared", error, plugin=plugin.name)
+        text = f"tool plugin {plugin.name!r} could not be prepared: {why}"
+        warnings.append((text, plugin.name))
         return None
-    usable = tuple(d for d in descriptors if wants_tool(config, d.tool_name))
-    return PreparedTool(plugin, config, state, usable, lease, manager)
+    return PreparedTool(plugin, config, state, tuple(descriptors), lease, manager)
 
 
 def _close_tools(tools: Iterable[PreparedTool]) -> None:
@@ -166,7 +172,18 @@ def _close_tool(plugin: LoadedPlugin, manager: RoleManager, state: Any) -> None:
     try:
         manager.ask(plugin.name, "close", state=state)
     except Exception as error:
-        log.warning("tool_close_failed", plugin=plugin.name, error=describe_failure(error))
+        log_failure(log, "tool_close_failed", error, plugin=plugin.name)
+
+
+def _unused_patterns(
+    resolution: Resolution, config: Config, names: Sequence[str]
+) -> Iterator[PlainWarning]:
+    """Words for patterns that fit no tool, neither of the stack nor of who was left out of it."""
+    announced = [n for r in resolution.catalog if r.usable and r.entry for n in r.entry.tools]
+    known = [*names, *announced]
+    for pattern in config.get("use_tools") or ():
+        if not any(fnmatchcase(name, pattern) for name in known):
+            yield f"no tool is called {pattern!r}; {suggest_name(pattern, known)}", None
 
 
 def _read_descriptors(

@@ -16,7 +16,7 @@ from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import PluginError, UnknownPluginError
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.values import dataclass
-from agent_host.checking import suggest
+from agent_host.checking import suggest_name
 from agent_host.plugins.bundle import Bundle
 
 __all__ = [
@@ -126,7 +126,7 @@ class Catalog:
                 found = {record.bundle.name for record in self.find(name)}
                 hint = f"it is in the bundle {found.pop()!r}" if len(found) == 1 else ""
                 text = f"there is no {what} {name!r}"
-                yield UnknownName(setting, text, hint or suggest(name, known))
+                yield UnknownName(setting, text, hint or suggest_name(name, known))
 
     def provider(self, name: str | None) -> PluginRecord:
         """The provider of that name; if none is given, the fallback or the only one there is."""
@@ -157,8 +157,13 @@ class Catalog:
         raise UnknownPluginError(
             f"there is no provider {name!r}",
             plugins=(name,),
-            hint=suggest(name, known) or f"there are: {', '.join(known) or 'none'}",
+            hint=suggest_name(name, known) + self._broken_hint(),
         )
+
+    def _broken_hint(self) -> str:
+        """Where to look for a plugin whose name is not known because its package is broken."""
+        broken = any(record.state in ("failed", "incompatible") for record in self)
+        return "; agent-host plugins doctor says what cannot be used" if broken else ""
 
 
 def build_catalog(bundles: Iterable[Bundle], settings: LoaderSettings | None = None) -> Catalog:

@@ -24,12 +24,15 @@ from importlib_metadata import Distribution, DistributionFinder, distributions
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
 from agent_hookspecs.errors import DescriptorError
+from agent_hookspecs.logs import get_logger
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.bundle import Bundle, canonical_name
 from agent_host.plugins.descriptor import MAX_BYTES, decode_descriptor, read_descriptor
 from agent_host.redaction import describe_error
 
 __all__ = ["CLASS_PATH", "GROUP", "discover", "top_level_spec"]
+
+log = get_logger(__name__)
 
 GROUP = "agent_host.plugins"
 
@@ -87,7 +90,7 @@ def _find_distributions(
     try:
         return [*find(path=path, **named)]
     except Exception:
-        # Finders are foreign code: one that fails must not take the others along.
+        # Nothing is lost: each finder is asked by itself, and one that fails is told of.
         return [
             found
             for finder in sys.meta_path
@@ -116,22 +119,22 @@ def _announces_plugins(distribution: Distribution) -> bool:
         return GROUP in text if text else any(p.group == GROUP for p in distribution.entry_points)
     except UnicodeDecodeError as error:
         return GROUP.encode() in error.object
-    except Exception:
-        # What cannot say anything does not announce anything.
+    except Exception as error:
+        log.warning("distribution_ignored", place=_root(distribution), error=describe_error(error))
         return False
 
 
 def _identify_distribution(distribution: Distribution) -> _Announcing:
     """Name and version; one without a header is called as its first bundle is."""
     known: dict[str, str] = {}
-    # Metadata is foreign input; that it lacks a header costs it its name and no more.
     with suppress(Exception):
+        # Nothing is lost: metadata without a header costs a distribution its name and no more.
         metadata = distribution.metadata
         known = {key: metadata[key] for key in ("Name", "Version") if key in metadata}
     is_nameless = not known.get("Name")
     if is_nameless:
-        # Entry points that cannot be read are told of as the bundle's problem.
         with suppress(Exception):
+            # Nothing is lost: entry points that cannot be read are told of as the bundle's problem.
             points = distribution.entry_points
             known["Name"] = next(point.name for point in points if point.group == GROUP)
     name, version = known.get("Name") or "", known.get("Version") or ""
@@ -161,7 +164,7 @@ def _root(distribution: Distribution) -> str:
     try:
         return str(distribution.locate_file(""))
     except Exception:
-        # Not every distribution has files.
+        # Nothing is lost: a distribution without files is found by its package.
         return ""
 
 
@@ -205,7 +208,7 @@ def _locate_descriptor(distribution: Distribution, package: str) -> tuple[str, D
     except DescriptorError:
         raise
     except Exception:
-        # A finder may know distributions without knowing their files.
+        # Nothing is lost: the places that follow are looked at, and the last resort is an error.
         pass
     spec = top_level_spec(parts[0])
     for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -232,7 +235,7 @@ def top_level_spec(package: str) -> ModuleSpec | None:
     try:
         return find_spec(package)
     except Exception:
-        # Import hooks are foreign code; one that fails has found nothing.
+        # Nothing is lost: an import hook that fails has found nothing, which the caller tells.
         return None
 
 
@@ -244,6 +247,7 @@ def _read_archived(spec: ModuleSpec | None, file: str) -> bytes | None:
     try:
         data: bytes = get_data(file)
     except OSError:
+        # Nothing is lost: an archive without the file is one place less to look at.
         return None
     return data[: MAX_BYTES + 1]
 
@@ -252,6 +256,7 @@ def _project_folders(distribution: Distribution) -> Iterable[Path]:
     try:
         url = urlsplit(json.loads(distribution.read_text("direct_url.json") or "{}")["url"])
     except (ValueError, KeyError, TypeError):
+        # Nothing is lost: a distribution that was not installed from a folder has none.
         return
     if url.scheme == "file":
         root = Path(unquote(url.path))

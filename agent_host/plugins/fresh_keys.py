@@ -126,6 +126,7 @@ class FreshKey(ABC):
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):
+            # Nothing is lost: the words are those of the error.
             self._fail("gave something that begins like JSON and is none", "look at what it gives")
         token = next((found[name] for name in _TOKEN_NAMES if found.get(name)), None)
         if not isinstance(token, str):
@@ -214,7 +215,7 @@ def _end_all(process: subprocess.Popen[bytes]) -> None:
     """End the process and whatever it has started and still holds its output."""
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError):
-            # It leads a group of its own, which is there for as long as anybody is in it.
+            # Nothing is lost: its group is gone once nobody is in it any more.
             os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
@@ -273,6 +274,7 @@ def _seconds_left(name: str, value: object) -> float | None:
         try:
             value = float(value)
         except ValueError:
+            # Nothing is lost: what is no number is read as a moment.
             return _seconds_until(str(value))
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
@@ -286,6 +288,7 @@ def _seconds_until(date: str) -> float | None:
         # Before 3.11 Python knows neither the letter nor every fraction of a second.
         moment = datetime.fromisoformat(_FRACTION.sub("", date).replace("Z", "+00:00"))
     except ValueError:
+        # Nothing is lost: a moment that cannot be read is none; the key holds for the usual time.
         return None
     return None if moment.tzinfo is None else moment.timestamp() - time.time()
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from agent_hookspecs.errors import AgentError, HookError, HookResultError
+from agent_hookspecs.logs import Logger
 from agent_hookspecs.markers import RESULT_PARTS
 from agent_hookspecs.specs import Hook
 from agent_hookspecs.values import dataclass
@@ -23,6 +24,7 @@ __all__ = [
     "check_result",
     "describe_failure",
     "guard_implementation",
+    "log_failure",
 ]
 
 
@@ -76,6 +78,13 @@ def describe_failure(error: BaseException) -> str:
     """What a plugin has raised, in words, and not our own words for it."""
     raised = error.__cause__ if type(error) is HookError else None
     return describe_error(raised or error)
+
+
+def log_failure(log: Logger, event: str, error: BaseException, **values: Any) -> str:
+    """Log what a plugin has raised, which ends nothing; gives it in words."""
+    described = describe_failure(error)
+    log.failure(event, error, **values, error=described)
+    return described
 
 
 def check_result(implementation: Implementation, result: Any) -> Any:

@@ -98,6 +98,8 @@ def _stamp(path: str) -> Stamp:
     try:
         found = os.stat(path)
     except (OSError, ValueError):
+        # Nothing is lost: a file that cannot be looked at makes the index stale, and it is made
+        # anew.
         return None
     return [found.st_mtime_ns, found.st_size, found.st_ino]
 
@@ -122,6 +124,7 @@ def _metadata_folders(root: str) -> list[str]:
         with os.scandir(root) as entries:
             return [entry.path for entry in entries if entry.name.lower().endswith(_METADATA)]
     except (OSError, ValueError):
+        # Nothing is lost: a folder that cannot be read has no packages that could be imported.
         return []
 
 
@@ -153,6 +156,7 @@ def _read_index(file: str, key: str) -> list[Bundle] | None:
                 return None
         return bundles
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        # Nothing is lost: an index that cannot be read is made anew.
         return None
 
 
@@ -188,7 +192,7 @@ def _write_index(
             replace_private(file, b"%08x\n%s" % (zlib.crc32(body), body))
             _remove_oldest(folder)
     except OSError:
-        # A cache that cannot be written costs time, never the answer.
+        # Nothing is lost: an index that cannot be written costs time, never the answer.
         return
 
 

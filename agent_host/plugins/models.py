@@ -17,7 +17,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Call, Open, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.fresh_keys import FreshKey
-from agent_host.plugins.implementation import describe_failure
+from agent_host.plugins.implementation import log_failure
 from agent_host.plugins.implementations import can_list_models
 from agent_host.plugins.keys import data_key
 from agent_host.plugins.request_spec import read_request_spec
@@ -69,7 +69,7 @@ class Listings:
             models = valid_models((yield from _ask_models(provider, config, fresh_key)))
             digest = data_key(models)
         except Exception as error:
-            log.warning("models_unavailable", provider=provider.name, error=describe_failure(error))
+            log_failure(log, "models_unavailable", error, provider=provider.name)
             models, digest, seconds = [], "[]", min(seconds, _RETRY_SECONDS)
         listing = Listing(config, models, digest, time.monotonic() + seconds)
         with self._lock:

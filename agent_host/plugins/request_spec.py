@@ -31,7 +31,8 @@ def read_request_spec(
         raise _spec_error(plugin, hook, f"must return a dict, not {type(spec).__name__}")
     method, url = spec.get("method", "POST"), spec.get("url")
     headers = spec.get("headers") or {}
-    if not isinstance(url, str) or not url.lower().startswith(("http://", "https://")):
+    if not _is_web_address(url):
+        _refuse_base_url(config)
         raise _spec_error(plugin, hook, f"gave the url {url!r}, which is not an http address")
     if not isinstance(method, str) or not isinstance(headers, Mapping):
         raise _spec_error(plugin, hook, "must give method as a string and headers as a dict")
@@ -44,6 +45,21 @@ def read_request_spec(
             )
     timeout = spec.get("timeout", config.get("timeout"))
     return WireRequest(method, url, headers, spec.get("body"), _read_timeouts(timeout))
+
+
+def _is_web_address(url: object) -> TypeGuard[str]:
+    return isinstance(url, str) and url.lower().startswith(("http://", "https://"))
+
+
+def _refuse_base_url(config: Config) -> None:
+    """Blame the setting, where it is that and not the plugin which is at fault."""
+    base = config.get("base_url")
+    if base and isinstance(base, str) and not _is_web_address(base):
+        raise ConfigError(
+            f"base_url is {base!r}, which does not begin with http:// or https://",
+            key="base_url",
+            hint="write the whole address, such as http://localhost:8000/v1",
+        )
 
 
 def _read_timeouts(timeout: object) -> Timeouts:

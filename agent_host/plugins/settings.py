@@ -7,15 +7,19 @@ among the choices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from agent_hookspecs.authoring.knobs import KNOBS
 from agent_hookspecs.errors import ConfigError, ContractError
 from agent_hookspecs.logs import names_secret, remember_secrets
+from agent_hookspecs.messages import ModelInfo
 from agent_hookspecs.tool_interop import ToolInteropContribution
 from agent_hookspecs.values import dataclass
+from agent_host.checking import suggest
+from agent_host.plugins.catalog import Catalog
 from agent_host.redaction import (
     holds_secrets,
     is_secret,
@@ -24,7 +28,48 @@ from agent_host.redaction import (
     without_secrets,
 )
 
-__all__ = ["ConfigSchema", "Setting", "merge_schemas", "read_texts", "wants_tool"]
+__all__ = [
+    "HOST_SETTINGS",
+    "ConfigSchema",
+    "Setting",
+    "describe_unused",
+    "is_common",
+    "merge_schemas",
+    "read_texts",
+    "value_objection",
+    "wants_tool",
+]
+
+#: The settings of a request that the host itself reads, or that any provider may be given.
+HOST_SETTINGS = frozenset(
+    {
+        "add_tags",
+        "api_key",
+        "api_key_command",
+        "api_key_file",
+        "api_key_seconds",
+        "base_url",
+        "debug_stream",
+        "enabled_plugins",
+        "force_enabled_plugins",
+        "max_answer_bytes",
+        "max_answer_calls",
+        "max_event_bytes",
+        "model",
+        "on_plugin_error",
+        "provider",
+        "remove_tags",
+        "request_defaults",
+        "retries",
+        "timeout",
+        "tool_interop",
+        "tools",
+        "use_tools",
+    }
+)
+
+#: More models than this are no help to who has to choose one.
+_MAX_NAMES = 8
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -109,17 +154,24 @@ class ConfigSchema:
         """Refuse values of the wrong kind; keys that neither plugins nor we know are left alone."""
         _check_tool_settings(config)
         for key, setting in self.settings.items():
-            if config.get(key) is not None:
-                _check_value(setting, config[key])
+            objection = value_objection(setting, config.get(key))
+            if objection is not None:
+                what, hint = objection
+                raise ConfigError(f"setting {key!r} {what}", key=key, hint=hint)
 
-    def check_required(self, config: Mapping[str, Any]) -> None:
-        """Refuse a config in which a required key is missing or empty."""
+    def check_required(self, config: Mapping[str, Any], models: Sequence[ModelInfo]) -> None:
+        """Refuse a config in which a required key is missing or empty.
+
+        ``models`` are those on offer, for who has not chosen one.
+        """
         for key, setting in self.settings.items():
             if setting.required and config.get(key) in (None, ""):
+                described = setting.schema.get("description")
+                hint = f"set {key!r} in the config" + (f": {described}" if described else "")
                 raise ConfigError(
                     f"plugin {setting.plugin!r} needs the setting {key!r}",
                     key=key,
-                    hint=setting.schema.get("description") or f"set {key!r} in the config",
+                    hint=_model_hint(models) if key == "model" else hint,
                 )
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
@@ -199,22 +251,57 @@ def _check_tool_settings(config: Mapping[str, Any]) -> None:
         ) from error
 
 
-def _check_value(setting: Setting, value: object) -> None:
+def is_common(key: str) -> bool:
+    """Whether a setting needs no plugin to be known: the host reads it, or it is a knob."""
+    return key in HOST_SETTINGS or key in KNOBS
+
+
+def describe_unused(config: Iterable[str], schema: ConfigSchema, catalog: Catalog) -> Iterator[str]:
+    """Words for the settings that nobody reads: neither the host nor a plugin of ``schema``."""
+    unknown = [key for key in config if key not in schema.settings and not is_common(key)]
+    if not unknown:
+        return
+    elsewhere = {
+        key: record.name
+        for record in catalog
+        if record.entry is not None
+        for key in record.entry.config_schema
+    }
+    for key in unknown:
+        if key in elsewhere:
+            why = f"plugin {elsewhere[key]!r}, which knows it, takes no part in this request"
+        else:
+            near = suggest(key, [*HOST_SETTINGS, *KNOBS, *schema.settings])
+            why = f"no plugin knows it; {near}".removesuffix("; ")
+        yield f"the setting {key!r} is ignored: {why}"
+
+
+def _model_hint(models: Sequence[ModelInfo]) -> str:
+    hint = "choose one with --model, or set 'model' in the config"
+    names = [model["id"] for model in models]
+    if not names:
+        return hint
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{hint}; there are: {', '.join(names[:_MAX_NAMES])}{more}"
+
+
+def value_objection(setting: Setting, value: object) -> tuple[str, str] | None:
+    """What is wrong with the value of a setting, and what would be right; None if nothing is."""
+    if value is None:
+        return None
+    who = f"plugin {setting.plugin!r}" if setting.plugin else "this knob"
     wanted = setting.schema.get("type")
     names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
     kinds = tuple(kind for name in names for kind in _TYPES.get(name, ()))
     # True is a whole number to Python, but to nobody else.
     fits = bool in kinds if isinstance(value, bool) else isinstance(value, kinds)
     if kinds and not fits:
-        raise ConfigError(
-            f"setting {setting.key!r} is {type(value).__name__}",
-            key=setting.key,
-            hint=f"plugin {setting.plugin!r} wants {' or '.join(names)}",
-        )
+        # Not the value itself, which may be a key.
+        return f"is {type(value).__name__}", f"{who} wants {' or '.join(names)}"
     choices = setting.schema.get("enum")
     if isinstance(choices, (list, tuple)) and value not in choices:
-        raise ConfigError(
-            f"setting {setting.key!r} is none of the choices",
-            key=setting.key,
-            hint=f"plugin {setting.plugin!r} wants one of {', '.join(map(str, choices))}",
+        return (
+            "is none of the choices",
+            f"{who} wants one of {', '.join(map(str, choices))}",
         )
+    return None

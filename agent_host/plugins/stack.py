@@ -21,7 +21,10 @@ from agent_host.plugins.manager import RoleManager, Tolerate
 from agent_host.plugins.resolve import Resolution
 from agent_host.plugins.settings import ConfigSchema
 
-__all__ = ["Lease", "Managers", "PreparedTool", "Stack"]
+__all__ = ["Lease", "Managers", "PlainWarning", "PreparedTool", "Stack"]
+
+#: What was left out or is ignored, in words, and the plugin that it is about.
+PlainWarning = tuple[str, str | None]
 
 
 class Lease:
@@ -156,10 +159,11 @@ class Stack:
     models: tuple[ModelInfo, ...]
     model: ModelInfo | None
     tools: tuple[PreparedTool, ...]
+    tool_names: tuple[str, ...]
     registry: ToolInteropRegistry
     schema_target_formats: tuple[str, ...]
     lease: Lease
-    warnings: tuple[str, ...]
+    warnings: tuple[PlainWarning, ...]
     fresh_key: FreshKey | None
     has_actions: bool
     secrets: tuple[str, ...] = field(repr=False)

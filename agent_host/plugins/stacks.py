@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_hookspecs.logs import remember_secrets
+from agent_hookspecs.errors import ConfigError
+from agent_hookspecs.logs import get_logger, remember_secrets
 from agent_hookspecs.messages import Config, ModelInfo
+from agent_host.checking import suggest
 from agent_host.drivers.effects import Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin, OnManager
 from agent_host.plugins.build import build_stack, read_settings
@@ -19,9 +21,11 @@ from agent_host.plugins.keys import config_key
 from agent_host.plugins.models import Listings
 from agent_host.plugins.resolve import BrokenPluginError, resolve, select_provider, set_aside
 from agent_host.plugins.settings import read_texts
-from agent_host.plugins.stack import Stack
+from agent_host.plugins.stack import PlainWarning, Stack
 
 __all__ = ["Stacks"]
+
+log = get_logger(__name__)
 
 _MAX_STACKS = 64
 
@@ -122,6 +126,8 @@ class Stacks:
         while True:
             resolution = resolve(usable, self._activator, provider, config, models)
             warnings = _failures_since(whole, resolution.catalog)
+            for reason, name in warnings:
+                log.warning("plugin_left_out", plugin=name, reason=reason)
             try:
                 return (
                     yield from build_stack(
@@ -148,15 +154,21 @@ def with_request_defaults(config: Config) -> dict[str, Any]:
     return {**below, **{k: v for k, v in config.items() if k != "request_defaults"}}
 
 
-def _failures_since(before: Catalog, after: Catalog) -> list[str]:
-    """Words for plugins that broke just now; broken installed ones are the doctor's business."""
+def _failures_since(before: Catalog, after: Catalog) -> list[PlainWarning]:
+    """Words for plugins that broke just now, and for broken ones that the user or program named.
+
+    Broken ones that are merely installed are the doctor's business.
+    """
     usable = {record.key for record in before if record.usable}
     return [
-        f"plugin {record.name!r} is left out: "
-        + record.reason.removeprefix(f"plugin {record.name!r}: ")
+        (
+            f"plugin {record.name!r} is left out: "
+            + record.reason.removeprefix(f"plugin {record.name!r}: "),
+            record.name,
+        )
         for record in after
-        if record.state == "failed"
-        and (record.key in usable or record.bundle.origin == "registered")
+        if record.state in ("failed", "incompatible")
+        and (record.key in usable or record.bundle.origin != "installed")
     ]
 
 
@@ -167,6 +179,17 @@ def _with_enabled(catalog: Catalog, config: Config) -> Catalog:
         enabled=catalog.settings.enabled | _names(config, "enabled_plugins"),
         forced=catalog.settings.forced | _names(config, "force_enabled_plugins"),
     )
+    known = {record.name for record in catalog}
+    for key, names in (
+        ("enabled_plugins", settings.enabled),
+        ("force_enabled_plugins", settings.forced),
+    ):
+        for name in sorted(names - known):
+            raise ConfigError(
+                f"{key} names {name!r}, and there is no such plugin",
+                key=key,
+                hint=suggest(name, known) or "agent-host plugins list says which there are",
+            )
     return replace(catalog, settings=settings)
 
 

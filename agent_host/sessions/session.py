@@ -235,5 +235,5 @@ def _digested_text(message: CoreMessage) -> str:
     try:
         return _ENCODER.encode(digested)
     except TypeError:
-        # Keys that JSON cannot sort; such a message cannot be stored, but it can be sent.
+        # Nothing is lost: a message whose keys cannot be sorted is told apart by its repr.
         return repr(digested)

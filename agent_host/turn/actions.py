@@ -15,8 +15,9 @@ from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Action, ActionResult
 from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.values import dataclass
+from agent_host.checking import suggest_name
 from agent_host.drivers.effects import Call, Steps
-from agent_host.plugins.implementation import Implementation, check_result, describe_failure
+from agent_host.plugins.implementation import Implementation, check_result, log_failure
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.context import action_context
 from agent_host.turn.prepare import find_history
@@ -55,9 +56,7 @@ def _offers(turn: Turn) -> Iterator[_Offer]:
             try:
                 actions = [*(manager.ask(asked.plugin, "get_actions", state=turn.state) or ())]
             except Exception as error:
-                log.warning(
-                    "actions_unavailable", plugin=asked.plugin, error=describe_failure(error)
-                )
+                log_failure(log, "actions_unavailable", error, plugin=asked.plugin)
                 continue
             for action in actions:
                 if execute is not None and isinstance(action, dict) and action.get("id"):
@@ -75,12 +74,12 @@ def execute_action(
             return (yield from _execute(turn, turn.start, offer, params, None))
     raise UnknownPluginError(
         f"no active plugin offers the action {action_id!r}",
-        hint=f"there are: {', '.join(offer.action['id'] for offer in offers) or 'none'}",
+        hint=suggest_name(action_id, [offer.action["id"] for offer in offers]),
     )
 
 
 def run_trigger(turn: Turn, session: Session, trigger: str) -> Steps[Session]:
-    """Run every action that names the trigger, in order; one that fails is logged and skipped."""
+    """Run every action that names the trigger, in order; one that fails is told and skipped."""
     if trigger not in TRIGGERS:
         raise ConfigError(
             f"there is no lifecycle trigger {trigger!r}",
@@ -92,16 +91,17 @@ def run_trigger(turn: Turn, session: Session, trigger: str) -> Steps[Session]:
     for offer in list(_offers(turn)):
         if trigger not in _triggers(offer.action):
             continue
+        action = offer.action["id"]
         failure: object = None
         try:
             session, result = yield from _execute(turn, session, offer, {}, trigger)
             failure = result.get("error")
+            if failure:
+                log.warning("action_failed", plugin=offer.plugin, action=action, error=failure)
         except Exception as error:
-            failure = describe_failure(error)
+            failure = log_failure(log, "action_failed", error, plugin=offer.plugin, action=action)
         if failure:
-            log.warning(
-                "action_failed", plugin=offer.plugin, action=offer.action["id"], error=failure
-            )
+            turn.warnings.add(f"the action {action!r} at {trigger} failed: {failure}", offer.plugin)
     return session
 
 

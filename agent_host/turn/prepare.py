@@ -45,7 +45,7 @@ def prepare_turn(turn: Turn) -> None:
     """Native history and ``initialize_request``: provider, extensions, features."""
     # Only after every init: a feature may have brought the key.
     _require_access(turn)
-    turn.stack.schema.check_required(turn.state["config"])
+    turn.stack.schema.check_required(turn.state["config"], turn.stack.models)
     find_history(turn, turn.start)
     turn.context["retained"] = turn.retained
     turn.state["tool_call_ids"] = turn.start.tool_call_ids

@@ -258,11 +258,12 @@ def _are_dicts(messages: Any) -> bool:
 def decode_item(item: Any) -> Any:
     """A chunk from a provider's own stream: a dict as it is, a line decoded; None: nothing in it.
 
-    Raises `EOFError` at the end marker of server-sent events.
+    Raises `EOFError` at the end marker of server-sent events, and `ValueError` at broken data.
     """
     if not isinstance(item, (str, bytes)):
         return item or None
     line = (item.decode("utf-8", "replace") if isinstance(item, bytes) else item).strip()
+    is_data = line.startswith(("data:", "{"))
     if line.startswith("data:"):
         line = line[len("data:") :].strip()
     if line == "[DONE]":
@@ -270,4 +271,7 @@ def decode_item(item: Any) -> Any:
     try:
         return json.loads(line) if line else None
     except ValueError:
+        if is_data:
+            raise
+        # Nothing is lost: other lines of server-sent events are fields and comments.
         return None

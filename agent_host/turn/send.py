@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agent_hookspecs.authoring.knobs import requested_knobs
 from agent_hookspecs.authoring.natives import bare_messages
 from agent_hookspecs.errors import (
     AgentError,
@@ -20,17 +21,19 @@ from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context, NativeMessage, State
 from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
-from agent_host.plugins.implementation import Implementation, describe_failure
+from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.request_spec import read_request_spec
+from agent_host.redaction import describe_error
 from agent_host.turn.lost_tools import warn_of_unsent_tools
 from agent_host.turn.read import Reading, decode_item
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import Framing, SseFraming, framing
+from agent_host.wire.request import WireRequest
 
 if TYPE_CHECKING:
     from agent_host.turn.turn import Turn
 
-__all__ = ["default_request", "read_answer"]
+__all__ = ["default_request", "make_request", "own_hook", "read_answer"]
 
 log = get_logger(__name__)
 
@@ -42,20 +45,29 @@ _TOLD_BY_ANSWER = ("provider", "status", "code", "request_id", "retry_after", "e
 
 def read_answer(turn: Turn) -> Steps[None]:
     """Get the answer: by the provider's own I/O if it has any of the asked kind, else the wire."""
-    wanted, other = ("stream_api", "call_api") if turn.stream else ("call_api", "stream_api")
-    own = _own_hook(turn, wanted)
-    if own is None and not turn.managers.provider.implements("build_request"):
-        own = _own_hook(turn, other)
+    own = own_hook(turn)
     if own is None:
         yield from _read_wire(turn)
-    elif own.hook.name.endswith("stream_api"):
+        return
+    if own.hook.name.endswith("stream_api"):
         yield from _read_own_stream(turn, own)
     else:
         yield from _read_own_answer(turn, own)
+    # Whoever talks to its server by itself may take a knob as late as that.
+    _warn_of_unused_knobs(turn, _reading(turn).state)
 
 
-def _own_hook(turn: Turn, hook: str) -> Implementation | None:
-    """The provider's own I/O hook: the async form for async callers, if there is one."""
+def own_hook(turn: Turn) -> Implementation | None:
+    """The hook by which the provider talks to its server itself; None if the host does."""
+    wanted, other = ("stream_api", "call_api") if turn.stream else ("call_api", "stream_api")
+    own = _find_form(turn, wanted)
+    if own is None and not turn.managers.provider.implements("build_request"):
+        own = _find_form(turn, other)
+    return own
+
+
+def _find_form(turn: Turn, hook: str) -> Implementation | None:
+    """An I/O hook of the provider: the async form for async callers, if there is one."""
     names = (f"a{hook}", hook) if turn.asynchronous else (hook, f"a{hook}")
     for name in names:
         found = turn.managers.provider.implementations(name)
@@ -116,8 +128,13 @@ def _read_own_stream(turn: Turn, own: Implementation) -> Steps[None]:
         try:
             chunk = decode_item(item)
         except EOFError:
+            # Nothing is lost: this is the end marker of the stream.
             is_over = True
             break
+        except ValueError as error:
+            what = f"a line of the stream is no JSON and was left out: {describe_error(error)}"
+            turn.warnings.add(what, turn.provider)
+            continue
         if chunk is not None:
             yield from _feed(turn, reading, [(chunk, None)])
     _check_complete(turn, reading, is_over)
@@ -130,6 +147,43 @@ def _iterator(source: Any) -> Any:
 
 
 def _read_wire(turn: Turn) -> Steps[None]:
+    reading = _reading(turn)
+    request, machine = make_request(turn)
+    if turn.warnings:
+        yield turn.emit_warnings()
+    response = yield Open(turn.total_time.bound_request(request))
+    if not 200 <= response.status < 300:
+        body = yield ReadAll(_MAX_REFUSAL)
+        raise _refusal(turn, response.status, response.headers, body)
+    if machine is None:
+        yield from _read_body(turn, reading, response)
+        return
+    may_be_array, received = isinstance(machine, SseFraming), 0
+    while not machine.is_done:
+        data = yield _READ
+        if data is not END:
+            received += len(data)
+            turn.limits.check_bytes(received)
+        if may_be_array and data is not END and (array := machine.find_array(data)) is not None:
+            # What some servers send in place of events; no event begins like that.
+            event_bytes = turn.limits.max_event_bytes
+            may_be_array, machine = False, framing("json-array", max_event_bytes=event_bytes)
+            data = array
+        if data is END:
+            yield from _feed(turn, reading, machine.flush())
+            machine.check()
+            break
+        yield from _feed(turn, reading, machine.decode(data))
+        machine.check()
+    _check_something_said(machine, turn.provider, response.headers)
+    _check_complete(turn, reading, machine.is_done)
+    if machine.skip_count:
+        count = "an event" if machine.skip_count == 1 else f"{machine.skip_count} events"
+        turn.warnings.add(f"{count} of the answer could not be read", turn.provider)
+
+
+def make_request(turn: Turn) -> tuple[WireRequest, Framing | None]:
+    """What is to be sent, and how its answer is cut into events if it is streamed."""
     reading, provider = _reading(turn), turn.managers.provider
     if provider.implements("build_request"):
         spec = provider.hook.build_request(
@@ -148,34 +202,7 @@ def _read_wire(turn: Turn) -> Steps[None]:
     machine = _stream_framing(spec, turn.stack.provider, event_bytes) if turn.stream else None
     _warn_of_unused_knobs(turn, reading.state)
     warn_of_unsent_tools(turn, request.body)
-    if turn.warnings:
-        yield turn.emit_warnings()
-    response = yield Open(turn.total_time.bound_request(request))
-    if not 200 <= response.status < 300:
-        body = yield ReadAll(_MAX_REFUSAL)
-        raise _refusal(turn, response.status, response.headers, body)
-    if machine is None:
-        yield from _read_body(turn, reading, response)
-        return
-    may_be_array = isinstance(machine, SseFraming)
-    received = 0
-    while not machine.is_done:
-        data = yield _READ
-        if data is not END:
-            received += len(data)
-            turn.limits.check_bytes(received)
-        if may_be_array and data is not END and (array := machine.find_array(data)) is not None:
-            # What some servers send in place of events; no event begins like that.
-            may_be_array, machine = False, framing("json-array", max_event_bytes=event_bytes)
-            data = array
-        if data is END:
-            yield from _feed(turn, reading, machine.flush())
-            machine.check()
-            break
-        yield from _feed(turn, reading, machine.decode(data))
-        machine.check()
-    _check_something_said(machine, turn.provider, response.headers)
-    _check_complete(turn, reading, machine.is_done)
+    return request, machine
 
 
 def _feed(turn: Turn, reading: Reading, decoded: Any) -> Steps[None]:
@@ -244,7 +271,7 @@ def _refusal(turn: Turn, status: int, headers: Mapping[str, str], body: bytes) -
     try:
         mapped = turn.managers.provider.hook.map_error(status=status, headers=headers, body=body)
     except Exception as error:
-        log.warning("map_error_failed", plugin=turn.provider, error=describe_failure(error))
+        log_failure(log, "map_error_failed", error, plugin=turn.provider)
         mapped = None
     if isinstance(mapped, AgentError) and not isinstance(mapped, ProviderError):
         return mapped
@@ -261,9 +288,16 @@ def _completed(mapped: ProviderError, known: ProviderError) -> ProviderError:
 
 
 def _warn_of_unused_knobs(turn: Turn, state: State) -> None:
-    """Say which of the requested knobs nobody took, if the provider keeps account of them."""
+    """Say which of the requested knobs nobody took.
+
+    A provider that keeps no account of them takes those that are among its stack's settings.
+    """
     left, model = state.get("knobs"), turn.stack.config.get("model")
-    for knob, value in left.items() if isinstance(left, Mapping) else ():
+    if not isinstance(left, Mapping):
+        settings = turn.stack.schema.settings
+        requested = requested_knobs(turn.asked)
+        left = {knob: value for knob, value in requested.items() if knob not in settings}
+    for knob, value in left.items():
         if value is False and knob not in turn.asked:
             # A default that switches something off is no wish that anybody had.
             continue

@@ -19,7 +19,7 @@ from agent_host.turn.actions import run_trigger
 from agent_host.turn.finish import finish_turn
 from agent_host.turn.prepare import begin_state, prepare_turn
 from agent_host.turn.read import Reading
-from agent_host.turn.send import read_answer
+from agent_host.turn.send import make_request, own_hook, read_answer
 from agent_host.turn.turn import Turn, deliver_all
 from agent_host.wire.retry import RetryPolicy
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agent_host.plugins.stacks import Stacks
     from agent_host.sessions.session import Session
 
-__all__ = ["SingleTurn", "done_event", "error_event", "run_turn"]
+__all__ = ["SingleTurn", "check_turn", "done_event", "error_event", "run_turn"]
 
 log = get_logger(__name__)
 
@@ -92,7 +92,7 @@ class SingleTurn:
 def run_turn(turn: Turn) -> Steps[None]:
     """All steps of a turn, again and again while the model has said nothing and it may help."""
     stack = turn.stack
-    yield turn.emit(_first_events(stack))
+    yield turn.emit([_started_event(stack), *turn.warnings.say(stack.warnings)])
     policy, attempt = RetryPolicy(max_retries=_retries(stack.config)), 0
     has_new_key = False
     while True:
@@ -145,17 +145,7 @@ def _run_attempt(turn: Turn) -> Steps[None]:
     if not turn.started:
         turn.started = True
         turn.start = yield from run_trigger(turn, turn.start, "request_start")
-    prepare_turn(turn)
-    turn.managers.stop_tolerating()
-    if turn.warnings:
-        yield turn.emit_warnings()
-    turn.reading = Reading(
-        turn.managers,
-        turn.natives,
-        turn.state,
-        limits=turn.limits,
-        debug=bool(turn.state.get("debug_stream")),
-    )
+    yield from _prepare_reading(turn)
     try:
         yield from read_answer(turn)
         session = finish_turn(turn)
@@ -194,6 +184,32 @@ def _usage_so_far(turn: Turn) -> Usage | None:
         return None
 
 
+def _prepare_reading(turn: Turn) -> Steps[None]:
+    prepare_turn(turn)
+    turn.managers.stop_tolerating()
+    if turn.warnings:
+        yield turn.emit_warnings()
+    turn.reading = Reading(
+        turn.managers,
+        turn.natives,
+        turn.state,
+        limits=turn.limits,
+        debug=bool(turn.state.get("debug_stream")),
+    )
+
+
+def check_turn(turn: Turn) -> Steps[None]:
+    """What a turn does before it sends anything, but for the actions at its start."""
+    yield turn.emit(turn.warnings.say(turn.stack.warnings))
+    _retries(turn.stack.config)
+    yield from begin_state(turn)
+    yield from _prepare_reading(turn)
+    if own_hook(turn) is None:
+        make_request(turn)
+    if turn.warnings:
+        yield turn.emit_warnings()
+
+
 def _retries(config: Config) -> int:
     retries = config.get("retries", _RETRIES)
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
@@ -201,19 +217,12 @@ def _retries(config: Config) -> int:
     return retries
 
 
-def _first_events(stack: Stack) -> list[Event]:
-    events: list[Event] = [
-        {
-            "type": "request_started",
-            "provider": stack.provider.name,
-            "model": stack.config.get("model"),
-        }
-    ]
-    events += [
-        cast(Event, {"type": "warning", "message": redact(warning), "plugin": None})
-        for warning in stack.warnings
-    ]
-    return events
+def _started_event(stack: Stack) -> Event:
+    return {
+        "type": "request_started",
+        "provider": stack.provider.name,
+        "model": stack.config.get("model"),
+    }
 
 
 def _last_events(turn: Turn, session: Session) -> list[Event]:

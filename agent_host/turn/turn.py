@@ -6,7 +6,7 @@ The steps of the room take it, each reading what the steps before it have put th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +19,7 @@ from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Emit, Steps
 from agent_host.plugins.implementation import Implementation
-from agent_host.plugins.stack import Managers, Stack
+from agent_host.plugins.stack import Managers, PlainWarning, Stack
 from agent_host.sessions.natives import Origin, RetainedHistory
 from agent_host.turn.calls import ToolCall
 from agent_host.turn.context import request_context
@@ -46,15 +46,21 @@ class Warnings:
     ``said`` is what was said before, by whom, and is added to.
     """
 
-    def __init__(self, said: set[tuple[str, str | None]] | None = None) -> None:
-        self._waiting: list[tuple[str, str | None]] = []
+    def __init__(self, said: set[PlainWarning] | None = None) -> None:
+        self._waiting: list[PlainWarning] = []
         self._said = set() if said is None else said
 
     def add(self, message: str, plugin: str | None = None) -> None:
-        if (message, plugin) in self._said:
-            return
-        self._said.add((message, plugin))
-        self._waiting.append((message, plugin))
+        self._waiting += self._unsaid([(message, plugin)])
+
+    def say(self, warnings: Iterable[PlainWarning]) -> list[Event]:
+        """Those that were not said before, for what whoever found it has logged."""
+        return [_warning_event(*warning) for warning in self._unsaid(warnings)]
+
+    def _unsaid(self, warnings: Iterable[PlainWarning]) -> list[PlainWarning]:
+        new = [warning for warning in dict.fromkeys(warnings) if warning not in self._said]
+        self._said.update(new)
+        return new
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -67,10 +73,11 @@ class Warnings:
         waiting, self._waiting = self._waiting, []
         for message, plugin in waiting:
             log.warning("request_warning", plugin=plugin, says=message)
-        return [
-            {"type": "warning", "message": redact(message), "plugin": plugin}
-            for message, plugin in waiting
-        ]
+        return [_warning_event(*warning) for warning in waiting]
+
+
+def _warning_event(message: str, plugin: str | None) -> Event:
+    return {"type": "warning", "message": redact(message), "plugin": plugin}
 
 
 def deliver_all(events: list[Event]) -> list[Event]:

@@ -68,6 +68,7 @@ def shut_down(stream: Any) -> None:
     if found is not None:
         # A mere close() would neither wake a reader nor, while it reads, reach the server.
         with contextlib.suppress(OSError):
+            # Nothing is lost: a socket that is gone need not be shut down.
             if isinstance(found, socket.socket):
                 # Of a TLS socket too: there is no time for its polite end.
                 socket.socket.shutdown(found, socket.SHUT_RDWR)

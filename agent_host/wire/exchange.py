@@ -47,4 +47,5 @@ class Exchange:
         self.phase = "idle"
         # If the time is up, the first read finds out.
         with suppress(TimeoutError):
+            # Nothing is lost: the deadline is looked at again, and told, before the next read.
             self.library_timeouts["read"] = self.deadlines.idle_seconds()

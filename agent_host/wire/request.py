@@ -56,6 +56,7 @@ def address_of(url: str) -> Address:
         parts = urlsplit(url)
         name, port = parts.hostname, parts.port
     except ValueError:
+        # Nothing is lost: an address without a host is refused below.
         name = port = None
     if not name or url.partition(":")[0].lower() not in ("http", "https"):
         raise ConnectionFailedError(

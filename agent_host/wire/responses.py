@@ -124,6 +124,7 @@ class Response(_BaseResponse):
     def _release(self) -> None:
         # Whatever closing a dead socket raises, the answer's fate is already known.
         with contextlib.suppress(Exception):
+            # Nothing is lost: a response that cannot be closed is gone.
             self._raw.close()
 
 
@@ -187,6 +188,7 @@ class AsyncResponse(_BaseResponse):
             self._is_closed = True
             # Whatever closing a dead socket raises, the answer's fate is already known.
             with contextlib.suppress(Exception):
+                # Nothing is lost: a response that cannot be closed is gone.
                 await self._raw.aclose()
 
 
@@ -197,6 +199,7 @@ async def _end_generators(parts: Any) -> None:
     them. A read from the stream, now that it is closed, ends them all.
     """
     with contextlib.suppress(Exception):
+        # Nothing is lost: the answer is being closed, and what it still says is of no use.
         await anext(parts, None)
     if hasattr(parts, "aclose"):
         await parts.aclose()

@@ -80,6 +80,7 @@ def _seconds_until(date: str, now: float) -> float | None:
             moment = moment.replace(tzinfo=timezone.utc)
         return _limit_seconds(moment.timestamp() - now)
     except (ValueError, TypeError, OverflowError, IndexError):
+        # Nothing is lost: a wait that cannot be read is chosen by the host.
         return None
 
 

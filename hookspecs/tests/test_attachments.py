@@ -118,7 +118,12 @@ def test_what_is_no_reference_is_passed_on_as_it_is(part: dict[str, Any]) -> Non
 
 
 def test_without_a_root_nothing_is_read(picture: Path) -> None:
-    assert "no folder is set" in said(only(expand_attachments([attachment(picture)])))
+    warnings: list[str] = []
+    sent = only(expand_attachments([attachment(picture)], warn=warnings.append))
+    assert warnings == [
+        "image not attached: attachments_root, the folder from which files may be sent, is not set"
+    ]
+    assert said(sent) == f"[{warnings[0]}]"
 
 
 def escapes(tmp_path: Path) -> dict[str, str]:

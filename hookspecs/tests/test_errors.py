@@ -62,8 +62,8 @@ def made(cls: type[AgentError]) -> AgentError:
 @pytest.mark.parametrize("cls", CLASSES)
 def test_an_error_says_what_happened_and_what_to_do(cls: type[AgentError]) -> None:
     error = made(cls)
-    assert str(error) == error.message == "what happened"
-    assert error.explain() == "what happened (what to do)"
+    assert error.message == "what happened"
+    assert str(error) == error.explain() == "what happened (what to do)"
     assert cls.__doc__
 
 

@@ -21,7 +21,7 @@ from agent_host.plugins.discover import discover
 #: The dialect in which a server that stands alone shows thoughts, where the format has several.
 REASONING = {"openrouter": "reasoning_details", "custom": "reasoning_content"}
 PROMPT = "Call list_files and then write_file."
-RESULT = "Created 'text': 1 lines."
+RESULT = "Created 'text': 1 line."
 #: The model repeats a result as its API hands it over, which is not as text everywhere.
 ANSWERS = {"google": f"The result is: {{'result': \"{RESULT}\"}}"}
 ANSWER = f"The result is: {RESULT}"

@@ -116,6 +116,7 @@ def _is_missed(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:
     try:
         return set(plugin.ask("get_tags", config={}, models=[])) != set(stated.provides_tags)
     except Exception:
+        # Nothing is lost: the finding is that the hook has to be asked.
         return True
 
 

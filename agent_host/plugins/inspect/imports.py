@@ -110,8 +110,10 @@ def import_effects(
         )
         seen = json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
+        # Nothing is lost: that it takes too long is the finding.
         return Imported((f"importing {named} takes more than {_SECONDS} seconds",), False)
     except (IndexError, ValueError):
+        # Nothing is lost: what the process said last is the finding.
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         return Imported((f"importing {named} ends the process: {last}",), False)
     effects = [f"{module} cannot be imported: {error}" for module, error in seen["failed"].items()]

@@ -130,7 +130,7 @@ class Framing(ABC):
         try:
             value = self._quick(data, cache_strings="keys")
         except ValueError:
-            # json decides what is an error, and of which kind.
+            # Nothing is lost: json decides what is an error, and of which kind.
             value = parse_json(data)
         self.event_count += 1
         return value
@@ -140,6 +140,7 @@ class Framing(ABC):
         try:
             events.append((self._value(data), None))
         except json.JSONDecodeError:
+            # Nothing is lost: what was skipped is counted and told of.
             self.skip_count += 1
             return False
         return True

@@ -34,7 +34,7 @@ def parse_json(data: bytes, *, cache_strings: str = "") -> Any:
             if end == len(text):
                 return value
         except json.JSONDecodeError:
-            # Maybe only for the white space before the value, which raw_decode does not skip.
+            # Nothing is lost: it is decoded again, with the white space before it.
             pass
         return _DECODER.decode(text)
     except json.JSONDecodeError:
@@ -69,6 +69,7 @@ def text_of(data: bytes | bytearray) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
+        # Nothing is lost: what is no UTF-8 is shown as such.
         return data.decode(errors="replace")
 
 

@@ -66,7 +66,7 @@ class SseFraming(LineFraming):
                     self.event_count += 1
                     continue
                 except ValueError:
-                    # Not JSON, or JSON of a kind that is looked at twice.
+                    # Nothing is lost: the lines of the block are looked at one by one.
                     pass
             self._feed_lines(block + b"\n\n", events)
         if not self.is_done:
@@ -99,6 +99,7 @@ class SseFraming(LineFraming):
             events.append((self._value(b"\n".join(values)), event))
             return
         except json.JSONDecodeError:
+            # Nothing is lost: the lines are looked at one by one below.
             pass
         # Some servers forget the blank line between events: each line is then one of its own.
         lines = [value for value in values if value.strip()]
@@ -110,6 +111,7 @@ class SseFraming(LineFraming):
         try:
             events += [(self._value(line), event) for line in lines]
         except json.JSONDecodeError:
+            # Nothing is lost: what was skipped is counted and told of.
             self.event_count = event_count
             self.skip_count += 1
 

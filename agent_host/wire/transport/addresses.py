@@ -48,6 +48,7 @@ async def connect_socket(host: str, port: int) -> socket.socket:
         numeric = socket.AI_NUMERICHOST
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=numeric)
     except socket.gaierror:
+        # Nothing is lost: what is no address is looked up as a name.
         look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         # Nobody else waits for a name server, which may be silent for minutes.
         addresses = await in_thread(look_up, needed=False)

@@ -134,6 +134,7 @@ class Connection(ConnectionBase, asyncio.Protocol):
                 has_come = True
                 self._receive(data)
         except OSError:
+            # Nothing is lost: a connection that cannot be asked is not used again.
             return False
         return has_come
 

@@ -158,6 +158,7 @@ class ResponseParser:
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
+            # Nothing is lost: the words become the failure of the answer.
             self._fail("the server switches to another protocol")
         except HttpParserError as error:
             if self.is_complete:

@@ -40,6 +40,7 @@ class TlsSession:
                 pieces.append(piece)
             self.is_ended = True
         except ssl.SSLWantReadError:
+            # Nothing is lost: there is nothing more to be read for now.
             pass
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 

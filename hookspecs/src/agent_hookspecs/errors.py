@@ -70,6 +70,10 @@ class AgentError(Exception):
         """The message and the way out, as one sentence for a table or a log line."""
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
+    def __str__(self) -> str:
+        # A traceback, and whoever writes an error down, should not lose the way out.
+        return self.explain()
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-serialisable form, as it appears in ``error`` events and under ``--json``."""
         found = {name: getattr(self, name) for name in self.details}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import threading
 from base64 import b64encode
@@ -183,13 +184,20 @@ class Logger:
     def error(self, event: str, /, **values: Any) -> None:
         self._log(logging.ERROR, event, values)
 
-    def _log(self, level: int, event: str, values: dict[str, Any]) -> None:
+    def failure(self, event: str, error: BaseException, /, **values: Any) -> None:
+        """A warning; with AGENT_HOST_DEBUG set, where the error comes from below it."""
+        self._log(logging.WARNING, event, values, above=1)
+        if os.environ.get("AGENT_HOST_DEBUG"):
+            self._logger.warning("%s", describe_traceback(error))
+
+    def _log(self, level: int, event: str, values: dict[str, Any], above: int = 0) -> None:
         if not self._logger.isEnabledFor(level):
             return
         event = redact(event)
         shown = {key: _show_value(key, value) for key, value in values.items()}
         text = " ".join([event, *(f"{key}={value}" for key, value in shown.items())])
-        self._logger.log(level, "%s", text, extra={"event": event, "values": shown}, stacklevel=3)
+        extra = {"event": event, "values": shown}
+        self._logger.log(level, "%s", text, extra=extra, stacklevel=3 + above)
 
 
 def _show_value(key: str, value: object) -> str:
@@ -243,6 +251,13 @@ def _replace_within(
         return {name: shown for name, _, shown in pairs} if changed else value
     items = [_replace_within(item, replace, None, above) for item in value]
     return items if any(map(is_not, items, value)) else value
+
+
+def describe_traceback(error: BaseException) -> str:
+    """Where an error comes from and what it was caused by, without secrets, over several lines."""
+    import traceback
+
+    return redact("".join(traceback.format_exception(type(error), error, error.__traceback__)))
 
 
 def get_logger(name: str) -> Logger:

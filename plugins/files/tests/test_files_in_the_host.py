@@ -60,7 +60,7 @@ def test_a_model_writes_lists_searches_and_reads(core: AgentCore, tmp_path: Path
         '/call read_file {"path": "src/a.py"}\n',
     )
     assert [message["content"] for message in messages] == [
-        "Created 'src/a.py': 1 lines.",
+        "Created 'src/a.py': 1 line.",
         "src/\nsrc/a.py",
         "src/a.py:1: x = 1",
         "x = 1\n",

@@ -38,6 +38,7 @@ _ADDRESSES = (
 _HOLDERS = frozenset({"multipartContent", "toolResult", "content", "parts", "output"})
 
 Note = Callable[[str], dict[str, Any]]
+Warn = Callable[[str], None]
 
 
 class _NotAttached(Exception):
@@ -70,15 +71,23 @@ def expand_attachments(
     root: str | os.PathLike[str] | None = None,
     max_bytes: int = MAX_ATTACHMENT_BYTES,
     note: Note = _neutral,
+    warn: Warn | None = None,
 ) -> list[dict[str, Any]]:
     """Copies of messages, native messages or parts with their files as ``data:`` URLs.
 
     Only files below ``root`` are sent; without a root, none are, because a reference may come from
     anywhere a tool has been. ``note`` makes the part that stands for a file that is not sent, in
-    the words of the caller's wire format. What holds no reference is passed on as it is.
+    the words of the caller's wire format; ``warn`` is told why it is not. What holds no reference
+    is passed on as it is.
     """
     allowed = None if root is None else Path(root).resolve()
-    return [_expand_item(item, allowed, max_bytes, note) for item in items]
+
+    def note_and_warn(text: str) -> dict[str, Any]:
+        if warn is not None:
+            warn(text)
+        return note(f"[{text}]")
+
+    return [_expand_item(item, allowed, max_bytes, note_and_warn) for item in items]
 
 
 def refers_to_files(item: Mapping[str, Any]) -> bool:
@@ -97,7 +106,7 @@ def _expand_item(item: Any, root: Path | None, limit: int, note: Note) -> Any:
         try:
             return _with_data(item, _media_type(item), root, limit)
         except _NotAttached as why:
-            return note(f"[{kind} not attached: {why}]")
+            return note(f"{kind} not attached: {why}")
     changed = {}
     for key, value in item.items():
         if key in _HOLDERS and type(value) is not str:
@@ -151,7 +160,7 @@ def _allowed_path(url: str, root: Path | None) -> Path:
     if not local or not named.is_absolute():
         raise _NotAttached("its address is not of this machine")
     if root is None:
-        raise _NotAttached("no folder is set from which files may be sent")
+        raise _NotAttached("attachments_root, the folder from which files may be sent, is not set")
     if not file.is_relative_to(root):
         raise _NotAttached(f"{named.name} is not in the folder from which files may be sent")
     return file

@@ -526,7 +526,7 @@ def _merge_detail(detail: Partial, delta: dict[str, Any]) -> None:
         try:
             detail.append_text(key, value)
         except TypeError:
-            # The server changed from structured content to text; the latest form is the valid one.
+            # Nothing is lost: a server that changes from parts to text means the latest form.
             detail[key] = value
 
 

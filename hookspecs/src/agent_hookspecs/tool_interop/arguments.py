@@ -45,6 +45,7 @@ def parse_tool_arguments(
         if isinstance(value, str):
             value = _load(value)
     except (ValueError, RecursionError):
+        # Nothing is lost: the problem is returned by its name.
         return None, "invalid_json"
     return (value, None) if isinstance(value, dict) else (None, "not_object")
 
@@ -67,6 +68,7 @@ def arguments_problem(
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
+        # Nothing is lost: the problem is returned by its name.
         return "invalid_json"
     return None if isinstance(value, dict) else "not_object"
 
@@ -99,11 +101,12 @@ def compact_json(value: object) -> str | None:
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError):
+        # Nothing is lost: what is no JSON is none, and the caller says so.
         return None
     try:
         text.encode()
     except UnicodeEncodeError:
-        # A lone surrogate has no UTF-8; its JSON escape does.
+        # Nothing is lost: a lone surrogate is written as its JSON escape.
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text
 

@@ -162,5 +162,6 @@ def _decoded(payload: str, is_base64: bool) -> str | None:
     try:
         data = base64.b64decode(payload) if is_base64 else unquote_to_bytes(payload)
     except (binascii.Error, ValueError):
+        # Nothing is lost: the caller says that the medium is not sent.
         return None
     return data.decode("utf-8", "replace")

@@ -6,7 +6,7 @@ refuses a conversation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any
 
@@ -20,6 +20,8 @@ __all__ = ["Conversation", "called_before_thinking"]
 
 Block = dict[str, Any]
 Turn = dict[str, Any]
+#: Told of what is not sent.
+Warn = Callable[[str], None]
 
 _THINKING = ("thinking", "redacted_thinking")
 #: The API wants a user to begin.
@@ -60,7 +62,7 @@ class Conversation(Rendering):
             self._close()
             self._open, self._blocks = native, blocks
 
-    def end(self, attachments_root: str | None) -> list[Turn]:
+    def end(self, attachments_root: str | None, warn: Warn | None = None) -> list[Turn]:
         """The turns as they are sent; nothing can be added afterwards."""
         self._close()
         if self._waiting:
@@ -69,7 +71,7 @@ class Conversation(Rendering):
         if not turns:
             turns.append(_opening())
         for place in self._with_media:
-            turns[place] = _expanded(turns[place], attachments_root)
+            turns[place] = _expanded(turns[place], attachments_root, warn)
         last = turns[-1]
         if last["role"] == "assistant" and last["content"][-1].get("type") == "text":
             final = last["content"][-1]
@@ -109,9 +111,9 @@ def _not_sent(notes: object) -> Sequence[str]:
     return told if isinstance(told, list) else ()
 
 
-def _expanded(turn: Turn, root: str | None) -> Turn:
+def _expanded(turn: Turn, root: str | None, warn: Warn | None = None) -> Turn:
     """The turn with its files read and its media as the API takes them; itself without any."""
-    [expanded] = expand_attachments([turn], root=root, note=text_block)
+    [expanded] = expand_attachments([turn], root=root, note=text_block, warn=warn)
     blocks = [*map(with_sources, expanded["content"])]
     if all(map(is_, blocks, turn["content"])):
         return turn

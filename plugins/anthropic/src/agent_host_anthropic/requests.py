@@ -67,7 +67,7 @@ def message_request(
     override = request.get("messages")
     history = override if isinstance(override, list) else natives
     conversation = render_history(Conversation, history, context)
-    turns = conversation.end(config.get("attachments_root"))
+    turns = conversation.end(config.get("attachments_root"), warn)
     for sentence in conversation.not_sent:
         warn(sentence)
     body = {

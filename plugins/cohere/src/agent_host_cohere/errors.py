@@ -41,6 +41,7 @@ def refusal_error(status: int, body: bytes) -> AgentError | None:
     try:
         answer = json.loads(body)
     except ValueError:
+        # Nothing is lost: a body that is no JSON is quoted in the excerpt.
         answer = None
     said = answer.get("message") if isinstance(answer, dict) else None
     words = said if isinstance(said, str) and said else "no reason was given"

@@ -6,12 +6,16 @@ they refer to are put in at the very end, so that nothing keeps them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from agent_hookspecs import NativeMessage
 from agent_hookspecs.authoring import Rendering, expand_attachments, refers_to_files
 
 __all__ = ["Conversation"]
+
+#: Told of what is not sent.
+Warn = Callable[[str], None]
 
 _UNANSWERED = "[no result: the run was interrupted before the tool had ended]"
 
@@ -50,12 +54,12 @@ class Conversation(Rendering):
             self._with_files[len(self._messages)] = None
         self._messages.append(native)
 
-    def end(self, attachments_root: str | None) -> list[NativeMessage]:
+    def end(self, attachments_root: str | None, warn: Warn) -> list[NativeMessage]:
         """The messages to send, with files and with a result for every call."""
         messages = [*self._messages, *self._missing_results()]
         for place in self._with_files:
             [messages[place]] = expand_attachments(
-                [messages[place]], root=attachments_root, note=_note
+                [messages[place]], root=attachments_root, note=_note, warn=warn
             )
         return [*self._system, *messages]
 

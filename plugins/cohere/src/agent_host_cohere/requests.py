@@ -59,7 +59,7 @@ def chat_request(
     override = request.get("messages")
     history = override if isinstance(override, list) else natives
     conversation = render_history(Conversation, history, context)
-    messages = conversation.end(config.get("attachments_root"))
+    messages = conversation.end(config.get("attachments_root"), warn)
     for sentence in conversation.not_sent:
         warn(sentence)
     extra = config.get("extra_body")

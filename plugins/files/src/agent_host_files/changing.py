@@ -79,7 +79,7 @@ def perform(workspace: Workspace, changes: Sequence[Change]) -> None:
             names = ", ".join(f"'{path}'" for path in lost)
             raise ToolError(f"{error}; and these could not be restored: {names}") from error
         if isinstance(error, ToolError):
-            raise ToolError(f"{error}; nothing was changed") from error
+            raise ToolError(f"{error.message}; nothing was changed", hint=error.hint) from error
         raise
 
 
@@ -166,5 +166,6 @@ def _taken_back(step: Callable[[], object]) -> bool:
     try:
         step()
     except ToolError:
+        # Nothing is lost: the caller names what could not be restored.
         return False
     return True

@@ -55,6 +55,7 @@ def decode(data: bytes) -> Text | None:
     try:
         text = data[len(mark) :].decode(encoding)
     except UnicodeDecodeError:
+        # Nothing is lost: the caller says that the file is no text.
         return None
     return None if "\0" in text else Text(text, encoding, mark)
 

@@ -63,7 +63,7 @@ def limit_work(seconds: int) -> None:
     try:
         import resource
     except ImportError:
-        # Only Unix has such limits.
+        # Nothing is lost: only Unix has such limits, and the caller has one of its own.
         return
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 

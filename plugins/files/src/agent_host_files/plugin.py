@@ -230,7 +230,7 @@ def _read_file(arguments: _Arguments, workspace: Workspace, limits: _Limits) -> 
         raise ToolError(f"'{path}' {what}; it has {file.size} bytes")
     lines = Lines.of(text.text).lines
     if offset > max(1, len(lines)):
-        raise ToolArgumentsError(f"'{path}' has {len(lines)} lines; there is no line {offset}")
+        raise ToolArgumentsError(f"'{path}' has {_lines(len(lines))}; there is no line {offset}")
     shown, cut = _within(lines[offset - 1 : offset - 1 + limit], limits.read_bytes)
     last = offset - 1 + len(shown)
     body = "\n".join(shown) if shown else "[the file is empty]"
@@ -331,6 +331,7 @@ def _search_files(arguments: _Arguments, workspace: Workspace, limits: _Limits) 
                 if len(found) > limits.results:
                     break
     except OutOfTime:
+        # Nothing is lost: the note says where the search stopped.
         notes.append(
             f"[truncated: stopped at '{path}' after {limits.seconds:g} s; simplify the pattern, "
             "or narrow 'path' or 'glob']"
@@ -352,7 +353,7 @@ def _searchable(workspace: Workspace, path: WorkspacePath) -> str | None:
     try:
         file = workspace.read(path, MAX_FILE_BYTES)
     except ToolError:
-        # Gone or locked since the folder was read: no reason to give up the others.
+        # Nothing is lost: the result counts files that were not searched.
         return None
     text = decode(file.data) if file.complete else None
     return None if text is None else text.text
@@ -381,8 +382,13 @@ def _write_file(arguments: _Arguments, workspace: Workspace, limits: _Limits) ->
         "added": added,
         "removed": removed,
     }
-    done = f"Updated '{path}': +{added} -{removed}" if exists else f"Created '{path}': {added}"
-    return {"text": f"{done} lines.", "display": {"kind": "diff", "files": [change], "diff": diff}}
+    counts = f"+{added} -{removed} lines" if exists else _lines(added)
+    text = f"{'Updated' if exists else 'Created'} '{path}': {counts}."
+    return {"text": text, "display": {"kind": "diff", "files": [change], "diff": diff}}
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
 
 
 def _difference(before: str, after: str) -> tuple[str, int, int]:
@@ -410,7 +416,9 @@ def _apply_patch(arguments: _Arguments, workspace: Workspace, limits: _Limits) -
     try:
         changes = plan(workspace, parse(patch), limits.write_bytes)
     except ToolError as error:
-        raise type(error)(f"{error}; nothing was changed", tool="apply_patch") from None
+        raise type(error)(
+            f"{error.message}; nothing was changed", tool="apply_patch", hint=error.hint
+        ) from None
     perform(workspace, changes)
     files = [
         {

@@ -62,7 +62,7 @@ class Matcher:
                 try:
                     pipe.close()
                 except OSError:
-                    # What was not sent any more is of no interest.
+                    # Nothing is lost: what was not sent any more is of no interest.
                     continue
         self._process.wait()
 
@@ -85,6 +85,7 @@ class Matcher:
             stdin.flush()
             line = stdout.readline()
         except OSError:
+            # Nothing is lost: a process that is gone has no answer, which is told below.
             line = b""
         if line.endswith(b"\n"):
             answer: dict[str, Any] = json.loads(line)

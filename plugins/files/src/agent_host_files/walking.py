@@ -124,6 +124,7 @@ class Walk:
                 try:
                     pending.append(iter(self._below(path)))
                 except ToolError:
+                    # Nothing is lost: the result counts folders that could not be read.
                     self.unreadable.append(path)
 
     def _below(self, path: WorkspacePath) -> list[tuple[WorkspacePath, ItemKind]]:

@@ -82,6 +82,7 @@ class Workspace:
                 with self._folder(path.folder) as folder:
                     return kind_of(folder.stat(path.name))
             except FileNotFoundError:
+                # Nothing is lost: that nothing is there is the answer.
                 return None
 
     def items(self, path: WorkspacePath) -> list[Item]:
@@ -105,6 +106,7 @@ class Workspace:
     def require_replaceable(self, path: WorkspacePath) -> None:
         """Refuse what `write` and `remove` would refuse: folders, links, read-only files."""
         with _told_of(path), suppress(FileNotFoundError), self._folder(path.folder) as folder:
+            # Nothing is lost: what is not there yet can be made.
             _require_replaceable(path, folder.stat(path.name))
 
     def write(
@@ -129,6 +131,7 @@ class Workspace:
         try:
             with _told_of(path), self._folder(path.folder) as folder:
                 with suppress(FileNotFoundError):
+                    # Nothing is lost: a file that is not there yet has no mode to keep.
                     status = folder.stat(path.name)
                     _require_replaceable(path, status)
                     mode = stat.S_IMODE(status.st_mode) & 0o777 if mode is None else mode
@@ -154,6 +157,7 @@ class Workspace:
         """Remove folders that `write` has made, as far as they are empty."""
         for path in reversed(paths):
             with suppress(OSError), self._folder(path.folder) as folder:
+                # Nothing is lost: a folder that somebody else uses by now is left to them.
                 folder.remove_folder(path.name)
 
     @contextmanager
@@ -185,7 +189,9 @@ class Workspace:
                     try:
                         status = folder.stat(step.name)
                     except FileNotFoundError:
+                        # Nothing is lost: the folder is made below.
                         with suppress(FileExistsError):
+                            # Nothing is lost: somebody else has made the folder meanwhile.
                             folder.make_folder(step.name)
                             made.append(step)
                     else:
@@ -224,6 +230,7 @@ class Staged:
     def discard(self) -> None:
         """Leave no trace of it."""
         with suppress(OSError):
+            # Nothing is lost: a temporary file that is gone need not be removed.
             self._folder.remove(self._temporary)
         self._folder.close()
         self._workspace.remove_folders(self.made)
@@ -243,6 +250,7 @@ def _written_beside(folder: Folder, data: bytes, mode: int | None) -> str:
             os.fsync(file.fileno())
     except BaseException:
         with suppress(OSError):
+            # Nothing is lost: the error that led here is raised below.
             folder.remove(temporary)
         raise
     return temporary
@@ -251,6 +259,7 @@ def _written_beside(folder: Folder, data: bytes, mode: int | None) -> str:
 def _settle(folder: Folder) -> None:
     """Make the change outlast a power cut, where the file system can; it is made either way."""
     with suppress(OSError):
+        # Nothing is lost: a file system that cannot sync has written all the same.
         folder.sync()
 
 

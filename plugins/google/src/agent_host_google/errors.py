@@ -138,6 +138,7 @@ def quota_error(status: int, headers: Mapping[str, str], body: bytes) -> AgentEr
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
+        # Nothing is lost: a body that is no JSON is quoted by the host as it is.
         return None
     if isinstance(answer, list):
         answer = answer[0] if answer else None
@@ -181,6 +182,7 @@ def _delay(error: Mapping[str, Any]) -> float | None:
         try:
             return float(_text(detail.get("retryDelay")).removesuffix("s"))
         except ValueError:
+            # Nothing is lost: a wait that cannot be read is chosen by the host.
             continue
     return None
 

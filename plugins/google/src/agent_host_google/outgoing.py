@@ -76,12 +76,7 @@ def _with_placeholder(parts: list[Any]) -> list[Any]:
 def _with_data(part: Any, root: Any, warn: Warn) -> Any:
     if not is_reference(part):
         return part
-
-    def note(text: str) -> dict[str, Any]:
-        warn(text.strip("[]"))
-        return {"type": "text", "content": {"text": text}}
-
-    [expanded] = expand_attachments([part], root=root, note=note)
+    [expanded] = expand_attachments([part], root=root, warn=warn)
     held: MultipartContent = {
         "type": expanded["type"],
         "content": expanded["content"],

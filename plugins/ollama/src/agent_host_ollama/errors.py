@@ -61,6 +61,7 @@ def http_error(status: int, body: bytes) -> AgentError | None:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
+        # Nothing is lost: a body that is no JSON is quoted by the host as it is.
         return None
     error = answer.get("error") if isinstance(answer, dict) else None
     words = _words(error) if error else ""

@@ -50,6 +50,7 @@ def picture_of(image: Any) -> MultipartContent:
     try:
         begins = base64.b64decode(data[:16])
     except (binascii.Error, ValueError):
+        # Nothing is lost: an image of an unknown kind is sent as the most usual one.
         begins = b""
     found = (kind for signature, kind in _SIGNATURES if begins.startswith(signature))
     media_type = next(found, "image/png")

@@ -104,12 +104,12 @@ class _Messages(Rendering):
     def end(self, attachments_root: Any, warn: Warn) -> list[NativeMessage]:
         """The messages with their files as data; nothing can be added afterwards."""
         for place, files in self._files.items():
-            parts = expand_attachments(files, root=attachments_root)
-            self._messages[place] = _with_images(self._messages[place], parts, warn)
+            parts = expand_attachments(files, root=attachments_root, warn=warn)
+            self._messages[place] = _with_images(self._messages[place], parts)
         return self._messages
 
 
-def _with_images(native: NativeMessage, parts: list[JsonObject], warn: Warn) -> NativeMessage:
+def _with_images(native: NativeMessage, parts: list[JsonObject]) -> NativeMessage:
     message = {**native}
     for part in parts:
         data = image_data(part)
@@ -117,6 +117,5 @@ def _with_images(native: NativeMessage, parts: list[JsonObject], warn: Warn) -> 
             message["images"] = [*message.get("images", ()), data]
         else:
             note = part["content"]["text"]
-            warn(note.strip("[]"))
             message["content"] = "\n\n".join(filter(None, (message["content"], note)))
     return message

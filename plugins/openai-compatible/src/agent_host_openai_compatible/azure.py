@@ -46,6 +46,7 @@ def is_azure(base_url: object) -> bool:
         address = urlsplit(base_url.strip())
         host = address.hostname or ""
     except ValueError:
+        # Nothing is lost: an address that cannot be read is refused before it is used.
         return False
     named = "/openai/deployments/" in address.path or "api-version=" in address.query
     return named or host.endswith(_HOSTS)

@@ -195,7 +195,9 @@ class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
     ) -> RequestSpec:
         if state.get("offers_tools") is not False:
             offer_tools(state, context, self.name)
-        return request_spec(self.server, native_messages, state, context, stream=stream)
+        return request_spec(
+            self.server, native_messages, state, context, plugin=self.name, stream=stream
+        )
 
     # The answer.
 

@@ -125,6 +125,7 @@ def refusal_error(status: int, body: bytes, *, provider: str) -> ProviderError |
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
+        # Nothing is lost: a body that is no JSON is quoted by the host as it is.
         return None
     if isinstance(answer, list):
         answer = next((each for each in answer if isinstance(each, dict)), None)
@@ -211,6 +212,7 @@ def _upstream(error: Any) -> str:
         try:
             raw = json.loads(raw)
         except (ValueError, RecursionError):
+            # Nothing is lost: what is no JSON is passed on as it is.
             return raw.strip()
     if isinstance(raw, dict):
         return _message(raw) or json.dumps(raw)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from agent_hookspecs import Context, NativeMessage
@@ -33,19 +33,23 @@ def outgoing_messages(
     quirks: Collection[str] = (),
     *,
     attachments_root: str | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> list[NativeMessage]:
     """The history as the format accepts it.
 
     ``_metadata`` never leaves. Files are put in. Ids of calls that were made elsewhere are written
     as servers accept them. An assistant message that says nothing is left out, and a call that was
-    never answered gets a result that says so, because servers refuse both.
+    never answered gets a result that says so, because servers refuse both. ``warn`` is told of
+    files that are not sent.
     """
     short, alternating = "short_call_ids" in quirks, "alternating_roles" in quirks
     history = render_history(_Messages, natives, context, short, alternating)
     sent = history.messages
     sent += history.missing_results()
     for place in history.with_files:
-        [sent[place]] = expand_attachments([sent[place]], root=attachments_root, note=_note)
+        [sent[place]] = expand_attachments(
+            [sent[place]], root=attachments_root, note=_note, warn=warn
+        )
     for place in history.with_sounds:
         parts = sent[place]["content"]
         ready = [sendable_sound(part, quirks) if is_sound(part) else part for part in parts]

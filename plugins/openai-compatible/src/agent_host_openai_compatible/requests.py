@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_hookspecs import Config, Context, NativeMessage, State
+from agent_hookspecs import Config, Context, NativeMessage, State, get_warn_from_context
 from agent_hookspecs.authoring.knobs import take_knob
 from agent_hookspecs.messages import RequestSpec
 from agent_host_openai_compatible.azure import azure_headers
@@ -64,6 +64,7 @@ def request_spec(
     state: State,
     context: Context | None = None,
     *,
+    plugin: str,
     stream: bool,
 ) -> RequestSpec:
     """The whole request, from what the hooks before have put into ``state["request"]``."""
@@ -73,7 +74,11 @@ def request_spec(
     payload = dict(request.get("payload") or {})
     body: dict[str, Any] = {"model": payload.pop("model", config.get("model"))}
     body["messages"] = outgoing_messages(
-        history, context, state["quirks"], attachments_root=config.get("attachments_root")
+        history,
+        context,
+        state["quirks"],
+        attachments_root=config.get("attachments_root"),
+        warn=get_warn_from_context(context, plugin),
     )
     body.update(payload)
     if stream:

@@ -48,4 +48,5 @@ def _number(price: object) -> float | None:
     try:
         return float(price) if isinstance(price, (str, int, float)) else None
     except ValueError:
+        # Nothing is lost: a price that is no number is none.
         return None

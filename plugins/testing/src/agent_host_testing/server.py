@@ -154,6 +154,7 @@ class FakeServer:
         self._closing.set()
         # A blocked accept is woken by a connection on every system; closing is not enough on all.
         with suppress(OSError):
+            # Nothing is lost: the listener is closed already.
             socket.create_connection(self._address, timeout=1).close()
         if self._acceptor is not None:
             self._acceptor.join()
@@ -162,6 +163,7 @@ class FakeServer:
             open_now = dict(self._connections)
         for connection in open_now:
             with suppress(OSError):
+                # Nothing is lost: the client has closed the connection first.
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in open_now.values():
             if thread is not threading.current_thread():
@@ -185,7 +187,7 @@ class FakeServer:
             try:
                 connection, _ = listener.accept()
             except OSError:
-                # Out of descriptors, say: there may be some again in a moment.
+                # Nothing is lost: out of descriptors, say: there may be some again in a moment.
                 if self._closing.wait(0.01):
                     return
                 continue
@@ -206,9 +208,11 @@ class FakeServer:
                     break
         except BadRequest as error:
             with suppress(OSError):
+                # Nothing is lost: the client left before it could be told.
                 connection.sendall(_bad_request(error))
         except OSError:
-            pass  # The client left between two requests, or the server is closing.
+            # Nothing is lost: the client left between two requests, or the server is closing.
+            pass
         finally:
             with self._changed:
                 del self._connections[connection]
@@ -221,6 +225,7 @@ class FakeServer:
         try:
             self._send(connection, delivery)
         except OSError:
+            # Nothing is lost: answers that clients have left are counted.
             self._count_abandoned()
             return False
         wants_more = request.header("connection").lower() != "close"
@@ -366,7 +371,8 @@ def _refusal(refusal: Refusal, content_type: str) -> Delivery:
 
 
 def _with_headers(delivery: Delivery, headers: Mapping[str, str]) -> Delivery:
-    return replace(delivery, headers={**delivery.headers, **headers})
+    """The delivery with headers beside its own, which an answer in exact bytes may have."""
+    return replace(delivery, headers={**headers, **delivery.headers})
 
 
 def _group_events(events: Sequence[bytes], size: int) -> tuple[bytes, ...]:

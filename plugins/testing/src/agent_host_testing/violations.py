@@ -96,6 +96,7 @@ def _quote_body(data: bytes) -> Iterator[str]:
     try:
         document = json.loads(data)
     except ValueError:
+        # Nothing is lost: what is no JSON is shown line by line.
         lines = [line for line in data.decode("utf-8", "replace").splitlines() if line]
     else:
         lines = list(_outline(document))

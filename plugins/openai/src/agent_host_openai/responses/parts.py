@@ -100,12 +100,13 @@ def _text(parts: Sequence[MultipartContent]) -> str:
     return "".join(part["content"].get("text", "") for part in parts)
 
 
-def expanded(item: dict[str, Any], root: object) -> dict[str, Any]:
+def expanded(item: dict[str, Any], root: object, warn: Note | None = None) -> dict[str, Any]:
     """An input item with the files that it refers to put in."""
     [found] = expand_attachments(
         [item],
         root=root if isinstance(root, str) else None,
         note=lambda why: {"type": "input_text", "text": why},
+        warn=warn,
     )
     return _redressed(found)
 

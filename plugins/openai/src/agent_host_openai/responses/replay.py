@@ -13,7 +13,7 @@ from typing import Any
 from agent_hookspecs import NativeMessage
 from agent_hookspecs.authoring import Rendering, refers_to_files
 from agent_host_openai.responses.messages import is_turn, safe_id
-from agent_host_openai.responses.parts import expanded
+from agent_host_openai.responses.parts import Note, expanded
 
 __all__ = ["ANSWERS", "InputItems"]
 
@@ -77,11 +77,11 @@ class InputItems(Rendering):
                 self._with_files.append(len(self._items))
             self._items.append(item)
 
-    def end(self, attachments_root: object) -> list[Item]:
+    def end(self, attachments_root: object, warn: Note | None = None) -> list[Item]:
         """The items with files put in and every call answered; nothing can be added afterwards."""
         items = self._items
         for place in self._with_files:
-            items[place] = expanded(items[place], attachments_root)
+            items[place] = expanded(items[place], attachments_root, warn)
         for call_id, place in reversed(self._open.items()):
             kind = ANSWERS[self._calls[call_id]]
             items.insert(place, {"type": kind, "call_id": call_id, "output": _NO_RESULT})

@@ -48,8 +48,8 @@ def body(
     natives = override if isinstance(override, list) else native_messages
     stored = bool(payload.get("store"))
     items = render_history(InputItems, natives, context, _takes_reasoning(config), stored)
-    payload["input"] = items.end(config.get("attachments_root"))
     warn = get_warn_from_context(context, plugin)
+    payload["input"] = items.end(config.get("attachments_root"), warn)
     for note in items.notes:
         warn(note)
     if stream:

@@ -141,6 +141,7 @@ def json_object_text(node: Node) -> None:
     try:
         found = json.loads(text(node))
     except ValueError:
+        # Nothing is lost: the request is refused below.
         found = None
     if not isinstance(found, dict):
         node.refuse(f"{node.value!r} holds no JSON object", "this is a JSON object as a string")

@@ -44,6 +44,7 @@ def arguments_value(call: Call) -> Any:
     try:
         return json.loads(call.arguments or "{}")
     except ValueError:
+        # Nothing is lost: arguments that are no JSON are sent as they are.
         return call.arguments
 
 

@@ -116,6 +116,7 @@ def _image(image: Node) -> None:
     try:
         base64.b64decode(image.value, validate=True)
     except ValueError:
+        # Nothing is lost: the request is refused.
         image.refuse("illegal base64 data at input byte 0", "an image is base64 and no URL")
 
 
