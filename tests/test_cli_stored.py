@@ -71,6 +71,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("AGENT_HOST_HOME", "AGENT_HOST_CONFIG_HOME", "AGENT_HOST_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "80")
+    # Whoever runs the tests pipes nothing in.
+    monkeypatch.setattr(sys, "stdin", None)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -186,7 +186,7 @@ def watch(run: str, after: int, config_file: Path | None, as_json: bool) -> int:
                 screen.show(_as_shown(event))
                 if event["type"] == "error":
                     print_error(event["error"]["message"], event["error"].get("hint", ""))
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # Nothing is lost: the run goes on without whoever watched.
             screen.end_line()
             return 130
     return 0

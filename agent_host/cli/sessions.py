@@ -12,6 +12,7 @@ import click
 from agent_host.cli.options import parse_settings
 from agent_host.cli.render import (
     clean_text,
+    is_terminal,
     print_json,
     print_pairs,
     print_table,
@@ -194,7 +195,7 @@ def _write_lines(lines: Iterable[str], output: Path | None, *, is_markdown: bool
     if output is None or str(output) == "-":
         for line in lines:
             # JSON is ASCII; what a model said is for a terminal to obey unless it is cleaned.
-            click.echo(clean_text(line) if is_markdown and sys.stdout.isatty() else line)
+            click.echo(clean_text(line) if is_markdown and is_terminal(sys.stdout) else line)
         return
     from agent_host.private import replace_private
 
@@ -268,7 +269,7 @@ def delete(session: tuple[str, ...], yes: bool, config_file: Path | None, as_jso
     with open_application(config_file) as app:
         found = [app.sessions.find(each) for each in session]
         if not yes:
-            if as_json or not sys.stdin.isatty():
+            if as_json or not is_terminal(sys.stdin):
                 raise click.UsageError("give --yes where nobody can be asked")
             for each in found:
                 click.echo(f"{each.id}  {clean_text(_title(each))}", err=True)

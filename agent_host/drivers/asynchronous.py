@@ -177,7 +177,7 @@ class _AsyncDriver:
 
 def _call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
     with suppress(RuntimeError):
-        # The loop may be closed by now, and nobody waits in it.
+        # Nothing is lost: the loop is closed by now, and nobody waits in it.
         loop.call_soon_threadsafe(function)
 
 

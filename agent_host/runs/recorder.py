@@ -132,7 +132,7 @@ class RunRecorder:
                 return given
             try:
                 found = store.find_session(given.id)
-            except NotStoredError:
+            except NotStoredError:  # Nothing is lost: it is stored from now on.
                 return given
             return self._go_on(store, found, given) if found.id == given.id else given
 
@@ -141,7 +141,7 @@ class RunRecorder:
             return
         try:
             found = store.find_session(self._name)
-        except NotStoredError:
+        except NotStoredError:  # Nothing is lost: nobody has the name.
             return
         if found.name == self._name:
             raise _NameTakenError(

@@ -175,8 +175,8 @@ class Runs:
 
     def _mark_left_behind(self, store: SessionStore, session: str | None = None) -> None:
         for run in store.list_runs(session=session, abandoned=True):
-            # Whoever has begun to write to the session sees to it themselves.
             with suppress(SessionLockedError):
+                # Nothing is lost: whoever has begun to write to the session sees to it.
                 lease = store.acquire_lease(run.session, current_owner())
                 try:
                     store.append(lease, Change(run=left_behind(store.find_run(run.id))))

@@ -118,8 +118,8 @@ class Storage:
                 self._look_after(recorder, renew=is_time)
 
     def _look_after(self, recorder: RunRecorder, *, renew: bool) -> None:
-        # What goes wrong is told by the run itself when it next stores something.
         with suppress(AgentError):
+            # Nothing is lost: what goes wrong the run itself tells when it next stores something.
             if recorder.run.id not in self._recorders:
                 return
             if renew:

@@ -133,7 +133,7 @@ def _refuse_known(store: SessionStore, session_id: str, runs: list[StoredRun]) -
         for each in known:
             try:
                 found = cast(Any, find)(each)
-            except NotStoredError:
+            except NotStoredError:  # Nothing is lost: it is to be new.
                 continue
             if found.id == each:
                 raise StoreError(

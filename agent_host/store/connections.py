@@ -103,7 +103,7 @@ class Connections:
         self._leave_parent()
         try:
             return self._idle.pop()
-        except IndexError:
+        except IndexError:  # Nothing is lost: none is idle, so one is made.
             return _retry_while_locked(self._connect)
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
@@ -163,7 +163,7 @@ def _make_private(file: Path) -> None:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
+    except FileExistsError:  # Nothing is lost: it was made before.
         pass
     except OSError as error:
         raise StoreUnavailableError(

@@ -136,7 +136,7 @@ def mask_secrets(value: Any) -> Any:
     try:
         # Hardly ever is there one, and one text is looked through faster than all that it is of.
         text = json.dumps(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # Nothing is lost: all of it is looked through.
         return _mask_within(value, forms)
     return _mask_within(value, forms) if any(form in text for form in forms) else value
 

@@ -82,7 +82,7 @@ def _machine() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
+    except OSError:  # Nothing is lost: other systems have another name for it.
         return socket.gethostname()
 
 
@@ -95,11 +95,11 @@ def _process_start(process: int) -> str | None:
         with open(f"/proc/{process}/stat", "rb") as file:
             # The name of a program stands in brackets and may contain anything.
             state, *others = file.read().rpartition(b")")[2].split()
-    except FileNotFoundError:
+    except FileNotFoundError:  # Nothing is lost: that it is not there is the answer.
         if os.path.exists("/proc/self/stat"):
             return None
     except OSError:
-        # It ended while it was looked at, or is not ours to look at.
+        # Nothing is lost: it ended while it was looked at, or is not ours to look at.
         pass
     else:
         # One that ended and that its parent has not asked about yet cannot write any more.
@@ -113,8 +113,8 @@ def _answers(process: int) -> bool:
         return True
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except ProcessLookupError:  # Nothing is lost: that it has ended is the answer.
         return False
-    except OSError:
+    except OSError:  # Nothing is lost: it is there, and not ours to signal.
         return True
     return True

@@ -134,7 +134,7 @@ class PostgresDatabase:
         try:
             if _read_version(tables) == SCHEMA_VERSION:
                 return
-        except errors.UndefinedTable:
+        except errors.UndefinedTable:  # Nothing is lost: the tables are made below.
             pass
         with connection.transaction():
             # Another process may do so at the same time.

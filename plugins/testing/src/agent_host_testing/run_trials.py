@@ -221,7 +221,7 @@ def _fork_process(run: _Run, config: Mapping[str, Any]) -> tuple[int, int]:
     os.close(reader)
     try:
         run.carry_out(config, lambda said: say(writer, said))
-    except BaseException:
+    except BaseException:  # Nothing is lost: the parent is told.
         say(writer, "failed " + traceback.format_exc().replace("\n", "\\n"))
     finally:
         os._exit(1)

@@ -129,8 +129,8 @@ class _Place:
     def write(self, store: SessionStore, report: Callable[[str], None]) -> None:
         """What a writer does until it is killed."""
         if not self.turns:
-            # Whoever was here before may have been killed before it could say that it was done.
             with suppress(Exception):
+                # Nothing is lost: whoever was here before was killed before it could say so.
                 store.create_session(SessionSummary(id=self.session))
         turns = _count_turns(store, self.session, self.run)
         assert self.turns <= turns <= self.turns + 1, f"{turns} turns, of which {self.turns} sure"
@@ -182,7 +182,7 @@ def _fork_writer(url: str, options: Mapping[str, Any], place: _Place) -> tuple[i
         return reader, process
     try:
         place.write(open_by_hook(url, options), lambda said: say(writer, said))
-    except BaseException:
+    except BaseException:  # Nothing is lost: the parent is told.
         say(writer, "failed " + traceback.format_exc().replace("\n", "\\n"))
     finally:
         os._exit(1)
@@ -250,7 +250,7 @@ def _fork_member(
     result: object
     try:
         result = _write_among_others(open_by_hook(url, options), places, end)
-    except BaseException:
+    except BaseException:  # Nothing is lost: the parent is told.
         result = traceback.format_exc()
     try:
         with open(writer, "w", encoding="utf-8") as file:
@@ -266,7 +266,7 @@ def _write_among_others(store: SessionStore, places: list[_Place], end: float) -
         place = chance.choice(places)
         try:
             lease = store.acquire_lease(place.session, current_owner())
-        except SessionLockedError:
+        except SessionLockedError:  # Nothing is lost: another session is tried.
             continue
         turns = store.find_session(place.session).message_count // 3
         for number in range(turns, turns + chance.choice([1, 2, 3])):

@@ -154,7 +154,7 @@ class TableStore:
             try:
                 self._delete(session)
             except SessionLockedError:
-                # Somebody has just begun to go on with it.
+                # Nothing is lost: somebody has just begun to go on with it.
                 continue
             removed.append(session)
         if removed:

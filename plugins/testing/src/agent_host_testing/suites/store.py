@@ -312,7 +312,7 @@ class SessionStoreConformance(Conformance):
         ):
             try:
                 store.append(lease, change)
-            except StoreError:
+            except StoreError:  # Nothing is lost: to be refused is what is wanted.
                 pass
             else:
                 raise Violation(f"{change} was stored")
