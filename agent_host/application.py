@@ -23,16 +23,18 @@ from agent_host.agent.limits import Limits
 from agent_host.agent.loop import AgentRun, close_calls
 from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.config import AppConfig, load_config, parse_config
+from agent_host.config.catalog import configured_catalog
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
+from agent_host.plugins.access import set_variable
 from agent_host.plugins.implementation import Implementation, describe_failure
-from agent_host.plugins.load import load_catalog
 from agent_host.private import config_home
 
 if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import LoadedPlugin, OnManager
     from agent_host.plugins.catalog import Catalog, PluginRecord
+    from agent_host.plugins.stack import Stack
     from agent_host.sessions.session import Session
 
 __all__ = ["AgentApplication", "Answer"]
@@ -53,7 +55,8 @@ class Answer:
 class AgentApplication:
     """Agents as a config describes them, on the plugins that are installed.
 
-    ``config`` is a path, a dict in the form of the file, or None for what `find_config` finds.
+    ``config`` is a path, a dict in the form of the file, what `load_config` gave, or None for what
+    `find_config` finds.
     ``tools`` are tool classes or decorated functions of the program's own. ``approve`` is asked
     about calls that the policy neither allows nor denies; without it they are denied.
     ``on_manager`` is told of every pluggy manager that is made, to trace or monitor its calls.
@@ -61,7 +64,7 @@ class AgentApplication:
 
     def __init__(
         self,
-        config: Mapping[str, Any] | str | Path | None = None,
+        config: Mapping[str, Any] | AppConfig | str | Path | None = None,
         *,
         tools: Iterable[Any] = (),
         approve: Approve | None = None,
@@ -73,11 +76,8 @@ class AgentApplication:
         values = self.config.values
         # For plugins, which look there; the config itself does not need it.
         os.environ.update(values.get("env", {}))
-        catalog = load_catalog(
-            self.config.loader_settings(), base=self.config.folder, clones=self.config.clones()
-        )
         self.core = AgentCore(
-            catalog=catalog,
+            catalog=configured_catalog(self.config),
             http=values.get("http"),
             http_client=http_client,
             async_http_client=async_http_client,
@@ -164,6 +164,10 @@ class AgentApplication:
             observe=self._observe,
         )
 
+    def stack(self, **options: Any) -> Stack:
+        """The stack that a run with these options has, which are those of `stream`; to look at."""
+        return self.core.stack(self._begin_run("", asynchronous=False, **options).config)
+
     def request_config(
         self,
         agent: str | None = None,
@@ -199,8 +203,10 @@ class AgentApplication:
             # It may be one of those that cannot be used, and a request says why.
             return
         record = installed[named] if named is not None else _fallback(catalog)
-        variable = record.entry.key_variable if record is not None and record.entry else None
-        if variable and not config.get("api_key") and self.config.env.get(variable):
+        if record is None or record.entry is None or config.get("api_key"):
+            return
+        variable = set_variable(record.entry, self.config.env)
+        if variable is not None:
             config["api_key"] = self.config.env[variable]
 
     def create_session(self, system: str | None = None) -> Session:
@@ -326,7 +332,9 @@ def _fallback(catalog: Catalog) -> PluginRecord | None:
         return None
 
 
-def _load(config: Mapping[str, Any] | str | Path | None) -> AppConfig:
+def _load(config: Mapping[str, Any] | AppConfig | str | Path | None) -> AppConfig:
+    if isinstance(config, AppConfig):
+        return config
     if isinstance(config, Mapping):
         return parse_config(dict(config))
     return load_config(None if config is None else Path(config))

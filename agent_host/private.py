@@ -11,16 +11,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from agent_host.places import config_folder
+
 __all__ = ["config_home", "read_private", "replace_private", "write_private"]
 
 
 def config_home() -> Path:
     """The user's own folder for config and decisions."""
-    named = os.environ.get("AGENT_HOST_CONFIG_HOME")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA")
-    return Path(base, "agent-host") if base else Path.home() / ".config" / "agent-host"
+    return Path(config_folder())
 
 
 def read_private(file: Path) -> Any:

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 
-__all__ = ["parse_pairs", "parse_settings"]
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = ["complete_with", "parse_pairs", "parse_settings"]
+
+
+def complete_with(
+    name: str,
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """What completes an option by a function of `agent_host.cli.complete`, imported when called."""
+
+    def complete(
+        context: click.Context, parameter: click.Parameter, begun: str
+    ) -> list[CompletionItem]:
+        found: list[CompletionItem] = getattr(import_module("agent_host.cli.complete"), name)(
+            context, parameter, begun
+        )
+        return found
+
+    return complete
 
 
 def parse_pairs(

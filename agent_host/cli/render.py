@@ -14,25 +14,16 @@ import click
 __all__ = [
     "clean_text",
     "print_error",
+    "print_heading",
     "print_json",
     "print_pairs",
     "print_table",
     "print_text",
     "print_wrapped",
-    "state_mark",
     "style_text",
     "terminal_width",
     "text_width",
 ]
-
-_STATE_COLOURS = {
-    "loaded": "green",
-    "discovered": "green",
-    "gated": "yellow",
-    "disabled": "yellow",
-    "incompatible": "red",
-    "failed": "red",
-}
 
 #: A first column wider than this makes way for the others where there is little room.
 _SHORT = 28
@@ -55,8 +46,9 @@ def style_text(text: str, **how: Any) -> str:
     return text if os.environ.get("NO_COLOR") else click.style(text, **how)
 
 
-def state_mark(state: str) -> str:
-    return style_text(state, fg=_STATE_COLOURS.get(state))
+def print_heading(text: str) -> None:
+    """Print what stands above a part of the output, after an empty line."""
+    click.echo(f"\n{style_text(text, bold=True)}")
 
 
 def print_json(document: Mapping[str, object]) -> None:
