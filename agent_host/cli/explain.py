@@ -287,7 +287,7 @@ def _print_left_out(others: Sequence[Absentee], everything: bool) -> None:
     for each in shown:
         click.echo(f"  {clean_text(each.key)}")
         print_text(clean_text(each.reason), indent=6)
-        if each.matters:
+        if each.matters and each.remedy:
             print_text(clean_text(each.remedy), indent=6, first="    →")
 
 
@@ -337,4 +337,6 @@ def _draw(explained: _Explanation, file: str) -> None:
         with open(file, "w", encoding="utf-8") as handle:
             handle.write(text)
     except OSError as error:
-        raise click.UsageError(f"{file} cannot be written: {error.strerror or error}") from error
+        raise click.ClickException(
+            f"{file} cannot be written: {error.strerror or error}"
+        ) from error

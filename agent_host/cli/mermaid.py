@@ -66,7 +66,7 @@ def _calls(graph: Graph) -> Iterator[str]:
         yield f'    h_{lane.role}["{_text(hooks)}"]:::off'
         yield "  end"
     for key, reason, remedy in graph.suggestions:
-        yield f'  off_{_word(key)}["{_text(_BREAK.join((key, reason, remedy)))}"]:::off'
+        yield f'  off_{_word(key)}["{_text(_BREAK.join(filter(None, (key, reason, remedy))))}"]:::off'
 
 
 def _all_tags(graph: Graph) -> set[str]:

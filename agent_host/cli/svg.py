@@ -17,9 +17,9 @@ __all__ = ["write_svg"]
 
 _MARGIN = 28
 _MIN_WIDTH = 900
-_CARD = 270
+_CARD = 252
 #: Between two columns, where the lines run.
-_GAP = 104
+_GAP = 88
 _ROW = 18
 _PAD = 11
 _BADGE = 9

@@ -119,8 +119,9 @@ def absentees(resolution: Resolution) -> Iterator[Absentee]:
             kind: Literal["denied", "not allowed"] = "denied" if denied else "not allowed"
             yield Absentee(record.key, bundle, kind, record.reason, remedy, denied)
         elif not record.usable:
-            remedy = "agent-host plugins doctor says more"
-            yield Absentee(record.key, bundle, "broken", record.reason, remedy, True)
+            # The reason ends with what to do.
+            key = f"{record.key} ({record.bundle.owner})"
+            yield Absentee(key, bundle, "broken", record.reason, "", True)
         elif record.state == "gated":
             yield _explain_gated(record, resolution)
 
