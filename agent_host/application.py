@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.errors import UnknownPluginError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.messages import ActionResult, CoreMessage
+from agent_hookspecs.messages import ActionResult, CoreMessage, Finish, Limit
 from agent_hookspecs.values import dataclass
 from agent_host.agent.limits import Limits
 from agent_host.agent.loop import AgentRun, close_calls
@@ -29,6 +29,7 @@ from agent_host.drivers.blocking import Stream, complete
 from agent_host.plugins.access import set_variable
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.private import config_home
+from agent_host.sessions.frozen import plain_copy
 
 if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
@@ -44,12 +45,25 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run came to: the last text, every new message, the session, and why it ended."""
+    """What a run came to: the last text, every new message, the session, and how it ended.
+
+    ``finish`` is ``stop`` for an answer that is whole. Else ``text`` may be a part of one or empty:
+    ``refusal`` has the words of a model that declined, ``limit`` the limit that the run reached.
+    ``finish_reason`` is the provider's own word for the end of the last turn.
+    """
 
     text: str
     messages: list[CoreMessage]
     session: Session
-    reason: str
+    finish: Finish
+    finish_reason: str | None = None
+    limit: Limit | None = None
+
+    @property
+    def refusal(self) -> str:
+        """What the model said in place of an answer; empty unless it refused."""
+        said = [message["metadata"].get("refusal") for message in self.messages]
+        return str(said[-1] or "") if self.finish == "refusal" else ""
 
 
 class AgentApplication:
@@ -280,9 +294,9 @@ class AgentApplication:
         # Tools see what happens, but not the config with the providers' keys.
         layer = {"trigger_source": "application"} if plugin.role == "tool" else self._layer()
         try:
-            # Called directly, because it runs for every event.
-            implementation.call(event, layer)
-        except Exception as error:
+            # Called directly, because it runs for every event; with a copy of its own.
+            implementation.call(plain_copy(event), layer)
+        except (Exception, SystemExit) as error:
             _log_failure(plugin, "observe_event", error)
 
     def close(self) -> None:
@@ -320,7 +334,7 @@ def _tell(plugin: LoadedPlugin, hook: str, **arguments: Any) -> None:
         _log_failure(plugin, hook, error)
 
 
-def _log_failure(plugin: LoadedPlugin, hook: str, error: Exception) -> None:
+def _log_failure(plugin: LoadedPlugin, hook: str, error: BaseException) -> None:
     log.warning("broadcast_failed", hook=hook, plugin=plugin.name, error=describe_failure(error))
 
 
@@ -343,5 +357,15 @@ def _load(config: Mapping[str, Any] | AppConfig | str | Path | None) -> AppConfi
 def _answer_of(run: AgentRun) -> Answer:
     session = run.session
     new = session.since(run.start.count)
-    spoken = [message["content"] for message in new if message["role"] == "assistant"]
-    return Answer(spoken[-1] if spoken else "", new, session, run.reason)
+    return Answer(_last_text(new), new, session, run.finish, run.finish_reason, run.limit)
+
+
+def _last_text(messages: Sequence[CoreMessage]) -> str:
+    """What was said last; an answer that was paused and went on is one."""
+    spoken = [message for message in messages if message["role"] == "assistant"]
+    texts = [message["content"] for message in spoken[-1:]]
+    for message in reversed(spoken[:-1]):
+        if message["metadata"].get("finish") != "pause":
+            break
+        texts.append(message["content"])
+    return "".join(reversed(texts))

@@ -154,6 +154,8 @@ def _from_native(native: Mapping[str, Any]) -> dict[str, Any]:
     metadata = dict(native.get("_metadata") or {})
     if native.get("tool_calls"):
         metadata["tool_calls"] = native["tool_calls"]
+    if native.get("refusal"):
+        metadata["refusal"] = native["refusal"]
     return {"role": "assistant", "content": native.get("content") or "", "metadata": metadata}
 
 
@@ -190,6 +192,11 @@ def events_of(
 
     asyncio.run(collect())
     return events
+
+
+def done(finish: str = "stop", word: str | None = "stop", limit: str | None = None) -> Any:
+    """The last event of a run that ended so."""
+    return {"type": "done", "finish": finish, "finish_reason": word, "limit": limit}
 
 
 def kinds(events: Iterable[Event], *leaving_out: str) -> list[str]:

@@ -21,6 +21,7 @@ from scripted import (
     call,
     calling,
     check_history,
+    done,
     events_of,
     kinds,
     saying,
@@ -197,8 +198,31 @@ def test_plugins_hear_of_the_start_every_event_and_the_end(
     app.close()
     heard = feature.heard  # type: ignore[attr-defined]
     assert heard == [("started", app), *kinds(events), ("closing", app)]
-    assert events[-1] == {"type": "done", "reason": "stop"}
+    assert events[-1] == done()
     assert ("broadcast_failed" in caplog.text) is broken
+
+
+def test_what_a_plugin_does_to_an_event_that_it_observes_is_seen_by_nobody() -> None:
+    class Meddling(FeaturePlugin):
+        name = "meddling"
+
+        def init(self, config: Any, state: Any) -> Any:
+            return state
+
+        def observe_event(self, event: Any) -> None:
+            for inner in [value for value in event.values() if isinstance(value, (dict, list))]:
+                inner.clear()
+            event.clear()
+
+    script = [calling(call("add", '{"a": 1, "b": 2}')), saying("x")]
+    plain = events_of(app_with(scripted(script), add))
+    app = app_with(scripted(script), add)
+    app.core.register_feature(Meddling)
+    events = events_of(app)
+    assert kinds(events) == kinds(plain)
+    assert [event for event in events if event["type"] != "final"] == [
+        event for event in plain if event["type"] != "final"
+    ]
 
 
 def test_an_application_can_be_closed_twice_and_async() -> None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from making import EXTENSION, FEATURE, PROVIDER, full, install, run_host, run_python, write_package
+from making import EXTENSION, FEATURE, full, install, run_host, run_python, write_package
 
 #: A provider whose tags follow the model and the settings, and that answers by itself.
 MAIN = """
@@ -285,7 +285,7 @@ def test_a_graph_as_svg_stands_alone_on_light_and_dark_pages(tree: Path, tmp_pat
     assert "url(" not in svg
     width = float(root.attrib["width"])
     places = [float(each.attrib["x"]) for each in root.iter() if each.tag.endswith("}text")]
-    assert 0 < min(places)
+    assert min(places) > 0
     assert max(places) < width
 
 

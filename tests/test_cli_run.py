@@ -233,8 +233,37 @@ def test_a_limit_is_named(place: Path) -> None:
     config = {"plugins": ["path:tools"], "tools": {"max_turns": 1}}
     (place / "short.json").write_text(json.dumps(config), encoding="utf-8")
     done = run(place, "--config", "short.json", "--yes", CALL)
-    assert (done.returncode, done.stdout) == (0, b"")
+    assert (done.returncode, done.stdout) == (3, b"")
     assert done.stderr.decode().endswith("stopped: max_turns was reached\n")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "code", "stdout", "stderr"),
+    [
+        ("/refuse I would rather not.", 3, "", "refused: I would rather not.\n"),
+        (
+            "half\n/end length",
+            3,
+            "half\n",
+            "cut off: there was no room for the rest of the answer\n",
+        ),
+        (
+            "half\n/end content_filter",
+            3,
+            "half\n",
+            "blocked: the provider withheld the rest of the answer (content_filter)\n",
+        ),
+        ("half\n/end pause", 0, "half\nhalf\n", ""),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_told_from_one_that_is(
+    place: Path, prompt: str, code: int, stdout: str, stderr: str
+) -> None:
+    done = run(place, prompt)
+    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (code, stdout, stderr)
+    *_, last = run(place, "--json", prompt).stdout.splitlines()
+    assert run(place, "--json", prompt).returncode == code
+    assert (json.loads(last)["finish"] == "stop") is (code == 0)
 
 
 def test_the_text_of_a_model_cannot_move_the_cursor(place: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_finals_are_those_of_the_session(way: Way) -> None:
     session, finals = ask(core_with(talker()), said("x"), {}, way)
     assert list(session.messages[1:]) == list(finals)
     finals[0]["metadata"]["changed"] = True
-    assert session.messages[1]["metadata"] == {}
+    assert session.messages[1]["metadata"] == {"finish": "stop"}
 
 
 class _Mark:
@@ -94,7 +94,12 @@ def test_nothing_of_a_request_waits_for_the_garbage_collector() -> None:
 def test_a_run_has_one_beginning_and_one_end(way: Way) -> None:
     events = events_of(core_with(talker()), said("x"), {"model": "m"}, way)
     assert events[0] == {"type": "request_started", "provider": "talker", "model": "m"}
-    assert events[-1] == {"type": "done", "reason": "stop"}
+    assert events[-1] == {
+        "type": "done",
+        "finish": "stop",
+        "finish_reason": None,
+        "limit": None,
+    }
     kinds = [event["type"] for event in events]
     assert kinds.count("done") + kinds.count("error") == 1
     assert kinds.index("final") == len(kinds) - 2
@@ -240,7 +245,7 @@ def test_an_unexpected_answer_of_a_wire_gets_the_content_core_messages_need() ->
     _, finals = ask(core_with(Null), said("x"))
     assert finals == [
         {"role": "assistant", "content": "", "metadata": {}},
-        {"role": "assistant", "content": "part", "metadata": {}},
+        {"role": "assistant", "content": "part", "metadata": {"finish": "stop"}},
     ]
 
 

@@ -6,6 +6,7 @@ And requests that hold others up: whatever may block does so away from the event
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 from agent_hookspecs import ToolPlugin
 from agent_hookspecs.errors import (
+    AnswerTooLargeError,
     ConfigError,
     ConnectionFailedError,
     ProtocolError,
@@ -30,7 +32,7 @@ from openai_like import OpenAiLike
 
 SHORT = 0.25
 #: What nothing may take longer than, with the timeouts of these tests; generous to a busy machine.
-SOON = 3.0
+SOON = 20.0
 
 Play = Callable[[Peer, Request], None]
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
@@ -376,6 +378,134 @@ def test_an_endless_line_is_refused_without_being_kept(way: str) -> None:
     with serve(play) as server, hosted(way) as host:
         asked(host, server.url, True, max_event_bytes=1 << 20)
     assert sent[0] < 100 << 20
+
+
+def endlessly(piece: Callable[[int], bytes], most: int = 100 << 20) -> tuple[Play, list[int]]:
+    """A server that sends pieces for ever, and how many bytes it had sent when it was left."""
+    sent: list[int] = []
+
+    def play(peer: Peer, request: Request) -> None:
+        peer.begin()
+        total = number = 0
+        while not peer.gone(0) and total < most:
+            block = b"".join(piece(number + each) for each in range(200))
+            peer.chunk(block)
+            total, number = total + len(block), number + 200
+        sent.append(total)
+
+    return play, sent
+
+
+def call_fragment(number: int) -> dict[str, Any]:
+    function = {"name": "f", "arguments": "{}"}
+    return {"tool_calls": [{"index": number, "id": f"c{number}", "function": function}]}
+
+
+ENDLESS = {
+    "text": lambda number: sse(delta(content="word "), done=False),
+    "events without content": lambda number: sse(delta(), done=False),
+    "comments": lambda number: b": still here\n\n",
+    "line breaks": lambda number: b"\n" * 80,
+}
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("what", ENDLESS)
+def test_an_answer_without_end_is_refused_at_its_limit(what: str, way: str) -> None:
+    play, sent = endlessly(ENDLESS[what])
+    with serve(play) as server, hosted(way) as host:
+        error = asked(host, server.url, True, max_answer_bytes=1 << 20).error
+    assert isinstance(error, AnswerTooLargeError)
+    assert error.limit == "max_answer_bytes"
+    assert "set max_answer_bytes higher" in error.hint
+    assert sent[0] < 50 << 20
+
+
+@BOTH_WAYS
+def test_a_whole_answer_is_refused_at_its_limit(way: str) -> None:
+    with serve(lambda peer, _: peer.answer(WHOLE)) as server, hosted(way) as host:
+        error = asked(host, server.url, False, max_answer_bytes=20).error
+        assert isinstance(error, AnswerTooLargeError)
+        assert host.send(server.url, max_answer_bytes=len(WHOLE)).error is None
+
+
+@BOTH_WAYS
+def test_tool_calls_without_end_are_refused_at_their_limit(way: str) -> None:
+    play, sent = endlessly(lambda number: sse(delta(**call_fragment(number)), done=False))
+    with serve(play) as server, hosted(way) as host:
+        outcome = asked(host, server.url, True, max_answer_calls=50)
+    assert isinstance(outcome.error, AnswerTooLargeError)
+    assert outcome.error.limit == "max_answer_calls"
+    assert len(outcome.of("tool_call_started")) <= 51
+    assert sent[0] < 50 << 20
+
+
+@BOTH_WAYS
+def test_a_whole_answer_with_too_many_calls_is_refused(way: str) -> None:
+    function = {"name": "f", "arguments": "{}"}
+    calls = [{"id": f"c{each}", "function": function} for each in range(6)]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    body = json.dumps(chunk_of({"message": message, "finish_reason": "tool_calls"})).encode()
+    with serve(lambda peer, _: peer.answer(body)) as server, hosted(way) as host:
+        error = asked(host, server.url, False, max_answer_calls=5).error
+        assert isinstance(error, AnswerTooLargeError)
+        assert host.send(server.url, max_answer_calls=6).error is None
+
+
+@pytest.mark.parametrize("key", ["max_event_bytes", "max_answer_bytes", "max_answer_calls"])
+@pytest.mark.parametrize("value", [0, -1, True, "many", 1.5, None])
+def test_a_limit_of_a_wrong_kind_is_refused(key: str, value: object) -> None:
+    with hosted("sync") as host:
+        error = host.send("http://127.0.0.1:9", **{key: value}).error
+    assert isinstance(error, ConfigError)
+    assert error.key == key
+
+
+#: A gigabyte of line breaks, each of which has to be looked at.
+BOMB = gzip.compress(b"\n" * (64 << 20), 9) * 16
+
+
+def inflate(peer: Peer, request: Request) -> None:
+    peer.answer(BOMB, headers="Content-Encoding: gzip\r\nContent-Type: text/event-stream\r\n")
+
+
+@BOTH_WAYS
+def test_time_runs_out_while_a_little_input_becomes_much(way: str) -> None:
+    with serve(inflate) as server, hosted(way) as host:
+        outcome = asked(host, server.url, True, {"total": SHORT}, max_answer_bytes=2 << 30)
+    assert isinstance(outcome.error, RequestTimeoutError)
+    assert outcome.error.phase == "total"
+
+
+@BOTH_WAYS
+@STREAMED
+def test_what_a_little_input_becomes_counts_towards_the_limit(stream: bool, way: str) -> None:
+    with serve(inflate) as server, hosted(way) as host:
+        outcome = asked(host, server.url, stream, max_answer_bytes=4 << 20)
+    assert isinstance(outcome.error, AnswerTooLargeError)
+
+
+def test_others_have_their_turn_while_a_little_input_becomes_much() -> None:
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def read(host: Host, url: str) -> None:
+        others = asyncio.create_task(take_turns())
+        config = host.config(url, {"max_answer_bytes": 8 << 20})
+        with pytest.raises(AnswerTooLargeError):
+            async for _ in host.core.asend_request_stream(host.session, config):
+                pass
+        others.cancel()
+
+    with serve(inflate) as server, hosted("async") as host:
+        host.run(read(host, server.url))
+    # At least once for every piece of 64 kilobytes.
+    assert turns > 128
 
 
 @BOTH_WAYS

@@ -17,6 +17,7 @@ from scripted import (
     call,
     calling,
     check_history,
+    done,
     events_of,
     kinds,
     of_kind,
@@ -53,12 +54,12 @@ def for_ever(history: list[dict[str, Any]]) -> Sequence[Any]:
     ],
     ids=["turns", "turns by default", "calls", "tokens", "seconds"],
 )
-def test_a_limit_is_a_clean_stop_with_its_reason(
+def test_a_limit_is_a_clean_stop_that_names_it(
     way: Way, limit: dict[str, Any], reason: str, turns: int
 ) -> None:
     app = app_with(scripted(for_ever), step, config={"tools": limit})
     events = events_of(app, way=way)
-    assert events[-1] == {"type": "done", "reason": reason}
+    assert events[-1] == done("limit", "tool_calls", reason)
     assert kinds(events).count("turn_end") == turns
     assert len(of_kind(events, "tool_result")) == turns
 
@@ -72,7 +73,7 @@ def test_the_answer_says_why_a_run_stopped_and_its_session_can_be_gone_on_with(w
 
     app = app_with(scripted(model, sent), step)
     stopped = app.run("go", limits=Limits(turns=2))
-    assert stopped.reason == "max_turns"
+    assert (stopped.finish, stopped.limit) == ("limit", "max_turns")
     check_history(stopped.session.messages)
     assert app.run("Go on.", session=stopped.session).text == "Enough."
     check_history(sent[-1])
@@ -103,7 +104,7 @@ def test_calls_beyond_the_limit_of_a_run_are_skipped_within_a_turn(way: Way) -> 
     events = events_of(app, way=way)
     contents = [event["message"]["content"] for event in of_kind(events, "tool_result")]
     assert contents == ["0", "1", "Tool call ignored: max_tool_calls=2."]
-    assert events[-1] == {"type": "done", "reason": "max_tool_calls"}
+    assert events[-1] == done("limit", "tool_calls", "max_tool_calls")
 
 
 @ways
@@ -122,7 +123,7 @@ def test_usage_that_makes_no_sense_counts_as_nothing() -> None:
     odd: Any = {"input": "many", "output": None}
     turns = [calling(call("step"), **odd), saying("Done.", **odd)]
     app = app_with(scripted(turns), step, config={"tools": {"max_tokens": 5}})
-    assert events_of(app)[-1] == {"type": "done", "reason": "stop"}
+    assert events_of(app)[-1] == done()
 
 
 def test_a_hundred_turns_cost_the_host_the_same_each(monkeypatch: pytest.MonkeyPatch) -> None:

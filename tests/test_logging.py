@@ -7,6 +7,7 @@ import json
 import logging
 import traceback
 import uuid
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -122,6 +123,14 @@ def test_credentials_in_a_url_are_masked(text: str, shown: str) -> None:
         "x-auth",
         "cookie",
         "signature",
+        "bearer",
+        "passphrase",
+        "pat",
+        "github_pat",
+        "pin",
+        "pwd",
+        "sig",
+        "jwt",
     ],
 )
 def test_a_credentials_name_is_known(name: str) -> None:
@@ -146,10 +155,46 @@ def test_a_credentials_name_is_known(name: str) -> None:
         "keywords",
         "author",
         "tokenizer",
+        # Words that merely contain such a word.
+        "path",
+        "pattern",
+        "pinned",
+        "signal",
+        "spin",
     ],
 )
 def test_a_name_that_only_looks_like_a_credentials_is_none(name: str) -> None:
     assert not names_secret(name)
+
+
+@given(
+    secret=st.text(min_size=8, max_size=60),
+    before=st.binary(max_size=9),
+    after=st.binary(max_size=9),
+)
+def test_a_secret_does_not_survive_in_base64(secret: str, before: bytes, after: bytes) -> None:
+    # What decodes to most of a secret tells it.
+    data = secret.encode("utf-8", "replace")
+    remember_secrets([secret])
+    text = b64encode(before + data + after).decode()
+    assert len(redact(text).replace("[redacted]", "")) <= len(text) - len(data) * 4 // 3 + 10
+    assert "[redacted]" in redact(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://h/x?sig=abcdefghij&se=1", "https://h/x?sig=[redacted]&se=1"),
+        ("https://h/x?a=1&code=abcdefghij", "https://h/x?a=1&code=[redacted]"),
+        ("X-Auth-Value: abcdefghij", "X-Auth-Value: [redacted]"),
+        ("ghp_" + "a1" * 18, "[redacted]"),
+        ("xoxb-1234567890-abcdef", "[redacted]"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmVk", "[redacted]"),
+        ("exit code: 12345678", "exit code: 12345678"),
+    ],
+)
+def test_what_looks_like_a_credential_is_masked(text: str, shown: str) -> None:
+    assert redact(text) == shown
 
 
 def test_a_secret_at_the_edge_of_a_cut_does_not_survive_in_part(

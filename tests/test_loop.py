@@ -12,6 +12,7 @@ import pytest
 from agent_hookspecs import (
     ConfigError,
     HookError,
+    MalformedCallError,
     StreamCutError,
     ToolPlugin,
     get_warn_from_context,
@@ -28,6 +29,7 @@ from scripted import (
     calling,
     check_history,
     delta,
+    done,
     end,
     events_of,
     kinds,
@@ -78,7 +80,7 @@ def test_a_run_with_a_tool_has_its_events_in_order(way: Way) -> None:
     (result,) = of_kind(events, "tool_result")
     assert (result["id"], result["name"], result["message"]["content"]) == ("c1", "add", "3")
     assert [event["turn"] for event in of_kind(events, "turn_end")] == [1, 2]
-    assert events[-1] == {"type": "done", "reason": "stop"}
+    assert events[-1] == done()
     assert [message["role"] for message in sent[1]] == ["user", "assistant", "tool"]
     check_history(sent[1])
 
@@ -123,7 +125,7 @@ def test_an_answer_is_what_run_gives(way: Way) -> None:
     turns = [calling(call("add", '{"a": 1, "b": 2}')), saying("Three.")]
     app = app_with(scripted(turns), add)
     answer = app.run("go") if way == "sync" else asyncio.run(app.arun("go"))
-    assert (answer.text, answer.reason) == ("Three.", "stop")
+    assert (answer.text, answer.finish, answer.finish_reason) == ("Three.", "stop", "stop")
     assert [message["role"] for message in answer.messages] == ["assistant", "tool", "assistant"]
     check_history(answer.session.messages)
 
@@ -244,7 +246,7 @@ def test_a_tool_that_raises_gives_a_result_and_the_run_goes_on(way: Way) -> None
     (result,) = of_kind(events, "tool_result")
     assert result["message"]["content"] == "Tool 'fail' failed: RuntimeError: out of order"
     assert result["message"]["metadata"]["error"] is True
-    assert events[-1] == {"type": "done", "reason": "stop"}
+    assert events[-1] == done()
 
 
 @ways
@@ -263,7 +265,7 @@ def test_an_empty_answer_after_tools_is_asked_for_once_more(way: Way) -> None:
     events = events_of(app_with(scripted(turns, sent), add), way=way)
     assert len(sent) == 3
     assert sent[2][-1] == {"role": "user", "content": "Please provide your final answer."}
-    assert events[-1] == {"type": "done", "reason": "stop"}
+    assert events[-1] == done()
 
 
 @ways
@@ -561,8 +563,9 @@ SHAPES: dict[str, tuple[list[Any], int]] = {
     "13 huge index": ([[f(index=10**9, id="x")], [f(index=True, id="y")]], 2),
     "14 stop": ([[f(index=0, id="x")]], 1),
     "an array": ([[f(arguments="[1, 2]", index=0, id="x")]], 0),
-    "not a call": ([["add", None, 7, {}, {"function": None}, {"function": {"name": 5}}]], 0),
 }  # fmt: skip
+
+NO_CALLS: list[Any] = [["add", None, 7, {}, {"function": None}, {"function": {"name": 5}}]]
 
 
 def shape_chunks(chunks: Sequence[Any], reason: str) -> list[Any]:
@@ -606,12 +609,19 @@ def test_a_malformed_call_never_breaks_a_run_or_its_history(shape: str, way: Way
 
 
 @ways
-@pytest.mark.parametrize("shape", SHAPES)
+def test_an_answer_of_calls_that_are_none_is_an_error(way: Way) -> None:
+    provider = scripted([shape_chunks(NO_CALLS, "tool_calls"), saying("never")])
+    with pytest.raises(MalformedCallError):
+        events_of(shape_app(provider, []), way=way)
+
+
+@ways
+@pytest.mark.parametrize("shape", [*SHAPES, "not a call"])
 def test_a_malformed_call_in_a_whole_answer_never_breaks_a_run_or_its_history(
     shape: str, way: Way
 ) -> None:
     """The provider hands on what it was sent, without looking at it."""
-    chunks, _ = SHAPES[shape]
+    chunks = SHAPES[shape][0] if shape in SHAPES else NO_CALLS
     raw = chunks[0] if isinstance(chunks[0], dict) else {"tool_calls": chunks[0]}
     raw = raw if "function_call" in raw or "tool_calls" in raw else {"tool_calls": raw}
     ran: list[Any] = []

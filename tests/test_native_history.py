@@ -464,7 +464,7 @@ def test_private_metadata_is_never_sent(stream: bool) -> None:
         user("two"),
     ]
     assert all(body.get("stream", False) is stream for body in bodies)
-    assert session.messages[1]["metadata"] == {"cached_tokens": 3}
+    assert session.messages[1]["metadata"] == {"cached_tokens": 3, "finish": "stop"}
 
 
 def test_the_host_keeps_the_default_conversion_free_of_native_indices() -> None:

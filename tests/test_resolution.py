@@ -75,6 +75,7 @@ BASES = {
     "provider": "ProviderPlugin",
     "extension": "ProviderExtensionPlugin",
     "feature": "FeaturePlugin",
+    "tool": "ToolPlugin",
 }
 
 
@@ -105,6 +106,38 @@ def test_only_what_takes_part_is_imported(world: World) -> None:
     assert state(found, "main") == ("loaded", "")
     assert state(found, "foreign")[0] == "gated"
     assert "needs tag provider:other" in state(found, "foreign")[1]
+
+
+READING = {"read_note": "read", "write_note": "write"}
+OFFERING = """
+    def get_tool_schemas(self, state): return []
+    def execute_tool(self, tool_name, payload, state, context): return ""
+"""
+
+
+def test_a_plugin_none_of_whose_tools_is_wanted_is_not_imported(world: World) -> None:
+    world.add("notes", "tool", OFFERING, tools=READING)
+    found = world.resolve(use_tools=["read_mail", "draw_*"])
+    assert world.imported == {"main"}
+    reason = "use_tools names none of its tools: read_note, write_note"
+    assert state(found, "notes") == ("gated", reason)
+
+
+@pytest.mark.parametrize("wanted", [None, ["write_*"], ["read_note"]])
+def test_a_plugin_with_a_wanted_tool_takes_part(world: World, wanted: list[str] | None) -> None:
+    world.add("notes", "tool", OFFERING, tools=READING)
+    assert names(world.resolve(use_tools=wanted), "tool") == ["notes"]
+
+
+def test_a_plugin_that_lists_no_tools_is_asked_for_them(world: World) -> None:
+    world.add("notes", "tool", OFFERING)
+    assert names(world.resolve(use_tools=["read_note"]), "tool") == ["notes"]
+
+
+def test_a_forced_plugin_takes_part_whatever_tools_are_wanted(world: World) -> None:
+    world.add("notes", "tool", OFFERING, tools=READING)
+    found = world.resolve(use_tools=[], force_enabled_plugins=["notes"])
+    assert names(found, "tool") == ["notes"]
 
 
 def test_a_dynamic_plugin_is_imported_only_when_it_passes_the_static_gate(world: World) -> None:

@@ -519,7 +519,7 @@ MARKED = {"type": "string", "secret": True}
     ("schema", "value"),
     [
         ({"items": MARKED}, ["hidden"]),
-        ({"items": {"properties": {"pin": MARKED}}}, [{"pin": "hidden", "name": "open"}]),
+        ({"items": {"properties": {"phrase": MARKED}}}, [{"phrase": "hidden", "name": "open"}]),
         ({"prefixItems": [MARKED]}, ["hidden"]),
         ({"additionalProperties": MARKED, "properties": {"a": {}}}, {"a": "open", "b": "hidden"}),
         ({"patternProperties": {"^b": MARKED}}, {"b": "hidden"}),

@@ -252,6 +252,33 @@ def test_a_pinned_commit_is_fetched_once_and_used(
     assert [f.name for f in (cache / "git").iterdir() if f.name.startswith("clone-")] == []
 
 
+@pytest.mark.parametrize("said", ["0" * 40, "ref: refs/heads/main", None])
+def test_a_clone_at_another_commit_is_refused(
+    tmp_path: Path, repository: tuple[str, str], said: str | None
+) -> None:
+    url, commit = repository
+    cache = tmp_path / "cache"
+    source = f"{url}@{commit}#subdirectory=sub"
+    assert only(source, tmp_path, cache).problem == ""
+    (clone,) = (cache / "git").iterdir()
+    head = clone / ".git" / "HEAD"
+    head.unlink() if said is None else head.write_text(said)
+    problem = only(source, tmp_path, cache).problem
+    assert str(clone) in problem
+    assert ("cannot be read" if said is None else f"is not at commit {commit[:12]}") in problem
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="needs to be root")
+def test_a_clone_of_another_user_is_refused(tmp_path: Path, repository: tuple[str, str]) -> None:
+    url, commit = repository
+    cache = tmp_path / "cache"
+    source = f"{url}@{commit}#subdirectory=sub"
+    assert only(source, tmp_path, cache).problem == ""
+    (clone,) = (cache / "git").iterdir()
+    os.chown(clone, 65534, 65534)
+    assert "belongs to another user" in only(source, tmp_path, cache).problem
+
+
 def test_the_plugin_of_a_git_source_can_be_used(
     tmp_path: Path, repository: tuple[str, str]
 ) -> None:

@@ -99,11 +99,16 @@ def test_text_comes_fragment_by_fragment() -> None:
         {"type": "partial", "message": {"role": "assistant", "content": "Hel"}},
         {"type": "partial", "message": {"role": "assistant", "content": "lo"}},
     ]
-    assert outcome.events[-1] == {"type": "done", "reason": "stop"}
+    assert outcome.events[-1] == {
+        "type": "done",
+        "finish": "stop",
+        "finish_reason": "stop",
+        "limit": None,
+    }
     assert outcome.answer == {
         "role": "assistant",
         "content": "Hello",
-        "metadata": {"finish_reason": "stop"},
+        "metadata": {"finish_reason": "stop", "finish": "stop"},
     }
 
 
@@ -119,7 +124,7 @@ def test_calls_are_announced_shown_as_they_grow_and_given_whole() -> None:
     ]
     assert [e["call"]["id"] for e in outcome.of("tool_call")] == ["a", "b"]
     assert outcome.calls == [("f", '{"x": 1}'), ("g", "{}")]
-    assert outcome.events[-1]["reason"] == "tool_calls"
+    assert outcome.events[-1]["finish"] == "tool_calls"
 
 
 def test_reasoning_has_events_of_its_own_and_is_kept() -> None:

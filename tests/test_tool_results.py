@@ -14,7 +14,7 @@ from agent_hookspecs import ToolPlugin
 from agent_hookspecs.authoring import attachment, expand_attachments
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
 from agent_host.agent.results import TRUNCATED, tool_message, truncate_message
-from scripted import WAYS, Way, app_with, call, calling, events_of, of_kind, saying, scripted
+from scripted import WAYS, Way, app_with, call, calling, done, events_of, of_kind, saying, scripted
 
 PIXEL = f"data:image/png;base64,{base64.b64encode(b'pixel').decode()}"
 IMAGE = {"type": "image", "content": {"url": PIXEL}}
@@ -177,7 +177,7 @@ def given_back(result: Any, way: Way = "sync", **tools: Any) -> Any:
         scripted([calling(call("give")), saying("Done.")]), plugin, config={"tools": tools}
     )
     events = events_of(app, way=way)
-    assert events[-1] == {"type": "done", "reason": "stop"}
+    assert events[-1] == done()
     (event,) = of_kind(events, "tool_result")
     return event["message"]
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from agent_hookspecs.messages import Limit
 from agent_hookspecs.values import dataclass
 
 __all__ = ["Limits", "Spending"]
@@ -13,11 +14,11 @@ __all__ = ["Limits", "Spending"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a run stops by itself; None: nowhere. Reaching one is a clean stop with a reason."""
+    """Where a run stops by itself; None: nowhere. Reaching one is a clean stop, and is said."""
 
     turns: int = 20
     calls: int | None = None
-    calls_per_turn: int | None = None
+    calls_per_turn: int | None = 100
     tokens: int | None = None
     seconds: float | None = None
     argument_bytes: int = 200_000
@@ -61,7 +62,7 @@ class Spending:
         self.calls += 1
         return None
 
-    def reached_limit(self) -> str | None:
+    def reached_limit(self) -> Limit | None:
         """The limit that ends the run after this turn, if one does."""
         limits = self._limits
         if limits.calls is not None and self.calls >= limits.calls:

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.events import Event
-from agent_hookspecs.messages import Config, Context, CoreMessage
+from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, Limit
 from agent_hookspecs.values import dataclass
 from agent_host.agent.calls import PlannedCall, perform_call, plan_call
 from agent_host.agent.limits import Limits, Spending
@@ -23,7 +23,7 @@ from agent_host.redaction import describe_error
 from agent_host.sessions.frozen import plain_copy
 from agent_host.turn.calls import ToolCall, wire_call_id, wire_call_name
 from agent_host.turn.context import tool_context
-from agent_host.turn.steps import error_event, run_turn
+from agent_host.turn.steps import done_event, error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ class AgentRun:
     layer: Mapping[str, Any] | None = None
     observe: Callable[[Event], None] | None = None
     finals: list[CoreMessage] = field(default_factory=list)
-    reason: str = ""
+    finish: Finish = "stop"
+    finish_reason: str | None = None
+    limit: Limit | None = None
     state: RunState = "pending"
     _session: Session | None = None
     _turn: Turn | None = None
@@ -98,11 +100,11 @@ class AgentRun:
         try:
             stack = yield from self.stacks.lease(self.config)
             try:
-                self.reason = yield from self._run_turns(stack)
+                yield from self._run_turns(stack)
             finally:
                 stack.lease.leave()
             self.state = "succeeded"
-            yield self._emit([{"type": "done", "reason": self.reason}])
+            yield self._emit([done_event(self.finish, self.finish_reason, self.limit)])
         except Exception as error:
             self.state = "failed"
             yield self._emit([error_event(error)])
@@ -126,26 +128,36 @@ class AgentRun:
         """The sink of a turn: its events but for those that end it."""
         return self._emit([event for event in events if event["type"] not in _OWN]).events
 
-    def _run_turns(self, stack: Stack) -> Steps[str]:
+    def _run_turns(self, stack: Stack) -> Steps[None]:
         session, asked_again = self.start, False
         for number in range(1, self.limits.turns + 1):
             turn = self._begin_turn(stack, session)
             yield from run_turn(turn)
             session, self.finals = turn.session, turn.finals
             self._session, self._turn = session, None
+            self.finish, self.finish_reason = turn.finish, turn.finish_reason
             if turn.calls:
                 session = yield from self._answer_calls(stack, session, turn.calls)
             yield self._emit([{"type": "turn_end", "turn": number}])
-            if not turn.calls:
-                if asked_again or not self._spending.calls or _has_text(self.finals):
-                    return _finish_reason(self.finals)
+            # A paused answer goes on when its beginning is sent back, and nothing after it.
+            if not turn.calls and turn.finish != "pause":
+                if asked_again or not self._is_unanswered(turn):
+                    return
                 asked_again = True
                 session = session.with_added({"role": "user", "content": FINAL_ANSWER})
                 self._session = session
             limit = self._spending.reached_limit()
             if limit is not None:
-                return limit
-        return "max_turns"
+                self._stop_at(limit)
+                return
+        self._stop_at("max_turns")
+
+    def _is_unanswered(self, turn: Turn) -> bool:
+        """Whether the model has used tools and then stopped without saying what came of it."""
+        return bool(self._spending.calls) and turn.finish == "stop" and not _has_text(turn.finals)
+
+    def _stop_at(self, limit: Limit) -> None:
+        self.finish, self.limit = "limit", limit
 
     def _begin_turn(self, stack: Stack, session: Session) -> Turn:
         self._turn = Turn(
@@ -274,11 +286,6 @@ def close_calls(session: Session) -> Session:
 
 def _has_text(finals: Sequence[CoreMessage]) -> bool:
     return any(message["content"].strip() for message in finals)
-
-
-def _finish_reason(finals: Sequence[CoreMessage]) -> str:
-    reasons = [message["metadata"].get("finish_reason") for message in finals]
-    return next((str(reason) for reason in reversed(reasons) if reason), "stop")
 
 
 def _tool_use(plan: PlannedCall) -> ToolUse:

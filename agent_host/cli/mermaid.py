@@ -65,8 +65,8 @@ def _calls(graph: Graph) -> Iterator[str]:
         hooks = _BREAK.join(f"{hook}: {' → '.join(marks)}" for hook, marks in lane.hooks)
         yield f'    h_{lane.role}["{_text(hooks)}"]:::off'
         yield "  end"
-    for key, reason, remedy in graph.suggestions:
-        yield f'  off_{_word(key)}["{_text(_BREAK.join(filter(None, (key, reason, remedy))))}"]:::off'
+    for texts in graph.suggestions:
+        yield f'  off_{_word(texts[0])}["{_text(_BREAK.join(filter(None, texts)))}"]:::off'
 
 
 def _all_tags(graph: Graph) -> set[str]:

@@ -81,30 +81,37 @@ def run(
         return _print_events(config_file, options, HookTrace(trace_hooks))
     screen = Screen()
     trace = HookTrace(trace_hooks, before_lines=screen.end_line)
+    code = 0
     try:
         with closing(_events(config_file, options, trace)) as events:
             for event in events:
                 screen.show(event)
+                code = _exit_code(event)
     except KeyboardInterrupt:
         screen.end_line()
         click.echo("interrupted", err=True)
         return 130
-    return 0
+    return code
 
 
 def _print_events(config_file: Path | None, options: dict[str, Any], trace: HookTrace) -> int:
     """Print one event a line; what goes wrong is the last line, whenever it goes wrong."""
-    last = ""
+    last, code = "", 0
     try:
         with closing(_events(config_file, options, trace)) as events:
             for event in events:
-                last = event["type"]
+                last, code = event["type"], _exit_code(event)
                 _print_line(event)
     except AgentError as error:
         if last != "error":
             _print_line({"type": "error", "error": error.to_dict()})
         return 1
-    return 0
+    return code
+
+
+def _exit_code(event: Event) -> int:
+    """That of a run whose last event this is: a script must see that an answer is not whole."""
+    return 3 if event["type"] == "done" and event["finish"] != "stop" else 0
 
 
 def _events(

@@ -17,8 +17,8 @@ import click
 from agent_host.cli.render import clean_text, print_wrapped, style_text, terminal_width, text_width
 
 if TYPE_CHECKING:
-    from agent_hookspecs.events import Event
-    from agent_hookspecs.messages import Effect
+    from agent_hookspecs.events import DoneEvent, Event
+    from agent_hookspecs.messages import Effect, Finish
     from agent_host.agent.policy import Approval
 
 __all__ = ["Screen", "ask_approval", "quiet_logs"]
@@ -31,6 +31,14 @@ _WANTS: dict[Effect, str] = {
     "write": "write something",
     "execute": "run something",
     "network": "use the network",
+}
+
+#: What is said of an answer that is not whole; a refusal has words of its own, a limit its name.
+_ENDS: dict[Finish, str] = {
+    "length": "cut off: there was no room for the rest of the answer",
+    "blocked": "blocked: the provider withheld the rest of the answer",
+    "pause": "paused: the provider has more to say when it is asked again",
+    "tool_calls": "stopped: the calls of the answer were not run",
 }
 
 
@@ -46,6 +54,8 @@ class Screen:
         self._one_place = together or (sys.stdout.isatty() and sys.stderr.isatty())
         self._begun = {False: False, True: False}
         self._kind = ""
+        #: What the model said last in place of an answer.
+        self._refusal = ""
 
     def show(self, event: Event) -> None:
         match event["type"]:
@@ -71,10 +81,14 @@ class Screen:
                 print_wrapped(style_text(warning, fg="yellow"), err=self._aside)
             case "approval_required" | "turn_end" | "error":
                 self.end_line()
+            case "final":
+                said = [message["metadata"].get("refusal") for message in event["messages"]]
+                self._refusal = str(said[-1] or "") if said else ""
             case "done":
                 self.end_line()
-                if event["reason"].startswith("max_"):
-                    self._print_line(f"stopped: {event['reason']} was reached", fg="yellow")
+                if event["finish"] != "stop":
+                    end = clean_text(_describe_end(event, self._refusal))
+                    print_wrapped(style_text(end, fg="yellow"), err=self._aside)
 
     def end_line(self) -> None:
         """Leave the terminal at the start of a line."""
@@ -108,6 +122,16 @@ class Screen:
         if self._begun[err]:
             click.echo(err=err)
             self._begun[err] = False
+
+
+def _describe_end(event: DoneEvent, refusal: str) -> str:
+    """Why an answer is not whole, with the provider's own word for it."""
+    finish, word = event["finish"], event["finish_reason"]
+    if finish == "limit":
+        return f"stopped: {event['limit']} was reached"
+    if finish == "refusal":
+        return f"refused: {refusal or 'the model declined to answer'}"
+    return f"{_ENDS[finish]} ({word})" if word and word != finish else _ENDS[finish]
 
 
 def quiet_logs() -> None:

@@ -38,6 +38,8 @@ from agent_host.drivers.effects import (
     Sleep,
     Steps,
     item_of,
+    next_item,
+    result_of,
 )
 from agent_host.threads import in_thread
 from agent_host.wire.deadlines import Canceller
@@ -74,7 +76,7 @@ class _AsyncDriver:
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
                     return await self._run_work(item_of(iterator))
-                return await self._run_work(in_thread(next, iterator, END))
+                return await self._run_work(in_thread(next_item, iterator))
             case Open(request):
                 await self._release()
                 response = await self._wire.open(request, self._canceller)
@@ -160,7 +162,7 @@ class _AsyncDriver:
 async def _call(effect: Call) -> Any:
     # Calling a coroutine function runs none of it, so it need not leave this thread.
     result = effect.function() if effect.starts_coroutine else await in_thread(effect.function)
-    return await result if inspect.isawaitable(result) else result
+    return await result_of(result) if inspect.isawaitable(result) else result
 
 
 async def _events(

@@ -36,7 +36,10 @@ from agent_host.drivers.effects import (
     RunState,
     Sleep,
     Steps,
+    exit_error,
     item_of,
+    next_item,
+    result_of,
 )
 from agent_host.wire.deadlines import Canceller
 
@@ -84,7 +87,7 @@ class _Driver:
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
                     return self._loop_thread.wait_for(item_of(iterator))
-                return next(iterator, END)
+                return next_item(iterator)
             case Open(request):
                 self._release()
                 response = self._wire.open(request, self._canceller)
@@ -183,7 +186,7 @@ class _LoopThread:
             if self._waiting is not None:
                 self._waiting.cancel()
             with suppress(RuntimeError):
-                # Something that ended its thread, such as a SystemExit, has closed it already.
+                # Something that ended its thread has closed it already.
                 loop.call_soon_threadsafe(loop.stop)
         # Also for those who come second: reader and closer may be two threads.
         if self._thread not in (None, threading.current_thread()):
@@ -216,7 +219,11 @@ async def _clean_up(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _await(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
+    try:
+        return await result_of(awaitable)
+    except KeyboardInterrupt as error:
+        # Nobody at a keyboard interrupts this thread, and the interruption would end its loop.
+        raise exit_error(error) from error
 
 
 def _events(steps: Steps[T], driver: _Driver) -> Generator[Event, None, T]:

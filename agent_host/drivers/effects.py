@@ -6,11 +6,12 @@ and async callers; only who waits differs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from agent_hookspecs.events import Event
 from agent_hookspecs.values import dataclass
+from agent_host.redaction import describe_error
 from agent_host.wire.request import WireRequest
 
 if TYPE_CHECKING:
@@ -32,16 +33,40 @@ __all__ = [
     "Running",
     "Sleep",
     "Steps",
+    "exit_error",
     "item_of",
+    "next_item",
+    "result_of",
 ]
 
 #: What `Next` and `Read` give when there is no more.
 END: Any = object()
 
 
+def exit_error(error: BaseException) -> RuntimeError:
+    """What stands for an attempt of foreign code to end the process, which is not its to end."""
+    return RuntimeError(f"it tried to end the process by {describe_error(error)}")
+
+
+def next_item(iterator: Iterator[Any]) -> Any:
+    """The next item of foreign code's iterator, or `END`."""
+    try:
+        return next(iterator, END)
+    except SystemExit as error:
+        raise exit_error(error) from error
+
+
 async def item_of(iterator: AsyncIterator[Any]) -> Any:
     """The next item or `END`. A generator is first asked in the event loop it then belongs to."""
-    return await anext(iterator, END)
+    return await result_of(anext(iterator, END))
+
+
+async def result_of(awaitable: Awaitable[Any]) -> Any:
+    """What foreign code's awaitable comes to."""
+    try:
+        return await awaitable
+    except SystemExit as error:
+        raise exit_error(error) from error
 
 
 #: How long a `Drain` may take.

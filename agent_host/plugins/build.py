@@ -7,7 +7,6 @@ A tool that cannot be prepared is left out with a warning; any other plugin that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,7 +27,7 @@ from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
 from agent_host.plugins.resolve import BrokenPluginError, Resolution
-from agent_host.plugins.settings import ConfigSchema, merge_schemas
+from agent_host.plugins.settings import ConfigSchema, merge_schemas, wants_tool
 from agent_host.plugins.stack import Lease, Managers, PreparedTool, Stack
 from agent_host.sessions.frozen import plain_copy
 
@@ -147,7 +146,7 @@ def _prepare_tool(
         text = f"tool plugin {plugin.name!r} could not be prepared: {describe_failure(error)}"
         warnings.append(text)
         return None
-    usable = tuple(d for d in descriptors if _is_wanted(d.tool_name, config))
+    usable = tuple(d for d in descriptors if wants_tool(config, d.tool_name))
     return PreparedTool(plugin, config, state, usable, lease, manager)
 
 
@@ -162,12 +161,6 @@ def _close_tool(plugin: LoadedPlugin, manager: RoleManager, state: Any) -> None:
         manager.ask(plugin.name, "close", state=state)
     except Exception as error:
         log.warning("tool_close_failed", plugin=plugin.name, error=describe_failure(error))
-
-
-def _is_wanted(tool: str, config: Config) -> bool:
-    """Whether the config's ``use_tools`` patterns, if there are any, name the tool."""
-    patterns = config.get("use_tools")
-    return patterns is None or any(fnmatchcase(tool, pattern) for pattern in patterns)
 
 
 def _read_descriptors(

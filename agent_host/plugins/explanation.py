@@ -43,7 +43,9 @@ class Absentee:
 
     key: str
     bundle: str
-    kind: Literal["off", "missing", "refused", "declined", "denied", "not allowed", "broken"]
+    kind: Literal[
+        "off", "unwanted", "missing", "refused", "declined", "denied", "not allowed", "broken"
+    ]
     reason: str
     remedy: str
     matters: bool
@@ -152,6 +154,7 @@ def _explain_gated(record: PluginRecord, resolution: Resolution) -> Absentee:
     names = ", ".join(f'"{tag}"' for tag in objection.tags)
     remedy = {
         "off": f"--enable {record.name} tries it",
+        "unwanted": "let --tools, or the agent's tools, name one of them",
         "missing": f"if the model can: --set 'add_tags=[{names}]'",
         "refused": f"--set 'remove_tags=[{names}]', or --force {record.name}",
         "declined": f"its own decision; --force {record.name} overrides it",

@@ -35,6 +35,7 @@ class Candidate:
     ``is_enabled`` and ``get_tags`` are given only where the plugin must be asked; they must depend
     on nothing but their arguments. With ``asked_first`` a True of ``is_enabled`` skips the tag
     checks; otherwise it is asked only once they pass, so that nothing is imported in vain.
+    ``refusal`` is why the config itself leaves the plugin out.
     """
 
     key: str
@@ -43,6 +44,7 @@ class Candidate:
     forbidden: Tags = frozenset()
     provides: Tags = frozenset()
     default_enabled: bool = True
+    refusal: str | None = None
     is_enabled: Callable[[Tags], bool | None] | None = None
     get_tags: Callable[[], Iterable[str]] | None = None
     asked_first: bool = False
@@ -62,11 +64,13 @@ class Round:
 class Objection:
     """Why a candidate does not take part; ``tags`` are those that it misses, or refuses.
 
-    It is off by default, misses or refuses tags, or its own ``is_enabled`` declined.
+    It is off by default, misses or refuses tags, its own ``is_enabled`` declined, or the config
+    does not want it, for which ``words`` has the reason.
     """
 
-    kind: Literal["off", "missing", "refused", "declined"]
+    kind: Literal["off", "unwanted", "missing", "refused", "declined"]
     tags: tuple[str, ...] = ()
+    words: str = ""
 
     @property
     def reason(self) -> str:
@@ -74,6 +78,7 @@ class Objection:
         tags = ("tag " if len(self.tags) == 1 else "tags ") + ", ".join(self.tags)
         return {
             "off": "off by default; name it in enabled_plugins",
+            "unwanted": self.words,
             "missing": f"needs {tags}, which nothing that takes part provides",
             "refused": f"refuses {tags}, which is present",
             "declined": "its is_enabled said no",
@@ -182,6 +187,8 @@ def _objection(
         return None
     if not candidate.default_enabled and candidate.name not in enabled:
         return Objection("off")
+    if candidate.refusal is not None:
+        return Objection("unwanted", words=candidate.refusal)
     ask = candidate.is_enabled
     answer = ask(tags) if ask is not None and candidate.asked_first else None
     if answer is None:

@@ -44,7 +44,7 @@ class Implementation:
     last: bool = False
     starts_coroutine: bool = False
 
-    def failure(self, error: Exception) -> AgentError:
+    def failure(self, error: BaseException) -> AgentError:
         """What to raise for an exception of the plugin's: its own, if it is of our tree."""
         if isinstance(error, AgentError):
             return error
@@ -56,7 +56,7 @@ class Implementation:
         failure.__cause__ = error
         return failure
 
-    def raise_failure(self, error: Exception) -> NoReturn:
+    def raise_failure(self, error: BaseException) -> NoReturn:
         """Raise what stands for an exception of the plugin's."""
         failure = self.failure(error)
         raise failure from failure.__cause__
@@ -71,7 +71,7 @@ class Implementation:
         )
 
 
-def describe_failure(error: Exception) -> str:
+def describe_failure(error: BaseException) -> str:
     """What a plugin has raised, in words, and not our own words for it."""
     raised = error.__cause__ if type(error) is HookError else None
     return describe_error(raised or error)
@@ -141,7 +141,7 @@ _KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
 _FITS = {name: _KINDS[kind][1] for name, kind in RESULT_PARTS.items()}
 
 #: Told of an implementation that has failed: it raises the error, or gives what goes on instead.
-Fail = Callable[[Implementation, Exception], Any]
+Fail = Callable[[Implementation, BaseException], Any]
 
 
 def guard_implementation(implementation: Implementation, fail: Fail) -> Callable[..., Any]:
@@ -173,7 +173,8 @@ def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[
         body = (
             "        try:\n"
             f"            return finish(implementation, call({given}))\n"
-            "        except Exception as error:\n"
+            # A plugin does not end the process that it is a guest in.
+            "        except (Exception, SystemExit) as error:\n"
             "            return fail(implementation, error)\n"
         )
     source = (
@@ -200,7 +201,7 @@ def _run_wrapper(
     except StopIteration:
         fail(implementation, _wrapper_misuse(implementation, "did not yield"))
         return (yield)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         fail(implementation, error)
         return (yield)
     inner: Exception | None = None
@@ -219,7 +220,7 @@ def _run_wrapper(
             return check_result(implementation, stop.value)
         except HookResultError as error:
             fail(implementation, error)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if error is inner:
             raise
         fail(implementation, error)

@@ -165,7 +165,7 @@ class RoleManager(pluggy.PluginManager):
             return next(iter(answer), None)
         return answer
 
-    def _fail(self, implementation: Implementation, error: Exception) -> None:
+    def _fail(self, implementation: Implementation, error: BaseException) -> None:
         skips = implementation.hook.combining.skips
         tolerate = self.tolerate or (self.report if skips else None)
         if tolerate is None:

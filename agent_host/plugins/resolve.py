@@ -12,6 +12,7 @@ from typing import Any
 
 from pluggy import HookImpl
 
+from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import AgentError, ConfigError, PluginError, UnknownPluginError
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
@@ -23,7 +24,7 @@ from agent_host.plugins.gate import Candidate, Gating, gate, with_twins
 from agent_host.plugins.implementations import Implementations
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.order import Placed, Sortable, are_tied, order
-from agent_host.plugins.settings import read_texts
+from agent_host.plugins.settings import read_texts, wants_tool
 
 __all__ = [
     "BrokenPluginError",
@@ -181,6 +182,7 @@ class _Resolver:
             forbidden=frozenset(entry.forbidden_tags),
             provides=frozenset(entry.provides_tags),
             default_enabled=entry.default_enabled,
+            refusal=_refusal(entry, self.config) if record.described else None,
             is_enabled=is_enabled if "is_enabled" in entry.dynamic else None,
             get_tags=get_tags if "get_tags" in entry.dynamic else None,
             asked_first=not record.described,
@@ -198,6 +200,13 @@ class _Resolver:
             return plugin.ask(hook, config=self.config, models=self.models, **more)
         except AgentError as error:
             raise BrokenPluginError(record, error) from error
+
+
+def _refusal(entry: Entry, config: Config) -> str | None:
+    """Why the config leaves a plugin out: it wants none of the tools that the descriptor lists."""
+    if not entry.tools or any(wants_tool(config, tool) for tool in entry.tools):
+        return None
+    return f"use_tools names none of its tools: {', '.join(entry.tools)}"
 
 
 def _honour_marks(plugins: Sequence[LoadedPlugin]) -> Iterable[tuple[str, Implementations]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from agent_hookspecs.errors import ConfigError, ContractError
@@ -23,7 +24,7 @@ from agent_host.redaction import (
     without_secrets,
 )
 
-__all__ = ["ConfigSchema", "Setting", "merge_schemas", "read_texts"]
+__all__ = ["ConfigSchema", "Setting", "merge_schemas", "read_texts", "wants_tool"]
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -169,11 +170,20 @@ def read_texts(config: Mapping[str, Any], key: str, what: str, hint: str) -> fro
     return frozenset(texts)
 
 
+def wants_tool(config: Mapping[str, Any], tool: str) -> bool:
+    """Whether the config's ``use_tools`` patterns, if there are any, name the tool."""
+    patterns = _tool_patterns(config)
+    return config.get("use_tools") is None or any(fnmatchcase(tool, each) for each in patterns)
+
+
+def _tool_patterns(config: Mapping[str, Any]) -> frozenset[str]:
+    hint = "give a list of strings, such as the names of tools"
+    return read_texts(config, "use_tools", "patterns", hint)
+
+
 def _check_tool_settings(config: Mapping[str, Any]) -> None:
     """Refuse what the host itself could not read."""
-    read_texts(
-        config, "use_tools", "patterns", "give a list of strings, such as the names of tools"
-    )
+    _tool_patterns(config)
     tools = config.get("tools")
     if tools is not None and not isinstance(tools, (list, tuple)):
         raise ConfigError(

@@ -217,6 +217,7 @@ def _check_out_commit(source: GitSource, cache: Path | None) -> Path:
     digest = hashlib.sha256(source.url.encode()).hexdigest()[:16]
     folder = cache / "git" / f"{digest}-{source.commit}"
     if folder.is_dir():
+        _check_clone(folder, source)
         return folder
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="clone-"))
@@ -234,6 +235,24 @@ def _check_out_commit(source: GitSource, cache: Path | None) -> Path:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder
+
+
+def _check_clone(folder: Path, source: GitSource) -> None:
+    """Refuse a clone in the cache that somebody else made, or that is at another commit."""
+    head = folder / ".git" / "HEAD"
+    wrong = ""
+    try:
+        if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
+            wrong = "belongs to another user"
+        elif head.read_text(encoding="utf-8").strip() != source.commit:
+            wrong = f"is not at commit {source.commit[:12]}"
+    except (OSError, ValueError) as error:
+        wrong = f"cannot be read: {error}"
+    if wrong:
+        raise SourceError(
+            f"the clone of {source.url} at {folder} {wrong}",
+            hint="delete that folder, and it is cloned anew",
+        )
 
 
 def _run_git(source: GitSource, folder: Path, *arguments: str) -> None:

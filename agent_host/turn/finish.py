@@ -10,6 +10,7 @@ from agent_hookspecs.authoring.merging import finish_tool_calls
 from agent_hookspecs.messages import CoreMessage, NativeMessage
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
+from agent_host.turn.finish_reason import note_finish
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
@@ -22,7 +23,7 @@ __all__ = ["default_from_native", "finish_turn"]
 def finish_turn(turn: Turn) -> Session:
     """``finalize`` and ``from_native_messages``; the session that holds the answer.
 
-    Sets the turn's ``finals`` and its ``calls``.
+    Sets the turn's ``finals``, its ``calls`` and how it ended.
     """
     reading = turn.reading
     assert reading is not None, "an answer was read before it is finished"
@@ -41,9 +42,11 @@ def finish_turn(turn: Turn) -> Session:
             )
     reading.state = turn.state = state
     messages = _core_messages(turn, finals)
+    note_finish(turn, messages)
     given = [message["metadata"].get("tool_calls") for message in messages]
     turn.finals, turn.calls = messages, []
     if any(given):
+        turn.limits.check_calls(sum(map(len, filter(None, given))))
         _identify_calls(messages, turn.start)
         turn.calls = _take_calls(turn, messages, written)
     session = turn.start.with_added(*messages)

@@ -17,6 +17,7 @@ from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import NativeMessage, State
 from agent_host.plugins.implementation import Implementation, check_result
 from agent_host.redaction import describe_error
+from agent_host.turn.size import SizeLimits
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import Managers
@@ -40,6 +41,7 @@ class Reading:
         "_call_lengths",
         "_debug",
         "_extensions",
+        "_limits",
         "_maker",
         "_provider",
         "_text",
@@ -51,7 +53,13 @@ class Reading:
     )
 
     def __init__(
-        self, managers: Managers, natives: list[NativeMessage], state: State, *, debug: bool = False
+        self,
+        managers: Managers,
+        natives: list[NativeMessage],
+        state: State,
+        *,
+        limits: SizeLimits,
+        debug: bool = False,
     ) -> None:
         # Called directly, because they run for every chunk.
         self._provider = next(iter(managers.provider.implementations("process_chunk")), None)
@@ -60,6 +68,7 @@ class Reading:
             for extension in managers.extension.implementations("process_chunk")
         ]
         self._debug = debug
+        self._limits = limits
         self._text = Partial()
         #: Who made the partial messages of which chunk, if it was not the provider.
         self._maker: tuple[Any, Implementation | None] = (None, None)
@@ -154,7 +163,7 @@ class Reading:
                     if shown is not partials:
                         self._maker = chunk, hook
                     partials, finals, natives, state = given
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if hook is None:
                 raise
             hook.raise_failure(error)
@@ -193,6 +202,7 @@ class Reading:
                 fragment = call.get("arguments") or ""
             if place not in self._call_lengths:
                 self._call_lengths[place] = 0
+                self._limits.check_calls(len(self._call_lengths))
                 events.append(
                     {
                         "type": "tool_call_started",

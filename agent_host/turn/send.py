@@ -16,14 +16,14 @@ from agent_hookspecs.errors import (
 )
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.messages import Config, Context, NativeMessage, State
+from agent_hookspecs.messages import Context, NativeMessage, State
 from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.request_spec import read_request_spec
 from agent_host.turn.read import Reading, decode_item
 from agent_host.wire.failures import failure
-from agent_host.wire.framing import MAX_EVENT_BYTES, Framing, SseFraming, framing
+from agent_host.wire.framing import Framing, SseFraming, framing
 
 if TYPE_CHECKING:
     from agent_host.turn.turn import Turn
@@ -32,7 +32,6 @@ __all__ = ["default_request", "read_answer"]
 
 log = get_logger(__name__)
 
-_MAX_BODY = 64 << 20
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
 
@@ -141,8 +140,8 @@ def _read_wire(turn: Turn) -> Steps[None]:
         )
     config = turn.state.get("config") or turn.stack.config
     request = read_request_spec(spec, config, turn.provider)
-    limit = _event_limit(turn.stack.config)
-    machine = _stream_framing(spec, turn.stack.provider, limit) if turn.stream else None
+    event_bytes = turn.limits.max_event_bytes
+    machine = _stream_framing(spec, turn.stack.provider, event_bytes) if turn.stream else None
     _warn_of_unused_knobs(turn, reading.state)
     if turn.warnings:
         yield turn.emit_warnings()
@@ -154,11 +153,15 @@ def _read_wire(turn: Turn) -> Steps[None]:
         yield from _read_body(turn, reading, response)
         return
     may_be_array = isinstance(machine, SseFraming)
+    received = 0
     while not machine.is_done:
         data = yield _READ
+        if data is not END:
+            received += len(data)
+            turn.limits.check_bytes(received)
         if may_be_array and data is not END and (array := machine.find_array(data)) is not None:
             # What some servers send in place of events; no event begins like that.
-            may_be_array, machine = False, framing("json-array", max_event_bytes=limit)
+            may_be_array, machine = False, framing("json-array", max_event_bytes=event_bytes)
             data = array
         if data is END:
             yield from _feed(turn, reading, machine.flush())
@@ -183,8 +186,11 @@ def _feed(turn: Turn, reading: Reading, decoded: Any) -> Steps[None]:
 
 
 def _read_body(turn: Turn, reading: Reading, response: Any) -> Steps[None]:
-    machine = framing("json", max_event_bytes=_MAX_BODY)
-    machine.decode((yield ReadAll(_MAX_BODY + 1)))
+    limit = turn.limits.max_answer_bytes
+    data = yield ReadAll(limit + 1)
+    turn.limits.check_bytes(len(data))
+    machine = framing("json", max_event_bytes=limit)
+    machine.decode(data)
     decoded = machine.flush()
     _check_something_said(machine, turn.provider, response.headers)
     body = decoded[0][0]
@@ -252,15 +258,6 @@ def _warn_of_unused_knobs(turn: Turn, state: State) -> None:
             + (f" with the model {model!r}; it was not sent" if model else "; it was not sent"),
             turn.provider,
         )
-
-
-def _event_limit(config: Config) -> int:
-    limit = config.get("max_event_bytes", MAX_EVENT_BYTES)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise ConfigError(
-            f"max_event_bytes is {limit!r}", key="max_event_bytes", hint="give a number of bytes"
-        )
-    return limit
 
 
 def default_request(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agent_hookspecs.errors import AgentError, ConfigError, ProviderError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, redact, redact_error
-from agent_hookspecs.messages import Config, CoreMessage
+from agent_hookspecs.messages import Config, CoreMessage, Finish, Limit
 from agent_host.drivers.effects import Drain, Emit, RunState, Sleep, Steps
 from agent_host.turn.actions import run_trigger
 from agent_host.turn.finish import finish_turn
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agent_host.plugins.stacks import Stacks
     from agent_host.sessions.session import Session
 
-__all__ = ["SingleTurn", "error_event", "run_turn"]
+__all__ = ["SingleTurn", "done_event", "error_event", "run_turn"]
 
 log = get_logger(__name__)
 
@@ -129,7 +129,11 @@ def _run_attempt(turn: Turn) -> Steps[None]:
     if turn.warnings:
         yield turn.emit_warnings()
     turn.reading = Reading(
-        turn.managers, turn.natives, turn.state, debug=bool(turn.state.get("debug_stream"))
+        turn.managers,
+        turn.natives,
+        turn.state,
+        limits=turn.limits,
+        debug=bool(turn.state.get("debug_stream")),
     )
     yield from read_answer(turn)
     session = finish_turn(turn)
@@ -166,7 +170,6 @@ def _first_events(stack: Stack) -> list[Event]:
 
 def _last_events(turn: Turn, session: Session) -> list[Event]:
     events: list[Event] = []
-    reason = "stop"
     for message in turn.finals:
         metadata: Mapping[str, Any] = message["metadata"]
         events += [
@@ -175,10 +178,14 @@ def _last_events(turn: Turn, session: Session) -> list[Event]:
         ]
         if metadata.get("usage"):
             events.append({"type": "usage", "usage": metadata["usage"]})
-        reason = metadata.get("finish_reason") or reason
     events.append({"type": "final", "messages": turn.finals, "session": session})
-    events.append({"type": "done", "reason": reason})
+    events.append(done_event(turn.finish, turn.finish_reason))
     return events
+
+
+def done_event(finish: Finish, finish_reason: str | None, limit: Limit | None = None) -> Event:
+    """The event that ends a run which does not fail."""
+    return {"type": "done", "finish": finish, "finish_reason": finish_reason, "limit": limit}
 
 
 def error_event(error: Exception) -> Event:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agent_hookspecs.errors import AgentError, ConfigError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, redact
-from agent_hookspecs.messages import Config, Context, CoreMessage, NativeMessage, State
+from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, NativeMessage, State
 from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
@@ -25,6 +25,7 @@ from agent_host.turn.calls import ToolCall
 from agent_host.turn.context import request_context
 from agent_host.turn.deadline import TotalTime
 from agent_host.turn.read import Reading
+from agent_host.turn.size import SizeLimits
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
@@ -102,6 +103,8 @@ class Turn:
     #: Whether the actions at the start of the request have run, which they do once.
     started: bool = False
 
+    limits: SizeLimits = field(init=False)
+
     # Of an attempt.
     managers: Managers = field(init=False)
     context: Context = field(init=False)
@@ -115,8 +118,11 @@ class Turn:
     result: Session | None = None
     finals: list[CoreMessage] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    finish: Finish = "stop"
+    finish_reason: str | None = None
 
     def __post_init__(self) -> None:
+        self.limits = SizeLimits.of(self.stack.config)
         self.begin_attempt()
 
     def begin_attempt(self) -> None:

@@ -10,7 +10,8 @@ from agent_hookspecs.errors import ProtocolError, StreamCutError
 
 __all__ = ["Decompressor", "decompressor_for"]
 
-_PIECE_BYTES: Final = 1024 * 1024
+#: As much as is read from a socket at once: what is made of a piece may take a while.
+_PIECE_BYTES: Final = 64 * 1024
 
 
 class Decompressor:

@@ -34,6 +34,13 @@ class _BaseResponse:
         """Give what is left of the body, of which nothing is wanted, no more than this time."""
         self._exchange.deadlines.end_within(seconds)
 
+    def _check_time(self) -> None:
+        """Raise the error of a request whose time is up."""
+        try:
+            self._exchange.deadlines.check()
+        except TimeoutError as exc:
+            raise translate_exception(exc, self._exchange) from exc
+
 
 class Response(_BaseResponse):
     """An answer whose headers are in. Iterate `chunks` or call `read`, then `close`.
@@ -57,8 +64,10 @@ class Response(_BaseResponse):
             while (data := self._read_part(parts)) is not None:
                 if decompressor is None:
                     yield data
-                else:
-                    yield from decompressor.decode(data)
+                    continue
+                for piece in decompressor.decode(data):
+                    self._check_time()
+                    yield piece
             if decompressor is not None:
                 decompressor.flush()
         finally:
@@ -123,6 +132,9 @@ class AsyncResponse(_BaseResponse):
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body's bytes as they come, decompressed."""
+        # Here, because sync requests can do without it.
+        import asyncio
+
         parts: Any = None
         try:
             decompressor = decompressor_for(self.headers, self._exchange.host)
@@ -130,9 +142,12 @@ class AsyncResponse(_BaseResponse):
             while (data := await self._read_part(parts)) is not None:
                 if decompressor is None:
                     yield data
-                else:
-                    for piece in decompressor.decode(data):
-                        yield piece
+                    continue
+                for piece in decompressor.decode(data):
+                    self._check_time()
+                    yield piece
+                    # A little compressed input may become much work; others have their turn.
+                    await asyncio.sleep(0)
             if decompressor is not None:
                 decompressor.flush()
         finally:

@@ -47,12 +47,15 @@ class SseFraming(LineFraming):
 
         Nearly every event is one line of data, maybe after its name: those are decoded at once.
         """
-        blocks = data.split(b"\n\n")
+        # Blank lines alone say nothing, and there may be very many of them.
+        blocks = data.lstrip(b"\n").split(b"\n\n")
         rest = blocks.pop()
         quick, limit = self._quick, self.max_event_bytes
         for block in blocks:
             if self.is_done:
                 break
+            if not block:
+                continue
             line, event = block, None
             if block.startswith(b"event: "):
                 name, _, line = block.partition(b"\n")

@@ -94,7 +94,7 @@ class Entry:
         "Keyword arguments for the constructor.", default_factory=dict
     )
     tools: Mapping[str, Effect] = _key(
-        "For role tool: each tool's wire name and its effect.", default_factory=dict
+        "For role tool: the wire name of every tool, and its effect.", default_factory=dict
     )
     commands: tuple[CommandName, ...] = _key("Commands it adds to agent-host.", default=())
 

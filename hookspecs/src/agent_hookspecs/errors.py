@@ -36,6 +36,7 @@ AgentError
         ├── RequestTimeoutError  connect, first byte, idle or total time ran out
         ├── StreamCutError       the answer stopped before its protocol's end
         └── ProtocolError        the answer is not what the protocol allows
+            └── AnswerTooLargeError  it goes beyond a limit
 
 Messages are for the person who reads them: what happened, to which plugin or key. The way out is
 in ``hint``. Errors know nothing of the host; foreign exceptions are mapped to them at one seam and
@@ -333,6 +334,16 @@ class ProtocolError(TransportError):
     """The answer is not what the protocol allows: a web page, garbage, one event too large."""
 
     usually_retryable = False
+
+
+class AnswerTooLargeError(ProtocolError):
+    """The answer goes beyond a limit; ``limit`` is the setting that says how far it may go."""
+
+    details: tuple[str, ...] = (*ProviderError.details, "limit")
+
+    def __init__(self, message: str, *, limit: str, **known: Any) -> None:
+        super().__init__(message, **known)
+        self.limit = limit
 
 
 #: Every error, so that none is forgotten.

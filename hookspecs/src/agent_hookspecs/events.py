@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, TypedDict, Union
 
-from agent_hookspecs.messages import CoreMessage, Usage
+from agent_hookspecs.messages import CoreMessage, Finish, Limit, Usage
 
 
 class RequestStartedEvent(TypedDict):
@@ -133,10 +133,12 @@ class ErrorEvent(TypedDict):
 
 
 class DoneEvent(TypedDict):
-    """The run ended as it should."""
+    """The run is over; ``finish`` says how, ``limit`` which of the run's own limits ended it."""
 
     type: Literal["done"]
-    reason: str
+    finish: Finish
+    finish_reason: str | None
+    limit: Limit | None
 
 
 #: Anything that a run says while it goes on.

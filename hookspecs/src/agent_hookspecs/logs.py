@@ -11,8 +11,9 @@ import json
 import logging
 import re
 import threading
+from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from operator import is_not
 from typing import Any
@@ -28,9 +29,15 @@ _MAX_VALUE = 2000
 _MAX_SECRETS = 1000
 #: A shorter value would mask half of any text.
 _MIN_LENGTH = 4
+#: What is shorter has too few letters in base64 that are its own.
+_MIN_ENCODED = 8
 
 #: Names under which credentials stand, whoever understands them and whether they say so or not.
-_SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|signature")
+_SECRET_NAME = re.compile(
+    r"(?i)key|token|secret|passw|passphrase|credential|auth|cookie|signature|bearer"
+    # These only as whole words: a path is no PAT, and nobody's pattern a secret.
+    r"|(?<![a-z])(?:pat|pin|pwd|sig|jwt|otp)(?![a-z])"
+)
 #: The same words where they mean something else: numbers of tokens, what a key is called or where
 #: it is sent, a key of a cache, and words that merely begin alike.
 _HARMLESS_WORDS = re.compile(
@@ -45,11 +52,14 @@ _MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
 _LOOKS_SECRET = (
     re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=*-]{6,}"),
     re.compile(
-        r"(?i)((?:api[-_]?key|authorization|access[-_]?token|[?&](?:key|token))"
+        r"(?i)((?:api[-_]?key|authorization|access[-_]?token|x-auth[\w-]*"
+        r"|[?&](?:key|token|sig|signature|code|password|secret))"
         r"[\\\"']*\s*[:=]\s*[\\\"']*)[\w.~+/*-]{8,}"
     ),
     re.compile(r"()\b(?:sk|gsk|pk|rk|hf|key)[-_][\w*.-]{6,}"),
-    re.compile(r"()\bAIza[\w-]{20,}"),
+    re.compile(r"()\b(?:AIza[\w-]{20,}|gh[opsru]_\w{20,}|xox[abprs]-[\w-]{10,})"),
+    # A signed token, of which even the part that anybody can read says who somebody is.
+    re.compile(r"()\beyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]{4,}"),
     # Who stands before the host of a URL is a secret too, but for the user of ssh, who is public.
     re.compile(r"((?<!ssh)://)[^/?#\s\"]+(?=@)"),
     re.compile(r"(ssh://[^/?#\s:@\"]*:)[^/?#\s\"]+(?=@)"),
@@ -71,15 +81,31 @@ def remember_secrets(values: Iterable[object]) -> None:
         if isinstance(value, str) and len(value) >= _MIN_LENGTH:
             with _lock:
                 if value not in _secrets:
-                    # Also as it looks in JSON, in JSON quoted in JSON, in a repr and in a URL.
-                    once = json.dumps(value)[1:-1]
-                    twice = json.dumps(once)[1:-1]
-                    shown = repr(value)[1:-1]
-                    linked = quote(value, safe="", errors="replace")
-                    _secrets[value] = tuple(dict.fromkeys((twice, once, shown, linked, value)))
+                    _secrets[value] = tuple(dict.fromkeys(_forms_of(value)))
                 _secrets.move_to_end(value)
                 while len(_secrets) > _MAX_SECRETS:
                     _secrets.popitem(last=False)
+
+
+def _forms_of(value: str) -> Iterator[str]:
+    """How a secret may look: in JSON, in JSON quoted in JSON, in a repr, in a URL, and in base64.
+
+    The last is the value itself.
+    """
+    once = json.dumps(value)[1:-1]
+    yield json.dumps(once)[1:-1]
+    yield once
+    yield repr(value)[1:-1]
+    yield quote(value, safe="", errors="replace")
+    data = value.encode("utf-8", "replace")
+    if len(data) >= _MIN_ENCODED:
+        # Three bytes become four letters, so that what stands before it, such as a user's name,
+        # decides which letters there are. Those that others have a part in are left out.
+        for before in range(3):
+            text = b64encode(bytes(before) + data).decode()
+            end = len(text) - (4 if (before + len(data)) % 3 else 0)
+            yield text[4 if before else 0 : end]
+    yield value
 
 
 def redact(text: str) -> str:

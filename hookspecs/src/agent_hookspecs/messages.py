@@ -16,7 +16,9 @@ __all__ = [
     "Context",
     "CoreMessage",
     "Effect",
+    "Finish",
     "Framing",
+    "Limit",
     "MessageMetadata",
     "ModelInfo",
     "MultipartContent",
@@ -35,6 +37,12 @@ Role = Literal["system", "user", "assistant", "tool"]
 Effect = Literal["read", "write", "execute", "network"]
 #: How the chunks of a streamed answer are told apart.
 Framing = Literal["sse", "ndjson", "json-array", "json"]
+
+#: How an answer, or a whole run, ended. The provider's own word for it stands beside it, as
+#: ``finish_reason``. ``limit`` is said by runs alone, and ``error`` is always raised.
+Finish = Literal["stop", "tool_calls", "length", "refusal", "blocked", "pause", "limit", "error"]
+#: The limits at which a run stops by itself, by their keys in the config.
+Limit = Literal["max_turns", "max_tool_calls", "max_tokens", "max_seconds"]
 
 #: The settings of one request, by name.
 Config = dict[str, Any]
@@ -70,7 +78,9 @@ class MessageMetadata(TypedDict, total=False):
     tool_name: str
     display: Any
     usage: Usage
+    finish: Finish
     finish_reason: str
+    refusal: str
     native_indices: list[int]
     partial: bool
 

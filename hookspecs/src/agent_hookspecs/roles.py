@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
-    from agent_hookspecs.messages import Effect, Framing
+    from agent_hookspecs.messages import Effect, Finish, Framing
 
 __all__ = ["FeaturePlugin", "ProviderExtensionPlugin", "ProviderPlugin", "ToolPlugin"]
 
@@ -35,7 +35,11 @@ class Plugin:
 
 
 class ProviderPlugin(Plugin):
-    """A way to reach models. See `agent_hookspecs.specs.ProviderSpec` for its hooks."""
+    """A way to reach models. See `agent_hookspecs.specs.ProviderSpec` for its hooks.
+
+    ``finish_reasons`` maps the server's words for the end of an answer to ours, those of `Finish`.
+    Words that are ours already need not be there.
+    """
 
     role = "provider"
     requires_api_key: bool = False
@@ -43,6 +47,7 @@ class ProviderPlugin(Plugin):
     requires_base_url: bool = False
     supports_tools: bool = True
     framing: Framing = "sse"
+    finish_reasons: Mapping[str, Finish] = {}
 
 
 class ProviderExtensionPlugin(Plugin):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_host_echo.prompt import Call, Fail, Line, Text, Think, parse
+from agent_host_echo.prompt import Call, End, Fail, Line, Refuse, Text, Think, parse
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,8 @@ from agent_host_echo.prompt import Call, Fail, Line, Text, Think, parse
         ("/call patch *** some  free text", Call("patch", "*** some  free text")),
         ("/call add", Call("add", "")),
         ("/repeat 3 ab cd", Text("ab cd ab cd ab cd")),
+        ("/refuse I would rather not", Refuse("I would rather not")),
+        ("/end length", End("length")),
         ("/fail rate_limit slow down", Fail("rate_limit", "slow down")),
         ("/fail cut", Fail("cut", "")),
         ("/call add {}\r", Call("add", "{}")),
@@ -37,6 +39,9 @@ def test_a_line_is_read_as(line: str, meaning: Line) -> None:
         "/repeat many words",
         "/repeat 0 words",
         "/repeat 1000000 words",
+        "/refuse",
+        "/end",
+        "/end in two words",
         "/fail nicely please",
         " /call add {}",
         "say /think aloud",

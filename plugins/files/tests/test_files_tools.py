@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
+import select
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -306,6 +308,31 @@ def test_a_pattern_that_would_never_end_is_stopped(run: Run, tmp_path: Path) -> 
     assert time.perf_counter() - started < 10
     assert content.split("\n")[0] == "a:1: match: aaa"
     assert "[truncated: stopped at 'b' after 1 s" in content
+
+
+#: Searches for what takes for ever, in a process of its own.
+_ABANDONED = """
+from agent_host_files.searching import Matcher
+matcher = Matcher("(a+)+$", ignore_case=False, seconds=2)
+print("started", flush=True)
+matcher.matches("a" * 60 + "b", 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd_open of Linux")
+def test_a_search_ends_though_the_host_was_killed() -> None:
+    host = subprocess.Popen([sys.executable, "-c", _ABANDONED], stdout=subprocess.PIPE)
+    assert host.stdout is not None
+    assert host.stdout.readline() == b"started\n"
+    (child,) = Path(f"/proc/{host.pid}/task/{host.pid}/children").read_text().split()
+    searching = os.pidfd_open(int(child))
+    try:
+        host.kill()
+        host.communicate()
+        ended, _, _ = select.select([searching], [], [], 60)
+        assert ended
+    finally:
+        os.close(searching)
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{99999999999999999999}", "(?P<x>a)(?P<x>b)", "*"])

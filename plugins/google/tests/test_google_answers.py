@@ -142,7 +142,7 @@ def test_a_blocked_prompt_says_what_blocked_it() -> None:
     assert "HATE" not in caught.value.message
 
 
-@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "OTHER"])
+@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "OTHER", "MODEL_ARMOR"])
 def test_an_answer_that_was_withheld_is_an_error_unless_something_was_said(reason: str) -> None:
     with pytest.raises(ContentBlockedError, match=reason):
         Heard(end(reason=reason))
@@ -151,7 +151,16 @@ def test_an_answer_that_was_withheld_is_an_error_unless_something_was_said(reaso
     heard = Heard(chunk({"text": "It is"}), end(reason=reason))
     assert heard.core["content"] == "It is"
     assert heard.metadata["finish_reason"] == reason
-    assert any(reason in warning for warning in heard.warnings)
+    assert GoogleProvider.finish_reasons[reason] == "blocked"
+
+
+def test_what_gemini_says_about_the_end_of_an_answer_is_shown() -> None:
+    told = end(reason="MODEL_ARMOR")
+    told["candidates"][0]["finishMessage"] = "A template of yours forbids it."
+    with pytest.raises(ContentBlockedError, match="A template of yours forbids it"):
+        Heard(told)
+    [warning] = Heard(chunk({"text": "It is"}), told).warnings
+    assert warning == "Gemini stopped its answer, MODEL_ARMOR: A template of yours forbids it."
 
 
 def test_calls_of_a_withheld_answer_are_never_run() -> None:

@@ -115,7 +115,7 @@ def test_a_failure_ends_the_stream_in_the_middle_of_a_block() -> None:
         ("length", "max_tokens"),
         ("refusal", "refusal"),
         ("blocked", "refusal"),
-        ("paused", "pause_turn"),
+        ("pause", "pause_turn"),
     ],
 )
 def test_each_finish_has_its_stop_reason(finish: Any, reason: str) -> None:

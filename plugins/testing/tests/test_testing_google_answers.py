@@ -102,7 +102,7 @@ _MALFORMED = Reply((Call("f", '{"a": '),), finish="malformed_call")
 
 @pytest.mark.parametrize(
     ("finish", "reason"),
-    [(None, "STOP"), ("length", "MAX_TOKENS"), ("refusal", "SAFETY"), ("paused", "OTHER")],
+    [(None, "STOP"), ("length", "MAX_TOKENS"), ("refusal", "SAFETY"), ("pause", "OTHER")],
 )
 def test_each_finish_has_its_reason(finish: Any, reason: str) -> None:
     assert whole(say("x", finish=finish))["candidates"][0]["finishReason"] == reason

@@ -711,8 +711,8 @@ def test_failures_have_the_vendors_status_and_code(
 
 @pytest.mark.parametrize("form", [OpenAIChat(), OpenAIResponses()])
 def test_a_way_to_finish_the_api_does_not_have_is_an_error(form: WireFormat) -> None:
-    with pytest.raises(ValueError, match="paused"):
-        form.whole(say("x", finish="paused"), _request(chat()), Ledger())
+    with pytest.raises(ValueError, match="pause"):
+        form.whole(say("x", finish="pause"), _request(chat()), Ledger())
 
 
 def test_only_the_routers_dialect_makes_images() -> None:

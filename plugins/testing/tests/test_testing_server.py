@@ -187,11 +187,11 @@ def test_a_reply_that_fails_is_a_refusal_when_it_is_not_streamed() -> None:
 
 
 def test_a_script_the_format_cannot_render_is_told_and_recorded() -> None:
-    with FakeServer("openai.chat", say("x", finish="paused")) as server:
+    with FakeServer("openai.chat", say("x", finish="pause")) as server:
         answer = ask(server, CHAT, chat())
         assert answer.status == 500
-        assert "paused" in answer.json()["error"]["message"]
-        assert "paused" in server.problems[0][1].message
+        assert "pause" in answer.json()["error"]["message"]
+        assert "pause" in server.problems[0][1].message
 
 
 def test_a_rest_that_raises_is_told_and_recorded() -> None:

@@ -25,6 +25,7 @@ from agent_hookspecs.authoring.merging import (
 from agent_hookspecs.authoring.natives import taken_call_ids
 from agent_hookspecs.authoring.partial import Partial, plain
 from agent_hookspecs.errors import ContractError
+from agent_hookspecs.messages import Finish
 
 __all__ = [
     "AccumulatorExtensionMixin",
@@ -64,6 +65,12 @@ class AccumulatorStreamingMixin:
     #: Keys of a fragment that an extension shows and not the provider, each with the key of the
     #: state under which it waits for that.
     waiting_keys: ClassVar[Mapping[str, str]] = {}
+
+    #: The words of the format that are not ours; a provider may name more.
+    finish_reasons: Mapping[str, Finish] = {
+        "function_call": "tool_calls",
+        "content_filter": "blocked",
+    }
 
     #: The role of every answer; where it is empty, the role that comes first in a stream.
     answer_role: ClassVar[str] = ""

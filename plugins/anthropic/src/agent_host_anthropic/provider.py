@@ -13,6 +13,7 @@ from agent_hookspecs import (
     Config,
     Context,
     CoreMessage,
+    Finish,
     ModelInfo,
     NativeMessage,
     ProtocolError,
@@ -53,6 +54,16 @@ Messages = list[dict[str, Any]]
 
 _KNOBS = ("max_output_tokens", "temperature", "stop")
 _DELTA_PARTS = ("type", "delta", "usage")
+_FINISH_REASONS: dict[str, Finish] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "pause_turn": "pause",
+    # The API has shortened its context and goes on when asked again.
+    "compaction": "pause",
+}
 
 
 class AnthropicProvider(ProviderPlugin):
@@ -63,6 +74,7 @@ class AnthropicProvider(ProviderPlugin):
     label = "Anthropic"
     requires_api_key = True
     framing = "sse"
+    finish_reasons = _FINISH_REASONS
 
     def get_config_schema(self) -> dict[str, Any]:
         return {

@@ -25,7 +25,7 @@ from agent_hookspecs.authoring import (
     taken_call_ids,
     tool_call_id,
 )
-from agent_host_echo.prompt import Call, Fail, Text, Think, parse
+from agent_host_echo.prompt import Call, End, Fail, Refuse, Text, Think, parse
 
 __all__ = ["DEFAULT_MODEL", "HELP", "MODELS", "answer_at_once", "answer_in_chunks"]
 
@@ -42,7 +42,7 @@ DEFAULT_MODEL = "echo-reasoner"
 #: The answer to an empty prompt.
 HELP = (
     "I answer with what you write. A line may also say /think TEXT, /call NAME {json}, "
-    "/repeat N TEXT or /fail KIND MESSAGE."
+    "/repeat N TEXT, /refuse TEXT, /end WORD or /fail KIND MESSAGE."
 )
 
 #: Characters of a call's payload per chunk: so few that every payload arrives in pieces.
@@ -64,12 +64,15 @@ class _Answer:
     reasoning: str
     text: str
     calls: list[dict[str, Any]]
+    refusal: str
+    #: The finish reason that the prompt asks for; "" for the one that the answer has by itself.
+    end: str
     failure: Fail | None
     usage: dict[str, Any]
 
     @property
     def finish_reason(self) -> str:
-        return "tool_calls" if self.calls else "stop"
+        return self.end or ("tool_calls" if self.calls else "stop")
 
 
 def answer_in_chunks(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -97,6 +100,8 @@ def answer_at_once(payload: dict[str, Any]) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text}
     if answer.reasoning:
         message["reasoning"] = answer.reasoning
+    if answer.refusal:
+        message["refusal"] = answer.refusal
     if answer.calls:
         message["tool_calls"] = answer.calls
     choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason}
@@ -108,6 +113,8 @@ def _answer(payload: dict[str, Any]) -> _Answer:
     reasoning: list[str] = []
     text: list[str] = []
     calls: list[dict[str, Any]] = []
+    refusal: list[str] = []
+    end = ""
     failure: Fail | None = None
     if messages and messages[-1].get("role") == "tool":
         text = _results(messages)
@@ -121,6 +128,11 @@ def _answer(payload: dict[str, Any]) -> _Answer:
                 text.append(line.text)
             elif isinstance(line, Think):
                 reasoning += [line.text] if payload.get("reasoning") is True else []
+            elif isinstance(line, Refuse):
+                refusal.append(line.text)
+            elif isinstance(line, End):
+                # What was paused comes to its end when it goes on.
+                end = line.word if messages[-1].get("role") != "assistant" else ""
             elif isinstance(line, Fail):
                 failure = line
             elif line.name in kinds:
@@ -128,7 +140,8 @@ def _answer(payload: dict[str, Any]) -> _Answer:
             else:
                 text.append(_refusal(line.name, list(kinds)))
     thought, said = "\n".join(reasoning), "\n".join(text).strip()
-    return _Answer(thought, said, calls, failure, _usage(messages, thought, said, calls))
+    usage = _usage(messages, thought, said, calls)
+    return _Answer(thought, said, calls, "\n".join(refusal), end, failure, usage)
 
 
 def _prompt(messages: list[dict[str, Any]]) -> str:
@@ -218,6 +231,8 @@ def _deltas(answer: _Answer) -> Iterator[dict[str, Any]]:
         yield {"reasoning": word}
     for word in _words(answer.text):
         yield {"content": word}
+    for word in _words(answer.refusal):
+        yield {"refusal": word}
     for index, call in enumerate(answer.calls):
         kind = call["type"]
         key = _PAYLOAD_KEYS[kind]

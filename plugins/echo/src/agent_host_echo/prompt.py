@@ -9,6 +9,10 @@ directive needs. Any other line is text and is echoed; a space in front makes te
     Call the tool NAME. The payload is passed on as it stands: JSON, free text, broken JSON.
 ``/repeat N TEXT``
     Answer TEXT, N times over, N from 1 to 999999.
+``/refuse TEXT``
+    Decline to answer, in these words.
+``/end WORD``
+    End the answer with WORD as its finish reason, such as ``length`` or ``content_filter``.
 ``/fail KIND [MESSAGE]``
     Fail after what the lines above ask for; lines below are not read. KIND is ``rate_limit``,
     ``overloaded``, ``auth``, ``server``, or ``cut`` for an answer that stops in the middle.
@@ -22,7 +26,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["Call", "Fail", "Line", "Text", "Think", "parse"]
+__all__ = ["Call", "End", "Fail", "Line", "Refuse", "Text", "Think", "parse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,20 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Refuse:
+    """Words to decline with."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A finish reason to end with."""
+
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     """A failure; ``message`` is "" if the line has none."""
 
@@ -55,11 +73,13 @@ class Fail:
     message: str
 
 
-Line: TypeAlias = Text | Think | Call | Fail
+Line: TypeAlias = Text | Think | Call | Refuse | End | Fail
 
 _THINK = re.compile(r"/think\s+(\S.*)")
 _CALL = re.compile(r"/call\s+(\S+)(?:\s+(.*))?")
 _REPEAT = re.compile(r"/repeat\s+([1-9][0-9]{0,5})\s+(\S.*)")
+_REFUSE = re.compile(r"/refuse\s+(\S.*)")
+_END = re.compile(r"/end\s+(\w+)")
 _FAIL = re.compile(r"/fail\s+(rate_limit|overloaded|auth|server|cut)(?:\s+(.*))?")
 
 
@@ -81,6 +101,10 @@ def _read(line: str) -> Line:
         return Call(found[1], found[2] or "")
     if found := _REPEAT.fullmatch(directive):
         return Text(" ".join([found[2]] * int(found[1])))
+    if found := _REFUSE.fullmatch(directive):
+        return Refuse(found[1])
+    if found := _END.fullmatch(directive):
+        return End(found[1])
     if found := _FAIL.fullmatch(directive):
         return Fail(found[1], found[2] or "")
     return Text(line)

@@ -164,6 +164,8 @@ def _to_native(message: CoreMessage) -> NativeMessage:
     native: NativeMessage = {"role": message["role"], "content": message.get("content") or ""}
     if message["role"] == "assistant" and (calls := metadata.pop("tool_calls", None)):
         native["tool_calls"] = calls
+    if refusal := metadata.pop("refusal", None):
+        native["refusal"] = refusal
     if message["role"] == "tool" and (call_id := metadata.pop("tool_call_id", None)):
         native["tool_call_id"] = call_id
     if metadata:
@@ -177,6 +179,8 @@ def _from_native(native: NativeMessage) -> CoreMessage:
     metadata.pop("native_indices", None)
     if calls := native.get("tool_calls"):
         metadata["tool_calls"] = calls
+    if refusal := native.get("refusal"):
+        metadata["refusal"] = refusal
     if call_id := native.get("tool_call_id"):
         metadata.setdefault("tool_call_id", call_id)
     return {

@@ -3,7 +3,8 @@
 Python's matcher cannot be interrupted, and some patterns keep it busy for years; a process can be
 ended. This module is that process's whole program, so it must import nothing but the standard
 library. It reads one JSON object with ``pattern`` and ``ignore_case``, then for each text a JSON
-object with ``size`` and ``limit`` and that many bytes of UTF-8; it answers each with one line.
+object with ``size`` and ``limit`` and that many bytes of UTF-8; it answers each with one line. Its
+argument is how many seconds it may work.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 import sys
 from typing import BinaryIO
 
-__all__ = ["matches", "serve"]
+__all__ = ["limit_work", "matches", "serve"]
 
 #: Characters of a line that are shown, and how many of them before the match.
 SHOWN = 400
@@ -57,5 +58,16 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
         answer({"matches": matches(pattern, text, given["limit"])})
 
 
+def limit_work(seconds: int) -> None:
+    """Let the system end this process after so much work, should nobody be left to end it."""
+    try:
+        import resource
+    except ImportError:
+        # Only Unix has such limits.
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
+
 if __name__ == "__main__":
+    limit_work(int(sys.argv[1]))
     serve(sys.stdin.buffer, sys.stdout.buffer)

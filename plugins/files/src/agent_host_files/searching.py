@@ -6,6 +6,7 @@ Owns the process and its time. It must not know files; it is given texts.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -32,7 +33,7 @@ class Matcher:
     def __init__(self, pattern: str, *, ignore_case: bool, seconds: float) -> None:
         if not pattern or len(pattern) > _MAX_PATTERN:
             raise ToolArgumentsError(f"a pattern has between 1 and {_MAX_PATTERN} characters")
-        self._process = _start()
+        self._process = _start(seconds)
         self._out_of_time = False
         self._timer = threading.Timer(seconds, self._give_up)
         self._timer.daemon = True
@@ -93,7 +94,7 @@ class Matcher:
         raise ToolError("the search ended unexpectedly; try a simpler pattern")
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(seconds: float) -> subprocess.Popen[bytes]:
     # As text, so that it also works from a zip file.
     program = files("agent_host_files").joinpath("matching.py").read_text(encoding="utf-8")
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -102,7 +103,7 @@ def _start() -> subprocess.Popen[bytes]:
         if not sys.executable:
             raise FileNotFoundError
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", program],
+            [sys.executable, "-I", "-S", "-c", program, str(math.ceil(seconds) + 1)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

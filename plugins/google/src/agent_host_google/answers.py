@@ -20,7 +20,7 @@ from agent_host_google.calls import (
     core_call,
     function_call,
 )
-from agent_host_google.errors import BLOCKED, blocked, raise_chunk_error, raise_for_finish
+from agent_host_google.errors import blocked, raise_chunk_error, raise_for_finish
 from agent_host_google.media import core_part
 from agent_host_google.usage import usage_of
 
@@ -139,9 +139,10 @@ class Answer:
         return self.finish is not None or bool(self._parts)
 
     @property
-    def cut_short(self) -> str | None:
-        """Why the answer was stopped although its beginning may be shown."""
-        return self.finish if self.finish in BLOCKED else None
+    def finish_message(self) -> str:
+        """What Gemini says about the end of the answer; mostly nothing."""
+        message = self._candidate.get("finishMessage")
+        return message if isinstance(message, str) else ""
 
     def _read_all(self, chunks: list[Any]) -> None:
         """An answer in pieces that came as one document."""

@@ -14,6 +14,7 @@ from agent_hookspecs import (
     AgentError,
     AuthenticationError,
     ContentBlockedError,
+    Finish,
     InvalidRequestError,
     MalformedCallError,
     ModelNotFoundError,
@@ -24,25 +25,31 @@ from agent_hookspecs import (
     redact,
 )
 
-__all__ = ["BLOCKED", "blocked", "quota_error", "raise_chunk_error", "raise_for_finish"]
+__all__ = ["FINISH_REASONS", "blocked", "quota_error", "raise_chunk_error", "raise_for_finish"]
 
-#: Ways an answer ends that mean it was withheld, from where on.
-BLOCKED = frozenset(
-    {
-        "SAFETY",
-        "RECITATION",
-        "LANGUAGE",
-        "OTHER",
-        "BLOCKLIST",
-        "PROHIBITED_CONTENT",
-        "SPII",
-        "IMAGE_SAFETY",
-        "IMAGE_PROHIBITED_CONTENT",
-        "IMAGE_RECITATION",
-        "IMAGE_OTHER",
-        "NO_IMAGE",
-    }
-)
+#: How an answer ends, in our words. What was withheld may have a beginning that is kept.
+FINISH_REASONS: dict[str, Finish] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "blocked",
+    "RECITATION": "blocked",
+    "LANGUAGE": "blocked",
+    "OTHER": "blocked",
+    "BLOCKLIST": "blocked",
+    "PROHIBITED_CONTENT": "blocked",
+    "SPII": "blocked",
+    "MODEL_ARMOR": "blocked",
+    "IMAGE_SAFETY": "blocked",
+    "IMAGE_PROHIBITED_CONTENT": "blocked",
+    "IMAGE_RECITATION": "blocked",
+    "IMAGE_OTHER": "blocked",
+    "NO_IMAGE": "blocked",
+    "MALFORMED_FUNCTION_CALL": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+    "TOO_MANY_TOOL_CALLS": "error",
+    "MALFORMED_RESPONSE": "error",
+    "MISSING_THOUGHT_SIGNATURE": "error",
+}
 #: Ways it ends that mean the model's call could not be read.
 _MALFORMED = frozenset(
     {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"}
@@ -101,7 +108,7 @@ def raise_for_finish(reason: str, candidate: Mapping[str, Any], *, said: bool) -
             code=reason,
             hint="calls of other providers have none: enable the Gemini signature repair",
         )
-    if reason in BLOCKED and not said:
+    if FINISH_REASONS.get(reason) == "blocked" and not said:
         raise blocked(reason, message, candidate.get("safetyRatings"))
 
 

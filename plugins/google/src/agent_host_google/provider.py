@@ -35,7 +35,7 @@ from agent_hookspecs.tool_interop import ToolInteropContribution, get_registry_f
 from agent_host_google._version import __version__
 from agent_host_google.answers import Answer, core_message
 from agent_host_google.calls import ids_in, with_answered_calls
-from agent_host_google.errors import quota_error
+from agent_host_google.errors import FINISH_REASONS, quota_error
 from agent_host_google.functions import CONTRIBUTION, GOOGLE_FUNCTION
 from agent_host_google.messages import native_message
 from agent_host_google.models import facts_of, listed_models, tags_of
@@ -62,6 +62,7 @@ class GoogleProvider(ProviderPlugin):
     version = __version__
     label = "Google Gemini"
     requires_api_key = True
+    finish_reasons = FINISH_REASONS
 
     # What it is.
 
@@ -216,9 +217,9 @@ class GoogleProvider(ProviderPlugin):
                 "Gemini answered without a candidate",
                 hint="the address may not be that of generateContent",
             )
-        if answer.cut_short:
+        if answer.finish_message and FINISH_REASONS.get(answer.finish or "") == "blocked":
             warn = get_warn_from_context(context, self.name)
-            warn(f"Gemini stopped its answer, {answer.cut_short}; what it said before is kept")
+            warn(f"Gemini stopped its answer, {answer.finish}: {answer.finish_message}")
         final = answer.finished()
         sanitize = get_registry_from_context(context).sanitize_tool_call
         final["parts"] = [

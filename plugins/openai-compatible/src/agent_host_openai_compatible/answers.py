@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from agent_hookspecs import NativeMessage
+from agent_hookspecs import Finish, NativeMessage
 from agent_hookspecs.authoring import (
     AccumulatorStreamingMixin,
     Partial,
@@ -51,6 +51,23 @@ class ChatStreaming(AccumulatorStreamingMixin):
     """
 
     name: str
+    #: The format's own words, and those that servers and gateways pass on from their models.
+    finish_reasons: Mapping[str, Finish] = {
+        **AccumulatorStreamingMixin.finish_reasons,
+        "end_turn": "stop",
+        "eos": "stop",
+        "eos_token": "stop",
+        "stop_sequence": "stop",
+        "tool_use": "tool_calls",
+        "max_tokens": "length",
+        "max_output_tokens": "length",
+        "model_length": "length",
+        "model_context_window_exceeded": "length",
+        "safety": "blocked",
+        "sensitive": "blocked",
+        "insufficient_system_resource": "error",
+        "network_error": "error",
+    }
     # Whatever role a server names, the answer is the assistant's.
     answer_role: ClassVar[str] = "assistant"
     accumulates: ClassVar[Collection[str]] = ("tool_calls", "reasoning")

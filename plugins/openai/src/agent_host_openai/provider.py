@@ -13,6 +13,7 @@ from agent_hookspecs import (
     Config,
     Context,
     CoreMessage,
+    Finish,
     ModelInfo,
     NativeMessage,
     ProviderPlugin,
@@ -47,6 +48,10 @@ class OpenAIProvider(ProviderPlugin):
     version = __version__
     label = SERVER.label
     requires_api_key = True
+    finish_reasons: Mapping[str, Finish] = {
+        **ChatApi.finish_reasons,
+        **ResponsesApi.finish_reasons,
+    }
 
     def __init__(self) -> None:
         self._chat = ChatApi()

@@ -27,7 +27,7 @@ __all__ = [
     "say",
 ]
 
-Finish = Literal["stop", "tool_calls", "length", "blocked", "refusal", "paused", "malformed_call"]
+Finish = Literal["stop", "tool_calls", "length", "blocked", "refusal", "pause", "malformed_call"]
 FailureKind = Literal[
     "authentication",
     "permission",

@@ -110,7 +110,7 @@ def test_usage_is_understood(way: Way) -> None:
         (None, "end_turn"),
         ("length", "max_tokens"),
         ("refusal", "refusal"),
-        ("paused", "pause_turn"),
+        ("pause", "pause_turn"),
     ],
 )
 def test_finishes_are_understood(way: Way, finish: Any, reason: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_hookspecs import Config, Context, CoreMessage, NativeMessage, State
+from agent_hookspecs import Config, Context, CoreMessage, Finish, NativeMessage, State
 from agent_hookspecs.authoring.knobs import requested_knobs
 from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.messages import RequestSpec
@@ -31,6 +31,15 @@ _Answer = tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], 
 
 class ResponsesApi:
     """Requests to ``/responses`` and their answers."""
+
+    #: What a response gives as its status, or as the reason why it is incomplete.
+    finish_reasons: Mapping[str, Finish] = {
+        "completed": "stop",
+        "incomplete": "length",
+        "max_output_tokens": "length",
+        "content_filter": "blocked",
+        "cancelled": "error",
+    }
 
     def formats_for(self, config: Config) -> list[str]:
         """Freeform tools stay freeform for the models that take them."""

@@ -50,7 +50,7 @@ _STOP_REASONS: dict[Finish, str] = {
     "length": "max_tokens",
     "blocked": "refusal",
     "refusal": "refusal",
-    "paused": "pause_turn",
+    "pause": "pause_turn",
     # The API has no word for it: such a call comes as any other.
     "malformed_call": "tool_use",
 }

@@ -49,7 +49,7 @@ _FINISH_REASONS: dict[Finish, str] = {
     "blocked": "PROHIBITED_CONTENT",
     "refusal": "SAFETY",
     # The API pauses no turns; what it has is an end for other reasons.
-    "paused": "OTHER",
+    "pause": "OTHER",
     "malformed_call": "MALFORMED_FUNCTION_CALL",
 }
 

@@ -137,7 +137,7 @@ class CostChecks(ProviderSuite):
             provider.hook.build_request(
                 native_messages=turn.natives, state=turn.state, stream=True, context=turn.context
             )
-        return Reading(stack.managers, turn.natives, turn.state)
+        return Reading(stack.managers, turn.natives, turn.state, limits=turn.limits)
 
     def _feed(self, talk: Talk, chunks: Chunks, count: Callable[[Iterator[None]], int]) -> int:
         reading = self._reading(talk, _stack(talk))
