@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agent_hookspecs.values import dataclass
-from agent_host.cli.options import complete_with, parse_pairs
+from agent_host.cli.options import REQUEST_OPTIONS, parse_pairs
 from agent_host.places import find_config_file
 
 if TYPE_CHECKING:
@@ -115,12 +115,7 @@ def load_chosen_catalog(config: AppConfig | None) -> Catalog:
 _OPTIONS = (
     click.option("--config", "config_file", type=click.Path(dir_okay=False), metavar="FILE",
                  help="The config file; by default the one that run would use."),
-    click.option("--agent", metavar="NAME", shell_complete=complete_with("complete_agent"),
-                 help="An agent of the config."),
-    click.option("--provider", metavar="NAME", shell_complete=complete_with("complete_provider"),
-                 help="A provider alias of the config, or a plugin id."),
-    click.option("--model", metavar="ID", shell_complete=complete_with("complete_model"),
-                 help="The model."),
+    *REQUEST_OPTIONS,
     click.option("--plugin", "sources", multiple=True, metavar="SOURCE",
                  help="Add path:FOLDER, pkg:PACKAGE or git+https://…@COMMIT."),
     click.option("--allow", multiple=True, metavar="BUNDLE", help="Use only these bundles."),

@@ -39,7 +39,6 @@ from agent_host.plugins.explanation import (
 
 if TYPE_CHECKING:
     from agent_host.application import AgentApplication
-    from agent_host.config import Layers
     from agent_host.plugins.resolve import HookOrder
     from agent_host.plugins.stack import Stack
 
@@ -118,24 +117,25 @@ def explain(
         redirect_stdout(sys.stderr),
         AgentApplication(choice.load_config() or AppConfig()) as app,
     ):
-        explained = _explain(app, choice, settings, app.stack(**options))
+        explanation = _explain(app, choice, settings, app.stack(**options))
     if graph is not None:
-        _draw(explained, graph)
+        _draw(explanation, graph)
     if as_json:
-        print_json(_facts(explained))
+        print_json(_facts(explanation))
     else:
-        _print_explanation(explained, everything)
+        _print_explanation(explanation, everything)
         if graph is not None:
             click.echo(f"\nDrawn into {clean_text(graph)}.")
-    return report_unusable(explained.stack.resolution.catalog, strict)
+    return report_unusable(explanation.stack.resolution.catalog, strict)
 
 
 def _explain(
     app: AgentApplication, choice: Choice, settings: Mapping[str, Any], stack: Stack
 ) -> _Explanation:
     config, entry = app.config, stack.provider.entry
-    layers: Layers = [*config.request_layers(**choice.request), ("--set", settings)]
-    filled, unset = config.fill_layers(layers)
+    # A run that lacked a variable would have no stack.
+    layers, _ = config.fill_layers(config.request_layers(**choice.request))
+    layers.append(("--set", settings))
     places = {key: where for where, layer in layers for key in layer}
     aliases = [where for where, _ in layers if where.startswith("providers.")]
     model = stack.config.get("model")
@@ -146,23 +146,23 @@ def _explain(
         alias=aliases[0].removeprefix("providers.") if aliases else None,
         model=model if isinstance(model, str) else None,
         places=places,
-        access=find_access(entry, config.env, filled, unset),
+        access=find_access(entry, config.env, layers),
         imported=tuple(stack.activator.imported_entries),
     )
 
 
-def _facts(explained: _Explanation) -> dict[str, Any]:
+def _facts(explanation: _Explanation) -> dict[str, Any]:
     from dataclasses import asdict
 
-    resolution = explained.stack.resolution
+    resolution = explanation.stack.resolution
     return {
-        "config": explained.file,
-        "agent": explained.choice.agent,
-        "alias": explained.alias,
+        "config": explanation.file,
+        "agent": explanation.choice.agent,
+        "alias": explanation.alias,
         "provider": resolution.provider.name,
-        "model": explained.model,
-        "key": explained.access.key,
-        "missing": list(explained.access.missing),
+        "model": explanation.model,
+        "key": explanation.access.key,
+        "missing": list(explanation.access.missing),
         "models": list(resolution.models),
         "provider_tags": sorted(resolution.provider_tags),
         "tags": sorted(resolution.tags),
@@ -174,45 +174,45 @@ def _facts(explained: _Explanation) -> dict[str, Any]:
         "order": [asdict(order) for order in resolution.hook_orders()],
         "tools": [
             {"name": each.tool_name, "plugin": each.plugin_name}
-            for each in explained.stack.descriptors
+            for each in explanation.stack.descriptors
         ],
-        "warnings": list(explained.stack.warnings),
-        "imported": list(explained.imported),
+        "warnings": list(explanation.stack.warnings),
+        "imported": list(explanation.imported),
         "plugins": [summary_of(record) for record in resolution.catalog],
     }
 
 
-def _print_explanation(explained: _Explanation, everything: bool) -> None:
-    resolution = explained.stack.resolution
-    _print_request(explained)
-    _print_participants(explained)
+def _print_explanation(explanation: _Explanation, everything: bool) -> None:
+    resolution = explanation.stack.resolution
+    _print_request(explanation)
+    _print_participants(explanation)
     unusual = unusual_orders(resolution)
     if everything:
         _print_orders("Order of calls", [*resolution.hook_orders()])
-        _print_rounds(explained)
+        _print_rounds(explanation)
     elif unusual:
         _print_orders("Called in another order", unusual)
     others = [*absentees(resolution)]
-    _print_left_out(others, everything)
-    if explained.stack.warnings:
+    _print_absentees(others, everything)
+    if explanation.stack.warnings:
         print_heading("Warnings")
-        for warning in explained.stack.warnings:
+        for warning in explanation.stack.warnings:
             print_text(clean_text(warning), indent=4, first="  -")
     if not everything:
-        _print_folded(explained, others, len([*resolution.hook_orders()]))
+        _print_folded(others, len([*resolution.hook_orders()]))
 
 
-def _print_request(explained: _Explanation) -> None:
-    resolution, access = explained.stack.resolution, explained.access
+def _print_request(explanation: _Explanation) -> None:
+    resolution, access = explanation.stack.resolution, explanation.access
     provider = resolution.provider
     key = clean_text(describe_access(access))
-    model = explained.model or "none named"
-    if explained.model and "model" not in explained.places:
+    model = explanation.model or "none named"
+    if explanation.model and "model" not in explanation.places:
         model += ", which is the default"
     print_pairs(
         [
-            ("Config", clean_text(explained.file or "")),
-            ("Agent", clean_text(explained.choice.agent or "")),
+            ("Config", clean_text(explanation.file or "")),
+            ("Agent", clean_text(explanation.choice.agent or "")),
             ("Provider", clean_text(f"{provider.name} ({provider.record.bundle.owner})")),
             ("Model", clean_text(model)),
             ("Key", style_text(key, fg="yellow") if access.missing else key),
@@ -221,14 +221,14 @@ def _print_request(explained: _Explanation) -> None:
     )
 
 
-def _print_participants(explained: _Explanation) -> None:
+def _print_participants(explanation: _Explanation) -> None:
     offered: dict[str, list[str]] = {}
-    for descriptor in explained.stack.descriptors:
+    for descriptor in explanation.stack.descriptors:
         offered.setdefault(descriptor.plugin_name, []).append(descriptor.tool_name)
     print_heading("Takes part, in this order")
     rows = []
-    for part in participants(explained.stack.resolution):
-        reasons = [_why_chosen(explained) if part.role == "provider" else part.why]
+    for part in participants(explanation.stack.resolution):
+        reasons = [_why_chosen(explanation) if part.role == "provider" else part.why]
         if part.place not in ("by name", "selected"):
             reasons.append(part.place)
         if part.role == "tool":
@@ -240,10 +240,10 @@ def _print_participants(explained: _Explanation) -> None:
     print_table(("ROLE", "PLUGIN", "WHY"), rows)
 
 
-def _why_chosen(explained: _Explanation) -> str:
-    if "provider" in explained.places:
-        return f"named by {explained.places['provider'] or '--provider'}"
-    fallback = explained.stack.provider.entry.fallback
+def _why_chosen(explanation: _Explanation) -> str:
+    if "provider" in explanation.places:
+        return f"named by {explanation.places['provider'] or '--provider'}"
+    fallback = explanation.stack.provider.entry.fallback
     return f"none is named, and it is the {'fallback' if fallback else 'only one'}"
 
 
@@ -262,9 +262,9 @@ def _print_orders(title: str, orders: Sequence[HookOrder]) -> None:
     )
 
 
-def _print_rounds(explained: _Explanation) -> None:
+def _print_rounds(explanation: _Explanation) -> None:
     print_heading("Rounds")
-    gating = explained.stack.resolution.gating
+    gating = explanation.stack.resolution.gating
     for number, change in enumerate(gating.rounds, 1):
         changes = (
             ("joined", change.joined),
@@ -276,10 +276,10 @@ def _print_rounds(explained: _Explanation) -> None:
         print_text(clean_text(text), indent=5, first=f"  {number}")
     print_text("nothing changes", indent=5, first=f"  {len(gating.rounds) + 1}")
     print_heading("Imported")
-    print_text(clean_text(", ".join(explained.imported)), indent=2, first="  ")
+    print_text(clean_text(", ".join(explanation.imported)), indent=2, first="  ")
 
 
-def _print_left_out(others: Sequence[Absentee], everything: bool) -> None:
+def _print_absentees(others: Sequence[Absentee], everything: bool) -> None:
     shown = others if everything else suggestions(others)
     if not shown:
         return
@@ -291,13 +291,9 @@ def _print_left_out(others: Sequence[Absentee], everything: bool) -> None:
             print_text(clean_text(each.remedy), indent=6, first="    →")
 
 
-def _print_folded(explained: _Explanation, others: Sequence[Absentee], hooks: int) -> None:
+def _print_folded(others: Sequence[Absentee], hooks: int) -> None:
     """Count what was not shown, so that nobody misses it."""
-    counts = [*_count_folded(others)]
-    providers = explained.stack.resolution.catalog.usable("provider")
-    if len(providers) > 1:
-        counts.append(format_count(len(providers) - 1, "other provider"))
-    counts.append(f"the order of {format_count(hooks, 'hook')}")
+    counts = [*_count_folded(others), f"the order of {format_count(hooks, 'hook')}"]
     click.echo()
     print_text(clean_text(f"Not shown: {'; '.join(counts)}. --all shows them."))
 
@@ -329,10 +325,10 @@ def _check_ending(file: str) -> None:
         raise click.UsageError(f"--graph {file}: the name must end with {' or '.join(ENDINGS)}")
 
 
-def _draw(explained: _Explanation, file: str) -> None:
+def _draw(explanation: _Explanation, file: str) -> None:
     from agent_host.cli.graph import draw_stack
 
-    text = draw_stack(explained.stack, explained.model, file)
+    text = draw_stack(explanation.stack, explanation.model, file)
     try:
         with open(file, "w", encoding="utf-8") as handle:
             handle.write(text)

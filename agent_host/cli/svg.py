@@ -177,7 +177,7 @@ def _place_columns(
     for number, column in enumerate(columns):
         x, y = _column_x(number, len(columns), width), float(_TOP)
         for card in column.cards:
-            lines = tuple(_wrap_name(card.name, _CARD - 46, 13.5))
+            lines = tuple(_wrap_name(card.name, _CARD - 54, 14.6))
             placed.append(_Placed(card, number, x, y, lines))
             y += placed[-1].height + 14
         for tag, lost in (

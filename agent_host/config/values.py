@@ -132,16 +132,15 @@ class AppConfig:
         filled: Layers = []
         unset: dict[str, tuple[str, ...]] = {}
         for where, layer in layers:
-            kept = dict(layer)
-            for key, value in layer.items():
-                lacking = tuple(name for name in placeholders(value) if name not in env)
-                unset.pop(key, None)
-                if lacking:
-                    unset[key] = lacking
-                    del kept[key]
-                elif where:
-                    kept[key] = substitute(value, env, f"{where}.{key}", self.file)
-            filled.append((where, kept))
+            # What the caller names is taken as it stands.
+            lacking = {
+                key: names
+                for key, value in (layer.items() if where else ())
+                if (names := tuple(name for name in placeholders(value) if name not in env))
+            }
+            known = {key: value for key, value in layer.items() if key not in lacking}
+            filled.append((where, self._fill(where, known) if where else known))
+            unset |= lacking
         return filled, unset
 
     def system_prompt(self, agent: str | None = None) -> str | None:
