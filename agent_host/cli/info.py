@@ -272,7 +272,7 @@ def _print_settings(
     print_heading("Settings")
     for setting in settings:
         facts = _setting_facts(setting, *_value_of(setting, record, config, choice))
-        click.echo(f"  {clean_text(_title(facts))}")
+        print_text(clean_text(_title(facts)), indent=2)
         if facts["help"]:
             print_text(clean_text(facts["help"]), indent=6)
         if facts["from"]:
