@@ -236,7 +236,11 @@ def test_explain_says_what_the_stack_of_a_run_is(tree: Path, tmp_path: Path, cas
     file = tree / f"{re.sub('[^a-z]', '-', case)}.json"
     file.write_text(json.dumps(config), encoding="utf-8")
     arguments = ["--config", str(file), *options]
-    where = {"trees": [tree / "tree"], "cwd": tmp_path, "WITNESS": str(tmp_path / "seen.json")}
+    where: dict[str, Any] = {
+        "trees": [tree / "tree"],
+        "cwd": tmp_path,
+        "WITNESS": str(tmp_path / "seen.json"),
+    }
     ran = run_python(RUN, *arguments, **where)
     said = run_host("plugins", "explain", "--json", *arguments, **where)
     assert said.code == 0, said.out

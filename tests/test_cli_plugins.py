@@ -76,7 +76,7 @@ def test_list_fits_the_width_of_the_terminal(tree: Path, columns: int) -> None:
     assert ("dist-keyed" in run.out) is (columns == 200)
 
 
-KEYED = {"requires_api_key": True, "key_variable": "KEYED_API_KEY"}
+KEYED: dict[str, Any] = {"requires_api_key": True, "key_variable": "KEYED_API_KEY"}
 
 
 @pytest.mark.parametrize(
