@@ -26,7 +26,7 @@ from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.config.catalog import configured_catalog
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
-from agent_host.plugins.access import set_variable
+from agent_host.plugins.access import KEY_SETTINGS, set_variable
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.private import config_home
 from agent_host.sessions.frozen import plain_copy
@@ -217,7 +217,7 @@ class AgentApplication:
             # It may be one of those that cannot be used, and a request says why.
             return
         record = installed[named] if named is not None else _fallback(catalog)
-        if record is None or record.entry is None or config.get("api_key"):
+        if record is None or record.entry is None or any(config.get(key) for key in KEY_SETTINGS):
             return
         variable = set_variable(record.entry, self.config.env)
         if variable is not None:

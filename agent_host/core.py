@@ -227,10 +227,13 @@ class AgentCore:
 
     def get_actions(self, config: Config) -> list[dict[str, Any]]:
         """The session actions that the active plugins offer."""
-        stack = self.stack(config)
+        return self._complete(self._offering_steps(config))
+
+    def _offering_steps(self, config: Config) -> Steps[list[dict[str, Any]]]:
+        stack = yield from self._stacks.stack(config)
         if not stack.has_actions:
             return []
-        return offered_actions(self._turn(stack, self.create_session(), config))
+        return offered_actions((yield from self._turn(stack, self.create_session(), config)))
 
     def execute_tool_calls(
         self,
@@ -313,7 +316,7 @@ class AgentCore:
     ) -> Steps[tuple[Session, ActionResult]]:
         stack = yield from self._stacks.lease(config)
         try:
-            turn = self._turn(stack, session, config, context, layer)
+            turn = yield from self._turn(stack, session, config, context, layer)
             return (yield from execute_action(turn, action_id, params or {}))
         finally:
             stack.lease.leave()
@@ -357,7 +360,7 @@ class AgentCore:
     ) -> Steps[Session]:
         stack = yield from self._stacks.lease(config)
         try:
-            turn = self._turn(stack, session, config, context, layer)
+            turn = yield from self._turn(stack, session, config, context, layer)
             return (yield from run_trigger(turn, session, trigger))
         finally:
             stack.lease.leave()
@@ -369,10 +372,10 @@ class AgentCore:
         config: Config,
         context: Mapping[str, Any] | None = None,
         layer: Mapping[str, Any] | None = None,
-    ) -> Turn:
+    ) -> Steps[Turn]:
         """A turn that is begun and not sent, for what is done to a session beside requests."""
         turn = Turn(stack, session, config, core=self, caller_context=context, layer=layer)
-        begin_state(turn)
+        yield from begin_state(turn)
         return turn
 
     def warm_up(self, config: Config) -> None:

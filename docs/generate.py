@@ -195,6 +195,7 @@ TAGS = {
     "wire:openai-responses": ("… of OpenAI's Responses", "`openai`"),
     "wire:anthropic.messages": ("… of Anthropic's Messages", "`anthropic`"),
     "wire:google.generate_content": ("… of Gemini's generateContent", "`google`"),
+    "wire:cohere.chat": ("… of Cohere's v2 Chat API", "`cohere`"),
     "wire:ollama.chat": ("… of Ollama's chat", "`ollama`"),
     "supports_streaming": ("the provider can stream", "every provider"),
     "supports_tools": ("the model can call tools", "providers, by model"),

@@ -88,6 +88,12 @@ KEYED: dict[str, Any] = {"requires_api_key": True, "key_variable": "KEYED_API_KE
         ({"request_defaults": {"api_key": "k"}}, {}, "key set", "from request_defaults"),
         ({"providers": {"a": {"provider": "keyed"}}}, {}, "key missing", "set KEYED_API_KEY"),
         (
+            {"providers": {"a": {"provider": "keyed", "api_key_file": "key.txt"}}},
+            {},
+            "key set",
+            "from providers.a",
+        ),
+        (
             {"providers": {"a": {"provider": "keyed", "api_key": "${env:MINE}"}}},
             {"KEYED_API_KEY": "k"},
             "key missing",

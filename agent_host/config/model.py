@@ -42,6 +42,13 @@ with pydantic_alone():
         provider: Name
         model: str = Field(default="")
         api_key: str = Field(default="")
+        api_key_command: Name | Annotated[list[Name], Field(min_length=1)] = _key(
+            "A command that prints the key, run without a shell and again when the key is old."
+        )
+        api_key_file: Name = _key("A file with the key, read again when it has changed.")
+        api_key_seconds: Annotated[float, Field(gt=0)] = _key(
+            "How long the output of the command is used that does not say so itself."
+        )
         base_url: str = Field(default="")
         add_tags: list[Name] = _key("What the model can do besides.")
         remove_tags: list[Name] = _key("What the model cannot do after all.")

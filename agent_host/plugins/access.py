@@ -13,7 +13,10 @@ from typing import Any, Literal
 from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.values import dataclass
 
-__all__ = ["Access", "find_access", "set_variable"]
+__all__ = ["KEY_SETTINGS", "Access", "find_access", "set_variable"]
+
+#: The settings that say where a key comes from; a config has at most one of them.
+KEY_SETTINGS = ("api_key", "api_key_command", "api_key_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +40,23 @@ def find_access(
     ``unset`` has, by setting, the variables that it asks for and that are not there: without them
     no request is made.
     """
-    given = {
+    places = {
         key: where
         for where, settings in layers
-        for key in ("api_key", "base_url")
+        for key in (*KEY_SETTINGS, "base_url")
         if settings.get(key)
     }
     missing = [name for names in unset.values() for name in names]
-    where = "" if "api_key" in unset else given.get("api_key") or set_variable(entry, env) or ""
-    if entry.requires_api_key and not where and "api_key" not in unset:
+    lacks_variable = not unset.keys().isdisjoint(KEY_SETTINGS)
+    named = [places[key] for key in KEY_SETTINGS if key in places]
+    where = "" if lacks_variable else (named or [set_variable(entry, env) or ""])[0]
+    if entry.requires_api_key and not where and not lacks_variable:
         missing.append(entry.key_variable or "api_key")
-    if entry.requires_base_url and "base_url" not in {*given, *unset}:
+    if entry.requires_base_url and "base_url" not in {*places, *unset}:
         missing.append("base_url")
     if where:
         return Access("set", where, tuple(missing))
-    if entry.requires_api_key or "api_key" in unset:
+    if entry.requires_api_key or lacks_variable:
         return Access("missing", "", tuple(missing))
     wanted = entry.optional_api_key or entry.key_variable is not None
     return Access("optional" if wanted else "none", "", tuple(missing))

@@ -23,6 +23,7 @@ from agent_hookspecs.tool_interop import (
 )
 from agent_host.drivers.effects import Call, Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin
+from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
@@ -41,7 +42,11 @@ _ACTING: tuple[PluginRole, ...] = ("provider", "extension", "feature")
 
 
 def build_stack(
-    activator: Activator, resolution: Resolution, config: Config, warnings: list[str]
+    activator: Activator,
+    resolution: Resolution,
+    config: Config,
+    warnings: list[str],
+    fresh_key: FreshKey | None,
 ) -> Steps[Stack]:
     """The stack of a resolution; ``warnings`` is what was left out, and is added to."""
 
@@ -91,6 +96,7 @@ def build_stack(
             schema_target_formats=tuple(formats),
             lease=lease,
             warnings=tuple(warnings),
+            fresh_key=fresh_key,
             has_actions=any(managers.role(role).implements("get_actions") for role in _ACTING),
             secrets=tuple(schema.secrets(config)),
         )

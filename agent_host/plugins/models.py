@@ -16,6 +16,7 @@ from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Call, Open, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
+from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.implementation import describe_failure
 from agent_host.plugins.keys import data_key
 from agent_host.plugins.request_spec import read_request_spec
@@ -58,11 +59,13 @@ class Listings:
             known = self._known.get(key)
         return known if known is not None and time.monotonic() < known.until else None
 
-    def list_models(self, provider: LoadedPlugin, config: Config, key: str) -> Steps[Listing]:
+    def list_models(
+        self, provider: LoadedPlugin, config: Config, key: str, fresh_key: FreshKey | None
+    ) -> Steps[Listing]:
         """Ask the provider for its models and remember them; an error gives an empty list."""
         seconds = self._seconds
         try:
-            models = valid_models((yield from _ask_models(provider, config)))
+            models = valid_models((yield from _ask_models(provider, config, fresh_key)))
             digest = data_key(models)
         except Exception as error:
             log.warning("models_unavailable", provider=provider.name, error=describe_failure(error))
@@ -85,25 +88,44 @@ def valid_models(models: object) -> list[ModelInfo]:
     ]
 
 
-def _ask_models(provider: LoadedPlugin, config: Config) -> Steps[Any]:
+def _ask_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
     """What the provider says its models are; nothing, if its descriptor says not to ask."""
     if provider.record.described and "get_models" not in provider.entry.dynamic:
         return []
     if {"models_request", "parse_models"} <= provider.implementations.keys():
-        return (yield from _fetch_models(provider, config))
+        return (yield from _fetch_models(provider, config, fresh_key))
     if "get_models" not in provider.implementations:
         return []
+    if fresh_key is not None:
+        config = {**config, "api_key": (yield from fresh_key.current())}
     return (yield Call(partial(provider.ask, "get_models", config=config)))
 
 
-def _fetch_models(provider: LoadedPlugin, config: Config) -> Steps[Any]:
+def _fetch_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
     spec = provider.ask("models_request", config=config)
     if spec is None:
         return []
+    if fresh_key is None:
+        response, body = yield from _send(provider, config, spec)
+    else:
+        key = yield from fresh_key.current()
+        response, body = yield from _send_with_key(provider, config, key)
+        if response.status == 401 and (new := (yield from fresh_key.after_refusal(key))) != key:
+            response, body = yield from _send_with_key(provider, config, new)
+    if not 200 <= response.status < 300:
+        raise ProviderError(f"HTTP {response.status}", provider=provider.name)
+    return provider.ask("parse_models", body=json.loads(body))
+
+
+def _send_with_key(provider: LoadedPlugin, config: Config, key: str) -> Steps[tuple[Any, bytes]]:
+    config = {**config, "api_key": key}
+    spec = provider.ask("models_request", config=config)
+    return (yield from _send(provider, config, spec))
+
+
+def _send(provider: LoadedPlugin, config: Config, spec: object) -> Steps[tuple[Any, bytes]]:
     if isinstance(spec, Mapping):
         spec = {"method": "GET", "timeout": _REQUEST_SECONDS, **spec}
     response = yield Open(read_request_spec(spec, config, provider.name, "models_request"))
     body = yield ReadAll(_MAX_BYTES)
-    if not 200 <= response.status < 300:
-        raise ProviderError(f"HTTP {response.status}", provider=provider.name)
-    return provider.ask("parse_models", body=json.loads(body))
+    return response, body

@@ -15,6 +15,7 @@ from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.tool_interop import ToolDescriptor, ToolInteropRegistry
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
+from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.implementation import Implementation
 from agent_host.plugins.manager import RoleManager, Tolerate
 from agent_host.plugins.resolve import Resolution
@@ -143,7 +144,8 @@ class Stack:
 
     ``config`` has the schema's defaults and the tools' schemas in it. ``models`` is the provider's
     list after extensions and features have seen it, ``model`` the entry that is asked for, and
-    ``secrets`` what is secret in the config. Whoever works with its tools has entered ``lease``.
+    ``secrets`` what is secret in the config. ``fresh_key`` gets the key if the config says where
+    from. Whoever works with its tools has entered ``lease``.
     """
 
     resolution: Resolution
@@ -158,6 +160,7 @@ class Stack:
     schema_target_formats: tuple[str, ...]
     lease: Lease
     warnings: tuple[str, ...]
+    fresh_key: FreshKey | None
     has_actions: bool
     secrets: tuple[str, ...] = field(repr=False)
 

@@ -14,6 +14,7 @@ from agent_host.drivers.effects import Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin, OnManager
 from agent_host.plugins.build import build_stack, read_settings
 from agent_host.plugins.catalog import Catalog, complete_catalog
+from agent_host.plugins.fresh_keys import FreshKeys
 from agent_host.plugins.keys import config_key
 from agent_host.plugins.models import Listings
 from agent_host.plugins.resolve import BrokenPluginError, resolve, select_provider, set_aside
@@ -37,6 +38,7 @@ class Stacks:
         self.use(Catalog(()))
         self._stacks: OrderedDict[tuple[str, str], Stack] = OrderedDict()
         self._listings = Listings(model_seconds)
+        self._fresh_keys = FreshKeys()
 
     @property
     def activator(self) -> Activator:
@@ -74,7 +76,8 @@ class Stacks:
         if listing is None:
             # Whatever goes wrong from here on may be the first text that holds them.
             remember_secrets(read_settings([provider], []).secrets(config))
-            listing = yield from self._listings.list_models(provider, config, text)
+            fresh_key = self._fresh_keys.of(config)
+            listing = yield from self._listings.list_models(provider, config, text, fresh_key)
         key = text, listing.digest
         with self._lock:
             known = self._stacks.get(key)
@@ -120,7 +123,11 @@ class Stacks:
             resolution = resolve(usable, self._activator, provider, config, models)
             warnings = _failures_since(whole, resolution.catalog)
             try:
-                return (yield from build_stack(self._activator, resolution, config, warnings))
+                return (
+                    yield from build_stack(
+                        self._activator, resolution, config, warnings, self._fresh_keys.of(config)
+                    )
+                )
             except BrokenPluginError as broken:
                 if config.get("on_plugin_error") != "skip" or broken.plugin.role == "provider":
                     raise broken.error from broken.error.__cause__

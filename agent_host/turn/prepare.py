@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.errors import ConfigError, ContractError
 from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.messages import Config, CoreMessage, NativeMessage
+from agent_host.drivers.effects import Steps
+from agent_host.plugins.access import KEY_SETTINGS
 from agent_host.sessions.natives import Origin, retained_history
 from agent_host.wire.request import without_userinfo
 
@@ -17,11 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["begin_state", "default_to_native", "find_history", "prepare_turn"]
 
 
-def begin_state(turn: Turn) -> None:
+def begin_state(turn: Turn) -> Steps[None]:
     """The state after every ``init``: provider, extensions, features."""
     stack, managers, config = turn.stack, turn.managers, turn.context["config"]
     # Again at every request, because the oldest are forgotten.
     remember_secrets(stack.secrets)
+    if stack.fresh_key is not None:
+        config["api_key"] = turn.key = yield from stack.fresh_key.current()
     state = managers.provider.hook.init(config=config)
     if state is None:
         state = {"request": {}}
@@ -102,8 +106,12 @@ def _require_access(turn: Turn) -> None:
             raise ConfigError(
                 f"provider {turn.provider!r} needs the setting {key!r}",
                 key=key,
-                hint=f"set {key} in the config{also}",
+                hint=f"set {_one_of(key)} in the config{also}",
             )
+
+
+def _one_of(key: str) -> str:
+    return ", ".join(KEY_SETTINGS[:-1]) + f" or {KEY_SETTINGS[-1]}" if key == "api_key" else key
 
 
 def _config_of(turn: Turn, state: dict[str, Any]) -> Config:

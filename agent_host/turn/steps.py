@@ -89,19 +89,36 @@ def run_turn(turn: Turn) -> Steps[None]:
     stack = turn.stack
     yield turn.emit(_first_events(stack))
     policy, attempt = RetryPolicy(max_retries=_retries(stack.config)), 0
+    has_new_key = False
     while True:
         try:
             yield from _run_attempt(turn)
             return
         except ProviderError as error:
-            delay = _retry_delay(turn, policy, attempt, error)
-            failure = error
-        attempt += 1
-        log.info("retry", provider=turn.provider, seconds=round(delay, 2), error=failure.message)
-        message = f"trying again in {delay:.1f} s: {redact(failure.message)}"
+            if not has_new_key and (yield from _get_new_key(turn, error)):
+                has_new_key, delay = True, 0.0
+                message = f"trying again with another key: {redact(error.message)}"
+            else:
+                delay = _retry_delay(turn, policy, attempt, error)
+                attempt += 1
+                message = f"trying again in {delay:.1f} s: {redact(error.message)}"
+            log.info("retry", provider=turn.provider, seconds=round(delay, 2), error=error.message)
         yield turn.emit([{"type": "warning", "message": message, "plugin": turn.provider}])
         yield Sleep(delay)
         turn.begin_attempt()
+
+
+def _get_new_key(turn: Turn, error: ProviderError) -> Steps[bool]:
+    """Whether the key was refused before the model said anything, and there is another one now."""
+    key = turn.stack.fresh_key
+    if key is None or error.status != 401 or _has_output(turn) or not turn.total_time.allows(0):
+        return False
+    new = yield from key.after_refusal(turn.key)
+    return new != turn.key
+
+
+def _has_output(turn: Turn) -> bool:
+    return turn.reading is not None and turn.reading.has_output
 
 
 def _retry_delay(turn: Turn, policy: RetryPolicy, attempt: int, error: ProviderError) -> float:
@@ -112,15 +129,14 @@ def _retry_delay(turn: Turn, policy: RetryPolicy, attempt: int, error: ProviderE
     if attempt and is_over:
         # The wire knows only what was left for this attempt.
         raise turn.total_time.error(error.provider) from error
-    has_output = turn.reading is not None and turn.reading.has_output
-    delay = None if has_output or is_over else policy.delay(attempt, error)
+    delay = None if _has_output(turn) or is_over else policy.delay(attempt, error)
     if delay is None or not turn.total_time.allows(delay):
         raise error
     return delay
 
 
 def _run_attempt(turn: Turn) -> Steps[None]:
-    begin_state(turn)
+    yield from begin_state(turn)
     if not turn.started:
         turn.started = True
         turn.start = yield from run_trigger(turn, turn.start, "request_start")

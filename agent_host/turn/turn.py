@@ -113,6 +113,8 @@ class Turn:
     retained: RetainedHistory = field(init=False)
     origin: Origin = field(init=False)
     reading: Reading | None = None
+    #: The key it is sent with, if the config says where to get one.
+    key: str = field(default="", repr=False)
 
     # Of the end.
     result: Session | None = None

@@ -119,6 +119,14 @@ STOPS = (
         {"effort": "medium"},
         dialect=OpenAIChat("reasoning_content"),
     ),
+    Stop(
+        "cohere",
+        "cohere",
+        "cohere_api:WIRE",
+        "command-a-reasoning-08-2025",
+        "command-a-03-2025",
+        {"effort": "high"},
+    ),
 )
 
 PROVIDERS = tuple(dict.fromkeys(each.provider for each in STOPS))

@@ -31,7 +31,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 def test_the_round_passes_every_provider_with_parallel_calls_in_three() -> None:
     assert {visit.stop.provider for visit in ROUND} == {*PROVIDERS}
-    assert len(PROVIDERS) == 6
+    assert len(PROVIDERS) == 7
     assert len({visit.stop.provider for visit in ROUND if visit.calls > 1}) >= 3
 
 

@@ -35,6 +35,7 @@ EXTENSIONS: dict[str, tuple[set[str], str, str, str]] = {
     "ollama": (set(), "ollama_tools", "ollama_thinking", "ollama_structured_output"),
     "openrouter": (CHAT, "chat_tools", "openrouter_reasoning", "chat_structured_output"),
     "custom": (CHAT, "chat_tools", "chat_reasoning", "chat_structured_output"),
+    "cohere": (set(), "cohere_tools", "cohere_reasoning", "cohere_structured_output"),
 }
 #: What each stop's models can do besides calling tools, which all of them can: the one that
 #: reasons, the one that does not, and one that nobody has heard of.
@@ -48,6 +49,7 @@ ABILITIES = {
     # Which of its routes follow schemas only its listing says, and explaining asks nobody.
     "openrouter": ({"reasoning"}, set(), set()),
     "custom": ({"reasoning", "schema"}, {"schema"}, set()),
+    "cohere": ({"reasoning", "schema"}, {"schema"}, set()),
 }
 UNKNOWN = "nobody/heard-of-it-1"
 CASES = [
@@ -147,7 +149,7 @@ def test_tags_that_are_added_or_removed_change_it(stop: Stop, explain: Explain) 
 
 
 def test_a_chat_model_without_tools_turns_on_what_keeps_them_away(explain: Explain) -> None:
-    stop = STOPS[-1]
+    stop = next(each for each in STOPS if each.name == "custom")
     without = explain(stop, UNKNOWN, remove_tags=["supports_tools"])
     assert "chat_without_tools" in extensions(without)
     assert "supports_tools" in why_not(explain(stop, UNKNOWN), "chat_without_tools")

@@ -90,6 +90,17 @@ OLLAMA: dict[str, Place] = {
     "tool_choice": WARNED,
     "parallel_tool_calls": ANYWAY,
 }
+COHERE: dict[str, Place] = {
+    "effort": ("thinking.type", "enabled"),
+    "max_output_tokens": "max_tokens",
+    "temperature": "temperature",
+    "stop": "stop_sequences",
+    "seed": "seed",
+    # The API takes no schema beside tools.
+    "response_schema": WARNED,
+    "tool_choice": ("tool_choice", "REQUIRED"),
+    "parallel_tool_calls": ANYWAY,
+}
 NO_EFFORT: dict[str, Place] = {"effort": WARNED}
 REASONS: dict[str, Place] = {"temperature": WARNED, "stop": WARNED}
 #: For each stop: its knobs with the model that reasons, and with the one that does not.
@@ -107,6 +118,7 @@ TABLE: dict[str, tuple[dict[str, Place], dict[str, Place]]] = {
         CHAT | NO_EFFORT | {"max_output_tokens": "max_tokens"} | {"response_schema": WARNED},
     ),
     "custom": (CHAT, CHAT | NO_EFFORT),
+    "cohere": (COHERE, COHERE | NO_EFFORT),
 }
 
 
@@ -203,6 +215,7 @@ ONE_AT_A_TIME: dict[str, Place | None] = {
     "ollama": None,
     "openrouter": ("parallel_tool_calls", False),
     "custom": ("parallel_tool_calls", False),
+    "cohere": None,
 }
 
 

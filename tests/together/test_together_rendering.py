@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from agent_hookspecs.authoring import attachment
 from agent_host.sessions.natives import NativeHistory, RetainedHistory
 from agent_host_anthropic.provider import AnthropicProvider
+from agent_host_cohere.provider import CohereProvider
 from agent_host_google.provider import GoogleProvider
 from agent_host_ollama.provider import OllamaProvider
 from agent_host_openai.provider import OpenAIProvider
@@ -21,6 +22,7 @@ CONFIG = {"base_url": "http://localhost", "attachments_root": "/nowhere"}
 
 PROVIDERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "anthropic": (AnthropicProvider, {"model": "claude-sonnet-4-5"}),
+    "cohere": (CohereProvider, {"model": "command-a-03-2025"}),
     "google": (GoogleProvider, {"model": "gemini-2.5-flash"}),
     "ollama": (OllamaProvider, {"model": "qwen3:4b"}),
     "openai-chat": (OpenAIProvider, {"model": "gpt-4o", "api": "chat"}),

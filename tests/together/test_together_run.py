@@ -56,6 +56,8 @@ def serving(at: Stop) -> Iterator[Standalone]:
     options = ["--key", at.key, "--models", at.model, "--json", *dialect]
     process = subprocess.Popen(
         [sys.executable, "-m", "agent_host_testing.serve", at.wire, *options],
+        # A format of a package's own is in its tests.
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

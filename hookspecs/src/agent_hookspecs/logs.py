@@ -38,12 +38,12 @@ _SECRET_NAME = re.compile(
     # These only as whole words: a path is no PAT, and nobody's pattern a secret.
     r"|(?<![a-z])(?:pat|pin|pwd|sig|jwt|otp)(?![a-z])"
 )
-#: The same words where they mean something else: numbers of tokens, what a key is called or where
-#: it is sent, a key of a cache, and words that merely begin alike.
+#: The same words where they mean something else: numbers of tokens, what a key is called, where it
+#: comes from or is sent, a key of a cache, and words that merely begin alike.
 _HARMLESS_WORDS = re.compile(
     r"(?i)max_?token|(?<!access[-_])(?<!refresh[-_])(?<!bearer[-_])(?<!api[-_])tokens"
     r"|token[-_]?(?:count|limit|budget|usage|i[sz])"
-    r"|(?:key|token|signature)_(?:variable|header|prefix|field)"
+    r"|(?:key|token|signature)_(?:variable|header|prefix|field|command|file|seconds)"
     r"|cache_key|key(?:word|board|bind)|author(?!i[sz])"
 )
 #: Schemas keep the names of parameters under these; what stands under such a name is its schema.

@@ -20,6 +20,7 @@ from openai_wire import (
     wire,
 )
 
+from agent_hookspecs import ConfigError
 from agent_host import Session
 from agent_host_openai.provider import OpenAIProvider
 
@@ -89,6 +90,30 @@ def test_address_key_and_accounts_are_where_the_api_wants_them() -> None:
     assert headers["authorization"] == "Bearer sk-test-0123456789"
     assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "p-1")
     assert headers["x-a"] == "b"
+
+
+def test_at_azure_address_and_key_are_where_azure_wants_them() -> None:
+    dated = "2025-03-01-preview"
+    token = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2lnbmF0dXJl"
+    with wire(*[streamed(message("Ok"))] * 3) as served:
+        resource = served.url.removesuffix("/v1")
+        at_version = {"base_url": f"{resource}/openai/responses?api-version={dated}"}
+        _, answer = ask_streamed(served, user("Hi"), **at_version)
+        assert answer["content"] == "Ok"
+        ask_streamed(served, user("Hi"), base_url=resource, api_version=dated, api_key=token)
+        ask_streamed(served, user("Hi"), base_url=f"{resource}/openai/v1/responses")
+    classic = f"/openai/responses?api-version={dated}"
+    assert served.paths == [classic, classic, "/openai/v1/responses"]
+    assert served.headers[0]["api-key"] == "sk-test-0123456789"
+    assert served.headers[1]["authorization"] == f"Bearer {token}"
+    assert "api-key" not in served.headers[1]
+
+
+def test_a_deployment_of_azure_has_no_responses_api() -> None:
+    deployment = "http://127.0.0.1:9/openai/deployments/d?api-version=2024-10-21"
+    with wire() as served, pytest.raises(ConfigError, match="no Responses API") as caught:
+        ask(served, user("Hi"), base_url=deployment)
+    assert "set api to chat" in caught.value.hint
 
 
 def test_settings_stand_where_the_api_has_them() -> None:

@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 from testing_http import ask, chat
 
 from agent_host_testing.faults import Drip, Reset, Split, Stall, Truncate, WrongLength
-from agent_host_testing.formats import FORMATS
+from agent_host_testing.formats import FORMATS, wire_format
 from agent_host_testing.improvisation import Improviser, example
 from agent_host_testing.script import Call, Failure, Picture, Raw, Reply, Text, Thought, Tokens, say
 from agent_host_testing.script_file import ScriptError, read_script
@@ -319,7 +319,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_tool_that_the_user_names_is_called_in_every_format(name: str) -> None:
     path, body, headers = REQUESTS[name]
-    with FakeServer(name, rest=Improviser(name)) as server:
+    with FakeServer(name, rest=Improviser(wire_format(name))) as server:
         answer = ask(server, path, body, headers=headers)
         assert server.problems == []
     assert answer.status == 200
@@ -333,7 +333,7 @@ def test_named_tools_are_called_one_a_turn_and_then_the_result_is_told() -> None
     ]
     messages: list[Any] = [{"role": "user", "content": "add, then mul; not addition"}]
     made: list[str] = []
-    with FakeServer("openai.chat", rest=Improviser("openai.chat")) as server:
+    with FakeServer("openai.chat", rest=Improviser(wire_format("openai.chat"))) as server:
         for turn in range(3):
             body = chat(*messages, tools=tools)
             message = ask(server, "/v1/chat/completions", body).json()["choices"][0]["message"]
@@ -353,7 +353,7 @@ def test_thoughts_are_thought_when_asked_and_signed_each_on_its_own() -> None:
         "reasoning": {"effort": "low", "summary": "auto"},
         "include": ["reasoning.encrypted_content"],
     }
-    with FakeServer("openai.responses", rest=Improviser("openai.responses")) as server:
+    with FakeServer("openai.responses", rest=Improviser(wire_format("openai.responses"))) as server:
         outputs = [ask(server, "/v1/responses", body).json()["output"] for _ in range(2)]
         plain = ask(server, "/v1/responses", {"model": "m", "input": "hi"}).json()["output"]
     assert [item["type"] for item in outputs[0]] == ["reasoning", "message"]
@@ -420,3 +420,52 @@ def test_examples_are_json_of_the_type_asked_for(schema: dict[str, Any]) -> None
     made = example(schema)
     assert isinstance(made, kinds[schema["type"]])
     assert json.loads(json.dumps(made)) == made
+
+
+# Formats of one's own.
+
+OWN = """
+from agent_host_testing import Gist
+from agent_host_testing.formats.openai_chat import OpenAIChat
+
+
+class Own(OpenAIChat):
+    name = "own.chat"
+
+    def gist(self, request):
+        return Gist(request.body["messages"][-1]["content"].upper())
+
+
+WIRE = Own()
+NONE = "no format"
+"""
+
+
+@pytest.fixture
+def own_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_format_of_a_test.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("own_format")
+@pytest.mark.parametrize("attribute", ["WIRE", "Own"])
+def test_a_format_of_ones_own_is_served_and_made_up_by_its_gist(attribute: str) -> None:
+    found = wire_format(f"own_format_of_a_test:{attribute}")
+    with FakeServer(found, rest=Improviser(found)) as server:
+        body = ask(server, "/v1/chat/completions", chat("hello")).json()
+    assert body["choices"][0]["message"]["content"] == "You said: HELLO"
+
+
+@pytest.mark.usefixtures("own_format")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("unheard.of", "there are openai.chat, .*, and your own as module:NAME"),
+        ("no_such_module:WIRE", "there is no wire format"),
+        ("own_format_of_a_test:MISSING", "there is no wire format"),
+        ("own_format_of_a_test:NONE", "is no WireFormat, but str"),
+    ],
+)
+def test_what_is_no_format_is_refused_by_name(name: str, says: str) -> None:
+    with pytest.raises(LookupError, match=says):
+        wire_format(name)

@@ -47,6 +47,7 @@ from agent_host_anthropic.requests import (
 )
 from agent_host_anthropic.tool_format import CONTRIBUTION, TOOL_FORMAT
 from agent_host_anthropic.tools import declare_tools
+from agent_host_anthropic.vertex import VERTEX_SETTINGS, vertex_base
 
 __all__ = ["AnthropicProvider"]
 
@@ -86,6 +87,7 @@ class AnthropicProvider(ProviderPlugin):
                 "default": DEFAULT_BASE_URL,
                 "description": "Where the API is, with or without /v1.",
             },
+            **VERTEX_SETTINGS,
             "anthropic_version": {
                 "type": "string",
                 "required": False,
@@ -141,6 +143,9 @@ class AnthropicProvider(ProviderPlugin):
         return CONTRIBUTION
 
     def init(self, config: Config) -> State:
+        if (base := vertex_base(config, DEFAULT_BASE_URL)) is not None:
+            # The address says whose history it is, and the settings have done their work.
+            config = {**config, "base_url": base, "vertex_project": None, "vertex_region": None}
         return {
             "config": config,
             "request": {},

@@ -15,6 +15,7 @@ from agent_hookspecs.authoring import render_history, take_knob
 from agent_host_anthropic.caching import place_markers
 from agent_host_anthropic.facts import ModelFacts, model_facts
 from agent_host_anthropic.outgoing import Conversation
+from agent_host_anthropic.vertex import at_vertex, vertex_base, vertex_body, vertex_headers
 
 __all__ = [
     "DEFAULT_BASE_URL",
@@ -46,7 +47,8 @@ def payload_of(state: State) -> dict[str, Any]:
         # The API refuses texts that are blank.
         texts = [stop] if isinstance(stop, str) else stop
         payload["stop_sequences"] = [text for text in texts if text.strip()]
-    sampling = model_facts(config.get("model")).sampling and _version(config) == OLD_VERSION
+    is_old = _version(config) == OLD_VERSION or _version(config).startswith("vertex-")
+    sampling = model_facts(config.get("model")).sampling and is_old
     if sampling and (temperature := take_knob(state, "temperature")) is not None:
         payload["temperature"] = temperature
     return payload
@@ -80,9 +82,13 @@ def message_request(
     }
     if marker := request.get("cache_control"):
         place_markers(body, marker, conversation.marked)
+    url = request["url"]
+    if (base := vertex_base(config, DEFAULT_BASE_URL)) is not None:
+        body = vertex_body(body, config.get("anthropic_version"), OLD_VERSION)
+        url = at_vertex(base, payload["model"], stream)
     spec: RequestSpec = {
         "method": "POST",
-        "url": request["url"],
+        "url": url,
         "headers": request["headers"],
         "body": {**body, **(config.get("extra_body") or {})},
         "framing": "sse",
@@ -92,8 +98,13 @@ def message_request(
     return spec
 
 
-def listing_request(config: Config) -> RequestSpec:
-    """The request for the models on offer; one page holds more than there have ever been."""
+def listing_request(config: Config) -> RequestSpec | None:
+    """The request for the models on offer; one page holds more than there have ever been.
+
+    None at Vertex, which has no list of them.
+    """
+    if vertex_base(config, DEFAULT_BASE_URL) is not None:
+        return None
     return {
         "method": "GET",
         "url": f"{endpoint(config, 'models')}?limit={_MODELS_PER_PAGE}",
@@ -109,9 +120,12 @@ def endpoint(config: Config, path: str) -> str:
 
 def headers_of(config: Config) -> dict[str, str]:
     """The headers of every request; a key that is not set is not sent."""
-    headers = {"anthropic-version": _version(config)}
-    if key := config.get("api_key"):
-        headers["x-api-key"] = str(key)
+    if vertex_base(config, DEFAULT_BASE_URL) is not None:
+        headers = vertex_headers(config)
+    else:
+        headers = {"anthropic-version": _version(config)}
+        if key := config.get("api_key"):
+            headers["x-api-key"] = str(key)
     if betas := config.get("betas"):
         headers["anthropic-beta"] = betas if isinstance(betas, str) else ",".join(betas)
     return {**headers, **(config.get("extra_headers") or {})}

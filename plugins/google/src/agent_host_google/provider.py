@@ -47,6 +47,7 @@ from agent_host_google.requests import (
     take_generation_knobs,
 )
 from agent_host_google.tools import inject_tools, wire_names
+from agent_host_google.vertex import VERTEX_SETTINGS, vertex_base
 
 __all__ = ["GoogleProvider"]
 
@@ -76,6 +77,7 @@ class GoogleProvider(ProviderPlugin):
                 "description": "Another address, with or without its version; Vertex whole.",
                 **optional,
             },
+            **VERTEX_SETTINGS,
             **knob_schema(*_KNOBS),
             "generation_config": {
                 "type": "object",
@@ -111,7 +113,7 @@ class GoogleProvider(ProviderPlugin):
         }
 
     def models_request(self, config: Config) -> RequestSpec | None:
-        if facts_of(config):
+        if facts_of(config) or (config.get("model") and vertex_base(config) is not None):
             return None
         return {"method": "GET", "url": models_url(config), "headers": headers_of(config)}
 
@@ -134,6 +136,9 @@ class GoogleProvider(ProviderPlugin):
 
     def init(self, config: Config) -> State:
         names = wire_names(config)
+        if (base := vertex_base(config)) is not None:
+            # The address says whose history it is, and the settings have done their work.
+            config = {**config, "base_url": base, "vertex_project": None, "vertex_region": None}
         return {
             "config": config,
             "request": {},

@@ -15,6 +15,7 @@ from agent_hookspecs import Config, Context, NativeMessage, State
 from agent_hookspecs.authoring import render_history, take_knob
 from agent_hookspecs.tool_interop import JsonObject, Warn
 from agent_host_google.outgoing import Conversation
+from agent_host_google.vertex import key_header, vertex_base
 
 __all__ = [
     "body_of",
@@ -62,7 +63,8 @@ def models_url(config: Config) -> str:
 
 
 def _base(config: Config) -> str:
-    base = str(config.get("base_url") or _HOST).strip().rstrip("/").removesuffix("/models")
+    base = vertex_base(config) or str(config.get("base_url") or _HOST)
+    base = base.strip().rstrip("/").removesuffix("/models")
     return base if _VERSION.search(urlsplit(base).path) else f"{base}/v1beta"
 
 
@@ -73,7 +75,7 @@ def headers_of(config: Config) -> dict[str, str]:
     key = config.get("api_key")
     if not key or any(name.lower() in ("authorization", "x-goog-api-key") for name in extra):
         return extra
-    return {"x-goog-api-key": str(key), **extra}
+    return {**key_header(str(key), vertex_base(config) is not None), **extra}
 
 
 def generation_config(state: State) -> JsonObject:

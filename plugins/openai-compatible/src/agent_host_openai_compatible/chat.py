@@ -35,6 +35,7 @@ from agent_hookspecs.tool_interop import (
 )
 from agent_host_openai_compatible._version import __version__
 from agent_host_openai_compatible.answers import ChatStreaming, final_message
+from agent_host_openai_compatible.azure import API_VERSION
 from agent_host_openai_compatible.errors import refusal_error
 from agent_host_openai_compatible.messages import from_native, to_native
 from agent_host_openai_compatible.models import listed_models, model_facts, model_tags
@@ -85,6 +86,7 @@ class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
                 "description": "The model's id, as the server calls it.",
             },
             "base_url": address,
+            **({"api_version": API_VERSION} if self.server.azure else {}),
             "api_key": {
                 "type": "string",
                 "required": False,

@@ -12,8 +12,9 @@ from typing import Any
 from agent_hookspecs import Config, Context, NativeMessage, State
 from agent_hookspecs.authoring.knobs import take_knob
 from agent_hookspecs.messages import RequestSpec
+from agent_host_openai_compatible.azure import azure_headers
 from agent_host_openai_compatible.outgoing import outgoing_messages
-from agent_host_openai_compatible.servers import Server, endpoint
+from agent_host_openai_compatible.servers import Server, endpoint, is_at_azure
 
 __all__ = ["KNOBS", "initial_payload", "request_headers", "request_spec"]
 
@@ -49,7 +50,8 @@ def request_headers(server: Server, config: Config) -> dict[str, str]:
     headers = {"Accept": "application/json, text/event-stream", **server.headers}
     key = config.get("api_key")
     if isinstance(key, str) and key.strip():
-        headers[server.key_header] = f"{server.key_prefix}{key.strip()}"
+        own = {server.key_header: f"{server.key_prefix}{key.strip()}"}
+        headers.update(azure_headers(key.strip()) if is_at_azure(server, config) else own)
     extra = config.get("extra_headers")
     if isinstance(extra, Mapping):
         headers.update({str(name): str(value) for name, value in extra.items()})

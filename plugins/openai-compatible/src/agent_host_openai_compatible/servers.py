@@ -15,8 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from agent_hookspecs import Config, ConfigError, ContractError
+from agent_host_openai_compatible.azure import azure_endpoint, is_azure
 
-__all__ = ["DEFAULT_EFFORT_BODY", "QUIRKS", "Server", "endpoint", "quirks_in_force"]
+__all__ = ["DEFAULT_EFFORT_BODY", "QUIRKS", "Server", "endpoint", "is_at_azure", "quirks_in_force"]
 
 #: How a server may stray from the format, and what is done about it. Tags are ``quirk:NAME``.
 QUIRKS: dict[str, str] = {
@@ -35,6 +36,7 @@ DEFAULT_EFFORT_BODY: dict[str, dict[str, Any]] = {"*": {"reasoning_effort": "$ef
 
 _VERSIONED = re.compile(r"/v\d")
 _ENDPOINT = "/chat/completions"
+_ENDPOINTS = (_ENDPOINT, "/responses")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,7 @@ class Server:
     - ``efforts``: the efforts that its reasoning models know.
     - ``replayed``: keys of an assistant message, besides the format's own, that are sent back.
     - ``key_header`` and ``key_prefix``: how the key travels.
+    - ``azure``: whether it is Azure at whatever address, behind a gateway for instance.
     - ``headers`` and ``body``: sent with every request, below what the config says.
     - ``models``: facts about its models that come before those of the package.
     - ``listing``: the path of the model list; empty where there is none.
@@ -69,6 +72,7 @@ class Server:
     replayed: Sequence[str] = ("refusal",)
     key_header: str = "Authorization"
     key_prefix: str = "Bearer "
+    azure: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] = field(default_factory=dict)
     models: Sequence[Mapping[str, Any]] = ()
@@ -109,8 +113,8 @@ def _quirks(tags: object) -> list[str]:
 def endpoint(server: Server, config: Config, path: str = _ENDPOINT) -> str:
     """The address of ``path`` below the base URL; a query of the base URL stays at the end.
 
-    A base URL with a version (``/v1``) or one that ends with ``/openai`` is kept, any other gets
-    ``/v1``. The address of the endpoint itself is understood too.
+    A base URL with a version (``/v1``), one that ends with ``/openai`` and the address of an
+    endpoint itself are kept, any other gets ``/v1``. Azure has addresses of its own.
     """
     given = config.get("base_url") or server.base_url
     if not isinstance(given, str) or not given.strip():
@@ -119,13 +123,23 @@ def endpoint(server: Server, config: Config, path: str = _ENDPOINT) -> str:
             key="base_url",
             hint="set base_url to the address of the server, such as http://localhost:8000/v1",
         )
+    if is_at_azure(server, config):
+        return azure_endpoint(given, path, config)
     return _below(given, path, versioned=given == server.base_url)
+
+
+def is_at_azure(server: Server, config: Config) -> bool:
+    """Whether requests go to Azure, by the server's row, the address or a setting of Azure's."""
+    named = server.azure or bool(config.get("api_version"))
+    return named or is_azure(config.get("base_url") or server.base_url)
 
 
 @lru_cache(64)
 def _below(base: str, path: str, *, versioned: bool) -> str:
     address = urlsplit(base.strip())
-    root = address.path.rstrip("/").removesuffix(_ENDPOINT).rstrip("/")
-    if not versioned and not _VERSIONED.search(root) and not root.endswith("/openai"):
-        root += "/v1"
+    root = address.path.rstrip("/")
+    complete = next((each for each in _ENDPOINTS if root.endswith(each)), "")
+    root = root.removesuffix(complete).rstrip("/")
+    is_kept = versioned or complete or _VERSIONED.search(root) or root.endswith("/openai")
+    root = root if is_kept else f"{root}/v1"
     return urlunsplit((address.scheme, address.netloc, root + path, address.query, ""))

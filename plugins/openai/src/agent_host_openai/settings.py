@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, cast
 
 from agent_hookspecs import Config, ConfigError
+from agent_host_openai_compatible.azure import API_VERSION
 from agent_host_openai_compatible.requests import request_headers
 from agent_host_openai_compatible.servers import Server
 
@@ -48,6 +49,7 @@ def own_settings() -> dict[str, Any]:
     """The settings beyond those of every provider of the chat format."""
     return {
         "api": _text("Which API to speak.", enum=[*APIS], default=APIS[0]),
+        "api_version": API_VERSION,
         "organization": _text("The organization that pays, if the key has several."),
         "project": _text("The project that pays, if the key has several."),
         "service_tier": _text("How fast and how dear: auto, default, flex, priority."),

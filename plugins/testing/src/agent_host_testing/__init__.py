@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         retry_headers as retry_headers,
     )
     from agent_host_testing.formats import wire_format as wire_format
+    from agent_host_testing.formats.gist import Gist as Gist, Offer as Offer
+    from agent_host_testing.improvisation import Improviser as Improviser
     from agent_host_testing.script import (
         Answer as Answer,
         Call as Call,
@@ -81,6 +83,8 @@ _MODULES = {
         "retry_headers",
     ),
     "formats": ("wire_format",),
+    "formats.gist": ("Gist", "Offer"),
+    "improvisation": ("Improviser",),
     "script": (
         "Answer",
         "Call",

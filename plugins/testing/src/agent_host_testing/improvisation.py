@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from agent_host_testing.formats.gist import Gist, Offer, gist_of
+from agent_host_testing.formats.gist import Gist, Offer
 from agent_host_testing.script import Call, Part, Reply, Text, Thought
-from agent_host_testing.wire import Request
+from agent_host_testing.wire import Request, WireFormat
 
 __all__ = ["Improviser", "example", "improvise_reply"]
 
@@ -20,14 +20,14 @@ _DEEPEST = 8
 
 
 class Improviser:
-    """Answers requests in the format of that name; no two of its signatures are the same."""
+    """Answers requests in a format; no two of its signatures are the same."""
 
-    def __init__(self, format_name: str) -> None:
-        self._format_name = format_name
+    def __init__(self, format: WireFormat) -> None:
+        self._format = format
         self._thoughts = count(1)
 
     def __call__(self, request: Request) -> Reply:
-        gist = gist_of(self._format_name, request.body)
+        gist = self._format.gist(request)
         return improvise_reply(gist, f"fake-signature-{next(self._thoughts)}")
 
 

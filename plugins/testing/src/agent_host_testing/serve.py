@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NoReturn, get_args
 
 from agent_host_testing import script_file
-from agent_host_testing.formats import FORMATS
+from agent_host_testing.formats import FORMATS, wire_format
 from agent_host_testing.formats.openai_chat import OpenAIChat, ReasoningField
 from agent_host_testing.improvisation import Improviser
 from agent_host_testing.server import FakeServer
@@ -35,12 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(str(error))
     if options.reasoning and options.format != OpenAIChat.name:
         parser.error(f"--reasoning is for {OpenAIChat.name}; {options.format} has its own")
+    try:
+        found = OpenAIChat(options.reasoning) if options.reasoning else wire_format(options.format)
+    except LookupError as error:
+        parser.error(str(error))
     server = FakeServer(
-        OpenAIChat(options.reasoning) if options.reasoning else options.format,
+        found,
         models=tuple(options.models.split(",")),
         key=options.key,
         strict=not options.lenient,
-        rest=Improviser(options.format),
+        rest=Improviser(found),
         log=_log,
         host=options.host,
         port=options.port,
@@ -70,7 +74,8 @@ def _parser() -> argparse.ArgumentParser:
         "the user mentions, and thinks when the request asks for reasoning. Requests and their "
         "problems are written to standard error, one line each.",
     )
-    parser.add_argument("format", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
+    known = f"{', '.join(FORMATS)}, or a format of your own as module:NAME"
+    parser.add_argument("format", metavar="FORMAT", help=known)
     parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free one")
     parser.add_argument("--host", default="127.0.0.1", help="default: %(default)s")
     parser.add_argument("--key", help="the API key that requests must have")

@@ -9,10 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agent_hookspecs.messages import Framing
 from agent_host_testing.script import Call, Failure, FailureKind, Reply
+
+if TYPE_CHECKING:
+    from agent_host_testing.formats.gist import Gist
 
 __all__ = ["Ledger", "Operation", "Problem", "Refusal", "Request", "WireFormat", "pieces"]
 
@@ -146,6 +149,15 @@ class WireFormat(ABC):
         kind = kinds.get(problem.status, "invalid_request" if problem.status < 500 else "server")
         refusal = self.refusal(Failure(kind, str(problem)))
         return Refusal(problem.status, refusal.body, refusal.headers)
+
+    def gist(self, request: Request) -> Gist:
+        """What the request asks for, in words of no vendor, for a model that makes up answers.
+
+        The kit knows this of its own formats; one of your own says it itself.
+        """
+        from agent_host_testing.formats.gist import gist_of
+
+        return gist_of(self.name, request.body)
 
     @abstractmethod
     def models(self, names: Sequence[str], request: Request) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from breakages import (
     anthropic,
+    cohere,
     echo,
     files,
     google,
@@ -21,6 +22,7 @@ BREAKAGES: tuple[Breakage, ...] = (
     *openrouter.BREAKAGES,
     *openai.BREAKAGES,
     *anthropic.BREAKAGES,
+    *cohere.BREAKAGES,
     *google.BREAKAGES,
     *ollama.BREAKAGES,
     *echo.BREAKAGES,

@@ -19,13 +19,19 @@ FORMATS: dict[str, str] = {
 
 
 def wire_format(name: str) -> WireFormat:
-    """The format of that name.
+    """The format of that name, or of one's own as ``module:NAME``, a format or a class of one.
 
     Raises LookupError naming those there are.
     """
-    if name not in FORMATS:
-        raise LookupError(f"there is no wire format {name!r}; there are {', '.join(FORMATS)}")
-    module, _, attribute = FORMATS[name].partition(":")
-    found = getattr(import_module(module), attribute)()
-    assert isinstance(found, WireFormat)
+    module, _, attribute = FORMATS.get(name, name).partition(":")
+    try:
+        if not attribute:
+            raise LookupError
+        found = getattr(import_module(module), attribute)
+    except (LookupError, ImportError, AttributeError) as error:
+        known = f"there are {', '.join(FORMATS)}, and your own as module:NAME"
+        raise LookupError(f"there is no wire format {name!r}; {known}") from error
+    found = found() if isinstance(found, type) else found
+    if not isinstance(found, WireFormat):
+        raise LookupError(f"{name!r} is no WireFormat, but {type(found).__name__}")
     return found

@@ -246,7 +246,7 @@ def _stack(talk: Talk) -> Stack:
 
 def _prepare(talk: Talk, stack: Stack) -> Turn:
     turn = Turn(stack, talk.session, talk.config, core=talk.host.core, stream=True)
-    begin_state(turn)
+    complete(begin_state(turn), talk.host.core.wire)
     prepare_turn(turn)
     return turn
 

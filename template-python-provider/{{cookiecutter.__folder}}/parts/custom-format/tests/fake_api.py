@@ -13,7 +13,10 @@ from agent_hookspecs.messages import Framing
 from agent_host_testing import (
     Call,
     Failure,
+    Gist,
     Ledger,
+    Offer,
+    Operation,
     Problem,
     Refusal,
     Reply,
@@ -22,12 +25,10 @@ from agent_host_testing import (
     Thought,
     Tokens,
     WireFormat,
+    pieces,
 )
-from agent_host_testing.formats.gist import Gist, Offer
-from agent_host_testing.improvisation import improvise_reply
-from agent_host_testing.wire import Operation, pieces
 
-__all__ = ["WIRE", "LineChat", "improvise"]
+__all__ = ["WIRE", "LineChat"]
 
 _STATUS = {
     "authentication": 401,
@@ -90,23 +91,20 @@ class LineChat(WireFormat):
         listed = [{"id": name, "abilities": ["tools", "thought"]} for name in names]
         return json.dumps({"models": listed}).encode()
 
+    def gist(self, request: Request) -> Gist:
+        """What a model without a script has to know: it repeats the user, calls tools, thinks."""
+        said = ""
+        results: list[str] = []
+        for message in request.body["messages"]:
+            if message["role"] == "user":
+                said, results = message["text"], []
+            elif message["role"] == "tool":
+                results.append(message["text"])
+        offers = [Offer(tool["name"], tool["parameters"]) for tool in request.body.get("tools", ())]
+        return Gist(said, tuple(results), tuple(offers), request.body.get("think") is True)
+
 
 WIRE = LineChat()
-
-
-def improvise(request: Request) -> Reply:
-    """An answer without a script: it repeats the user, calls tools that are named, and thinks."""
-    said = ""
-    results: list[str] = []
-    for message in request.body["messages"]:
-        if message["role"] == "user":
-            said, results = message["text"], []
-        elif message["role"] == "tool":
-            results.append(message["text"])
-    offers = [Offer(tool["name"], tool["parameters"]) for tool in request.body.get("tools", ())]
-    thinks = request.body.get("think") is True
-    gist = Gist(said, tuple(results), tuple(offers), thinks)
-    return improvise_reply(gist, f"seal-{len(results)}")
 
 
 def _lines(reply: Reply, ledger: Ledger) -> Iterator[dict[str, Any]]:

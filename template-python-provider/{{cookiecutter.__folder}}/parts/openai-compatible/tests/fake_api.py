@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from agent_host_testing.formats.openai_chat import OpenAIChat
-from agent_host_testing.improvisation import Improviser
 
-__all__ = ["WIRE", "improvise"]
+__all__ = ["WIRE"]
 
 WIRE = OpenAIChat("reasoning_content")
-
-improvise = Improviser(WIRE.name)

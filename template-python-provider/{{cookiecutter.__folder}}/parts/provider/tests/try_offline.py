@@ -9,15 +9,15 @@ import shlex
 import subprocess
 import sys
 
-from agent_host_testing import FakeServer
+from agent_host_testing import FakeServer, Improviser
 
-from fake_api import WIRE, improvise
+from fake_api import WIRE
 
 MODEL = "big-think"
 
 
 def main(arguments: list[str]) -> int:
-    with FakeServer(WIRE, models=(MODEL,), rest=improvise) as server:
+    with FakeServer(WIRE, models=(MODEL,), rest=Improviser(WIRE)) as server:
         command = [
             *("agent-host", "run", "--provider", "{{ cookiecutter.plugin_id }}", "--model", MODEL),
             *("--set", f"base_url={server.base_url}", *(arguments or ["Hello"])),

@@ -1,0 +1,33 @@
+"""The provider and its extensions, held to what the kit asks of everybody."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from cohere_api import WIRE
+
+from agent_host_testing import ExtensionConformance, ProviderConformance
+
+
+class TestCohere(ProviderConformance):
+    package = "agent_host_cohere"
+    plugin = "cohere"
+    wire = WIRE
+    settings: ClassVar[dict[str, Any]] = {"model": "command-a-plus-05-2026"}
+    reasoning_settings: ClassVar[dict[str, Any]] = {"effort": "high"}
+
+
+class TestCohereTools(ExtensionConformance):
+    package = "agent_host_cohere"
+    plugin = "cohere_tools"
+    provider = "cohere"
+    wire = WIRE
+    settings: ClassVar[dict[str, Any]] = {"model": "command-a-plus-05-2026"}
+
+
+class TestCohereReasoning(TestCohereTools):
+    plugin = "cohere_reasoning"
+
+
+class TestCohereStructuredOutput(TestCohereTools):
+    plugin = "cohere_structured_output"
