@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from agent_hookspecs.descriptor import PATTERN_WORDS
 from agent_hookspecs.values import dataclass
 
 if TYPE_CHECKING:
@@ -109,7 +110,8 @@ def _requirement(kind: str, context: Mapping[str, Any], message: str) -> str:
     if kind == "literal_error":
         return f"one of {', '.join(_QUOTED.findall(context['expected']))}"
     if kind == "string_pattern_mismatch":
-        return f"a string that matches {context['pattern']}"
+        pattern = context["pattern"]
+        return PATTERN_WORDS.get(pattern, f"a string that matches {pattern}")
     if kind == "greater_than_equal":
         return f"at least {context['ge']:g}"
     return f"right: {message}"

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import select
+import shutil
 import socket
+import ssl
 import struct
+import subprocess
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @dataclass
@@ -170,3 +175,38 @@ def serve(
                 sock.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join(5)
+
+
+def make_certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """A certificate for the loopback address, and a context for servers that use it."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("needs the openssl command")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            openssl,
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-keyout",
+            key,
+            "-out",
+            cert,
+            "-days",
+            "2",
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    return cert, context

@@ -24,7 +24,7 @@ Given = dict[str, Any]
 ELSEWHERE = {
     "provider": {
         *("call_api", "acall_api", "stream_api", "astream_api", "get_models"),
-        *("extract_delta", "process_delta", "map_error", "get_ui_elements"),
+        *("extract_delta", "process_delta", "map_error", "usage_so_far", "get_ui_elements"),
     },
     "extension": {"get_ui_elements"},
     "feature": {"get_ui_elements"},
@@ -130,10 +130,13 @@ def recording(base: type[Plugin], plugin: str, calls: Calls, **attributes: Any) 
 
     def made(hook: str) -> Callable[..., Any]:
         answer = ANSWERS.get(role, {}).get(hook)
+        over = hooks_of(base.role)[hook].combining.over
         nothing: Any = [] if hook in ("required_tags", "forbidden_tags", "get_tags") else None
 
         def method(self: object, **given: Any) -> Any:
             calls.note(role, plugin, hook)
+            if len(over) > 1:
+                return tuple(given[name] for name in over)
             result = answer(given) if answer else None
             return nothing if result is None else result
 

@@ -226,11 +226,13 @@ def test_callers_add_to_a_context_but_reserved_keys_are_kept(
     class Looking(FeaturePlugin):
         name = "looking"
 
-        def initialize_request(self, native_messages: Natives, state: Any, context: Any) -> None:
+        def initialize_request(self, native_messages: Natives, state: Any, context: Any) -> Any:
             seen.append(context)
+            return native_messages, state
 
-        def finalize(self, finals: Natives, natives: Natives, state: Any, context: Any) -> None:
+        def finalize(self, finals: Natives, natives: Natives, state: Any, context: Any) -> Any:
             seen.append(context)
+            return finals, natives, state
 
     core = core_with(talker(), Looking)
     added = {**dict.fromkeys(RESERVED, "mine"), "note": "kept"}

@@ -84,7 +84,7 @@ def test_two_plugins_of_one_name_and_role_are_refused_naming_both_owners(role: s
     assert [record.state for record in catalog] == ["failed", "failed"]
     for record in catalog:
         assert f"{role}:same is claimed by dist-one and by dist-two" in record.reason
-        assert f"prefer {role}:same=dist-one" in record.reason
+        assert f'"{role}:same": "dist-one" under prefer_plugins' in record.reason
 
 
 def test_one_name_in_two_roles_is_no_collision() -> None:

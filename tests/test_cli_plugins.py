@@ -691,3 +691,18 @@ def test_a_plugin_cannot_take_a_command_of_our_own(tmp_path: Path) -> None:
     install(tmp_path, "thief", source=POISON, commands=["plugins"])
     run = run_host("plugins", "list", "--json", trees=[tmp_path])
     assert run.plugin("thief")["state"] == "discovered"
+
+
+@pytest.mark.parametrize("command", [["list"], ["info", "echo"], ["explain"]])
+def test_a_bundle_that_is_not_there_is_told_by_its_option(command: list[str]) -> None:
+    run = run_host("plugins", *command, "--deny", "ecko", "--prefer", "provider:x=nobody")
+    assert run.code == 0
+    assert "--deny or denied_plugins: there is no bundle 'ecko' (did you mean 'echo'?)" in run.err
+    assert "--prefer or prefer_plugins: there is no distribution 'nobody'" in run.err
+
+
+def test_doctor_finds_names_in_the_settings_that_nothing_has() -> None:
+    run = run_host("plugins", "doctor", "--deny", "agent-host-echo", "--allow", "echo", "--json")
+    (warning,) = [each for each in run.json["warnings"] if each["owner"] == "settings"]
+    assert warning["plugin"] == "deny"
+    assert "'agent-host-echo' (it is in the bundle 'echo')" in warning["message"]

@@ -416,3 +416,39 @@ def test_the_help_has_an_example_of_the_trace(place: Path) -> None:
     assert (
         "agent-host run --trace-hooks 'Hello' 2> trace.txt" in run(place, "--help").stdout.decode()
     )
+
+
+FINISHING = """
+from agent_hookspecs import FeaturePlugin
+
+
+class Finishing(FeaturePlugin):
+    name = "finishing"
+
+    def finalize(self, final_messages, native_messages, state):
+        final = final_messages[-1]
+        final["content"] = CHANGED.format(final["content"])
+        return final_messages, native_messages, state
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "out", "words"),
+    [
+        ("{}", "Hello\n", ""),
+        ("{}, and more", "Hello, and more\n", ""),
+        ("better: {}", "Hello\nbetter: Hello\n", "changed when it was finished"),
+        ("", "Hello\n", "taken back when it was finished"),
+    ],
+)
+def test_what_is_made_of_an_answer_when_it_is_finished_is_shown(
+    place: Path, changed: str, out: str, words: str
+) -> None:
+    source = FINISHING.replace("CHANGED", repr(changed))
+    (place / "finishing.py").write_text(source, encoding="utf-8")
+    config = {"plugins": ["path:finishing.py"], "denied_plugins": ["files"]}
+    (place / "f.json").write_text(json.dumps(config), encoding="utf-8")
+    done = run(place, "--config", "f.json", "--provider", "echo", "Hello")
+    assert (done.returncode, done.stdout.decode()) == (0, out)
+    assert words in done.stderr.decode()
+    assert bool(words) == ("when it was finished" in done.stderr.decode())

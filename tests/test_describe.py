@@ -127,6 +127,17 @@ def test_a_short_form_becomes_a_full_one(tmp_path: Path) -> None:
     assert run_host("plugins", "describe", "--check", str(tmp_path)).code == 0
 
 
+def test_a_package_for_another_contract_is_told_so_and_not_that_its_class_is_wrong(
+    tmp_path: Path,
+) -> None:
+    descriptor = full("pkg_acme", "tool", "acme", tools={"look": "write"})
+    project(tmp_path, "class Plugin: pass\n", {**descriptor, "api": ">=7"})
+    run = run_host("plugins", "describe", "--check", str(tmp_path))
+    assert run.code == 1
+    assert "made for contract >=7" in " ".join(run.err.split())
+    assert "role" not in run.err
+
+
 def test_a_check_lists_what_differs_and_changes_nothing(tmp_path: Path) -> None:
     file = project(tmp_path, TOOL, full("pkg_acme", "tool", "acme", tools={"look": "write"}))
     before = file.read_bytes()

@@ -55,8 +55,13 @@ AGREEING: list[tuple[str, str, dict[str, Any]]] = [
     ("feature", "    def is_enabled(self): return True\n", {"dynamic": ["is_enabled"]}),
     ("feature", "    def get_tags(self): return ['t']\n", {"provides_tags": ["t"]}),
     ("feature", "", {"required_tags": ["only-in-the-descriptor"], "priority": 4}),
-    ("provider", "    def get_models(self): return []\n", {}),
-    ("provider", "    def models_request(self): pass\n", {"dynamic": ["get_models"]}),
+    ("feature", "    def get_models(self, models): return models\n", {}),
+    ("provider", "    def get_models(self): return []\n", {"dynamic": ["get_models"]}),
+    (
+        "provider",
+        "    def models_request(self): pass\n    def parse_models(self, body): pass\n",
+        {"dynamic": ["get_models"]},
+    ),
     ("provider", "    requires_api_key = True\n", {"requires_api_key": True}),
     ("tool", "    effects = {'t': 'read'}\n", {"tools": {"t": "read"}}),
 ]
@@ -103,6 +108,19 @@ DISAGREEING: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     ("feature", "", {"dynamic": ["get_config_schema"]}, "'dynamic' names get_config_schema"),
     ("provider", "", {"dynamic": ["get_models"]}, "'dynamic' names get_models"),
+    ("provider", "    def get_models(self): return []\n", {}, "the class has get_models, but"),
+    (
+        "provider",
+        "    def models_request(self): pass\n    def parse_models(self, body): pass\n",
+        {},
+        "the class has models_request, but 'dynamic' does not name get_models",
+    ),
+    (
+        "provider",
+        "    def models_request(self): pass\n",
+        {"dynamic": ["get_models"]},
+        "'dynamic' names get_models, but the class does not have it",
+    ),
     ("feature", "    priority = 3\n", {"priority": 1}, "priority is 3 in the class but 1"),
     ("feature", "    after = ['x']\n", {}, "after is ['x'] in the class but []"),
     (
@@ -136,6 +154,10 @@ def test_a_descriptor_that_disagrees_with_its_code_is_a_problem(
     ("body", "words"),
     [
         ("    def init(self, settings, state): return state\n", "bound by position"),
+        (
+            "    def initialise_request(self, native_messages, state): pass\n",
+            "did you mean 'initialize_request'?",
+        ),
         (
             "    priority = 1\n    @hookimpl(tryfirst=True)\n    def init(self): pass\n",
             "'init' is marked tryfirst or trylast, which only breaks ties",

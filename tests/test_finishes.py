@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from agent_hookspecs import ProviderPlugin
+from agent_hookspecs.authoring import AccumulatorStreamingMixin
 from agent_hookspecs.errors import (
     ContentBlockedError,
     ContractError,
@@ -193,3 +195,51 @@ def test_a_refusal_after_tools_is_not_asked_for_once_more() -> None:
 def test_a_single_request_says_how_it_ended_too() -> None:
     core = core_with(scripted([ended("pause", "some")]))
     assert request_events(core, said("x"))[-1] == done("pause", "pause")
+
+
+@ways
+@pytest.mark.parametrize("retries", [0, 1])
+def test_what_a_failed_answer_has_cost_is_told_and_counted(way: Way, retries: int) -> None:
+    failed = [{**delta(role="assistant"), "usage": {"input": 6, "output": 4}}, end("error")]
+    app = app_ending(failed, failed, config={"tools": {"max_tokens": 5}})
+    events: list[Any] = []
+    with pytest.raises(ServerError) as raised:
+        events_of(app, way=way, into=events, settings={"retries": retries})
+    assert raised.value.usage == {"input": 6, "output": 4}
+    assert raised.value.to_dict()["usage"] == {"input": 6, "output": 4}
+    told = [event["usage"] for event in of_kind(events, "usage")]
+    assert told == [{"input": 6, "output": 4}] * (retries + 1)
+
+
+def test_a_provider_that_cannot_tell_what_was_spent_changes_no_error() -> None:
+    def usage_so_far(self: Any, state: Any) -> Any:
+        raise KeyError("spent")
+
+    provider = scripted([ended("error", "half")], usage_so_far=usage_so_far)
+    events: list[Any] = []
+    with pytest.raises(ServerError):
+        events_of(app_with(provider), into=events)
+    [warning] = of_kind(events, "warning")
+    assert "spent" in warning["message"]
+    assert warning["plugin"] == "scripted"
+
+
+@pytest.mark.parametrize(
+    ("fields", "finish"),
+    [({"refusal": "No."}, "refusal"), ({"tool_calls": [call("f")]}, "tool_calls")],
+)
+def test_a_provider_that_converts_nothing_loses_neither_calls_nor_refusals(
+    fields: dict[str, Any], finish: str
+) -> None:
+    class Plain(AccumulatorStreamingMixin, ProviderPlugin):
+        name = "plain"
+        accumulates = ("tool_calls",)
+
+        def stream_api(self, native_messages: list[Any]) -> list[Any]:
+            return [delta(role="assistant", **fields), end("stop")]
+
+    events = request_events(core_with(Plain), said("x"))
+    assert events[-1] == done(finish)
+    [message] = of_kind(events, "final")[0]["messages"]
+    [key] = fields
+    assert message["metadata"][key]

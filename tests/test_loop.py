@@ -269,6 +269,32 @@ def test_an_empty_answer_after_tools_is_asked_for_once_more(way: Way) -> None:
 
 
 @ways
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        ({}, ["auto", "auto", "auto"]),
+        ({"empty_final": "retry"}, ["auto", "auto", "auto"]),
+        ({"empty_final": "retry_without_tools"}, ["auto", "auto", "none"]),
+        ({"empty_final": "keep"}, ["auto", "auto"]),
+    ],
+)
+def test_an_empty_answer_after_tools_can_be_kept_or_asked_for_without_tools(
+    way: Way, choice: dict[str, str], wanted: list[str]
+) -> None:
+    choices: list[str] = []
+
+    def initialize_request(self: object, native_messages: Any, state: Any) -> Any:
+        choices.append(state["config"].get("tool_choice", "auto"))
+        return native_messages, state
+
+    turns = [calling(call("add", '{"a": 1, "b": 2}')), saying(""), saying("Three.")]
+    provider = scripted(turns, initialize_request=initialize_request)
+    events = events_of(app_with(provider, add, config={"tools": choice}), way=way)
+    assert choices == wanted
+    assert (events[-1]["type"], events[-1]["finish"]) == ("done", "stop")
+
+
+@ways
 def test_an_empty_answer_without_tools_is_an_answer(way: Way) -> None:
     sent: list[Any] = []
     events_of(app_with(scripted([saying("")], sent)), way=way)
@@ -606,6 +632,21 @@ def test_a_malformed_call_never_breaks_a_run_or_its_history(shape: str, way: Way
     check_history(sent[-1])
     check_history(session_of(events).messages)
     assert len(of_kind(events, "tool_started")) == runs
+
+
+@ways
+def test_a_call_that_its_provider_calls_broken_is_answered_and_not_run(way: Way) -> None:
+    ran: list[Any] = []
+    broken = {"tool_call_errors": {"c1": "the server did not expect it"}}
+    answers: list[dict[str, Any]] = [
+        {"role": "assistant", "content": "", "tool_calls": [call("now")], "_metadata": broken},
+        {"role": "assistant", "content": "Done."},
+    ]
+    events = events_of(shape_app(answering(answers, []), ran), way=way)
+    assert ran == []
+    [result] = of_kind(events, "tool_result")
+    assert "the server did not expect it" in result["message"]["content"]
+    check_history(session_of(events).messages)
 
 
 @ways

@@ -47,11 +47,11 @@ def call_state(manager: RoleManager, state: Any) -> Any:
 # How results combine ------------------------------------------------------------------------------
 
 
-@given(st.lists(st.tuples(st.integers(), st.integers()) | st.none(), max_size=5))
+@given(st.lists(st.tuples(st.integers(), st.integers()), max_size=5))
 def test_a_fold_gives_each_plugin_what_the_one_before_returned(
-    numbers: list[tuple[int, int] | None],
+    numbers: list[tuple[int, int]],
 ) -> None:
-    results = [None if n is None else ([n[0]], {"number": n[1]}) for n in numbers]
+    results = [([one], {"number": two}) for one, two in numbers]
     seen: list[Any] = []
 
     def step(result: Any) -> dict[str, Any]:
@@ -66,8 +66,21 @@ def test_a_fold_gives_each_plugin_what_the_one_before_returned(
     current: tuple[Any, Any] = (["a"], {})
     for result, received in zip(results, seen, strict=True):
         assert received == (*current, "fixed")
-        current = result or current
+        current = result
     assert final == current
+
+
+@given(st.lists(st.integers() | st.none(), max_size=5))
+def test_a_fold_over_one_value_leaves_it_where_nothing_is_returned(
+    numbers: list[int | None],
+) -> None:
+    def step(number: int | None) -> dict[str, Any]:
+        given = None if number is None else {"number": number}
+        return {"init": lambda config, state: given}
+
+    known = [number for number in numbers if number is not None]
+    given = call_state(manager_of("extension", *map(step, numbers)), {})
+    assert given == ({"number": known[-1]} if known else {})
 
 
 @given(st.lists(st.none() | st.integers(), max_size=5))

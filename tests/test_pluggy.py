@@ -228,8 +228,10 @@ def ordered(name: str, made: list[tuple[str, str]], **said_of_it: Any) -> type:
     marks: dict[str, dict[str, bool]] = said_of_it.pop("marks")
 
     def method(hook: str, *, wrapper: bool) -> Any:
-        def plain(self: object) -> None:
+        def plain(self: object, **given: Any) -> Any:
             made.append((hook, name))
+            over = hooks_of("extension")[hook].combining.over
+            return tuple(given[each] for each in over) if len(over) > 1 else None
 
         def around(self: object) -> Any:
             made.append((hook, name))

@@ -13,6 +13,7 @@ import pytest
 
 from agent_hookspecs import (
     FeaturePlugin,
+    MalformedCallError,
     ProviderExtensionPlugin,
     ProviderPlugin,
     ToolPlugin,
@@ -66,7 +67,8 @@ def test_a_provider_needs_only_init_and_call_api(way: Way) -> None:
     core.register_provider(Minimal)
     session = core.add_message(core.create_session(), "user", "Hello")
     answered, finals = ask(core, session, {"model": "m"}, way)
-    assert finals == [{"role": "assistant", "content": "good day", "metadata": {}}]
+    metadata = {"finish": "stop"}
+    assert finals == [{"role": "assistant", "content": "good day", "metadata": metadata}]
     assert [m["role"] for m in answered.messages] == ["user", "assistant"]
     assert len(session.messages) == 1
 
@@ -452,7 +454,7 @@ def test_a_patch_is_shown_though_the_provider_has_nothing_to_show() -> None:
     assert [event["type"] for event in shown] == [
         *("partial", "reasoning") * 2,
         *("partial", "tool_call_started", "partial", "tool_call_delta"),
-        "done",
+        *("tool_call", "done"),
     ]
     assert [event["text"] for event in shown if event["type"] == "reasoning"] == ["Hm, ", "yes."]
     assert shown[5] == {"type": "tool_call_started", "index": 0, "id": "c1", "name": "read"}
@@ -460,8 +462,13 @@ def test_a_patch_is_shown_though_the_provider_has_nothing_to_show() -> None:
 
 
 def test_nothing_is_shown_of_a_message_that_nobody_has_patched() -> None:
-    events = events_of(core_with(Quiet), said("Read"))
-    assert [event["type"] for event in events if event["type"] == "partial"] == []
+    events: list[Any] = []
+    with (
+        core_with(Quiet).send_request_stream(said("Read"), {"retries": 0}) as stream,
+        pytest.raises(MalformedCallError),
+    ):
+        events.extend(stream)
+    assert [event["type"] for event in events] == ["request_started", "error"]
 
 
 # --- native retention -----------------------------------------------------------------------------
@@ -576,7 +583,7 @@ def test_a_feature_brings_the_key_and_the_address(
     config: dict[str, Any] = {"base_url": "https://first.test"}
     session, finals = ask(core, said("Hello"), config, way)
     assert finals[-1]["content"] == "https://other.test"
-    assert finals[-1]["metadata"] == {"n": len("t-0123456789")}
+    assert finals[-1]["metadata"]["n"] == len("t-0123456789")
     assert config == {"base_url": "https://first.test"}
     assert session.metadata["native_origin"] == ["authorised", "https://other.test"]
 

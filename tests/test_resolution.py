@@ -169,8 +169,17 @@ def test_tags_of_the_provider_come_from_descriptor_and_class(world: World) -> No
 @pytest.mark.parametrize("models", ["raise OSError", "return None", "return 'text'"])
 def test_models_that_cannot_be_had_are_no_models(world: World, models: str) -> None:
     body = f"\n    def get_models(self, config):\n        {models}\n"
-    world.add("main", "provider", body)
+    world.add("main", "provider", body, dynamic=["get_models"])
     assert world.resolve().models == ()
+
+
+def test_models_that_the_descriptor_says_not_to_ask_for_are_told(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.add("main", "provider", "\n    def get_models(self):\n        return [{'id': 'm'}]\n")
+    assert world.resolve().models == ()
+    assert "models_not_asked" in caplog.text
+    assert "'dynamic' does not name get_models" in caplog.text
 
 
 def test_a_provider_whose_tags_fail_ends_the_decision(world: World) -> None:

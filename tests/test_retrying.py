@@ -20,8 +20,10 @@ from agent_hookspecs.errors import (
     RequestTimeoutError,
     StreamCutError,
 )
+from agent_host import AgentCore
 from both_ways import BOTH_WAYS, delta, hosted, sse, texts
 from loopback import Peer, Request, serve
+from openai_like import PROVIDERS
 
 NOW = "Retry-After: 0\r\n"
 GOOD = sse(*texts("good"))
@@ -295,3 +297,29 @@ def test_an_error_that_no_retry_can_help_says_so() -> None:
         assert len(server.requests) == 1
     assert isinstance(outcome.error, AgentError)
     assert outcome.error.to_dict()["retryable"] is False
+
+
+def test_an_error_of_the_provider_is_completed_with_what_the_answer_tells() -> None:
+    class Mapping(PROVIDERS[0]):  # type: ignore[misc, valid-type]
+        name = "mapping"
+
+        def map_error(self, status: int, headers: Any, body: bytes) -> AgentError:
+            return RateLimitError("wait a little", code="own", hint="wait")
+
+    headers = "X-Request-Id: r-1\r\nRetry-After: 7\r\n"
+    body = b'{"error": {"message": "slow", "code": "theirs"}}'
+
+    def play(peer: Peer, request: Request) -> None:
+        peer.answer(body, status="429 Slow down", headers=headers)
+
+    with serve(play) as server, AgentCore() as core:
+        core.register_provider(Mapping)
+        session = core.add_message(core.create_session(), "user", "x")
+        config = {"provider": "mapping", "base_url": server.url, "model": "m", "retries": 0}
+        with pytest.raises(RateLimitError) as raised:
+            core.send_request(session, config)
+    error = raised.value
+    assert (error.message, error.code) == ("wait a little", "own")
+    assert (error.status, error.request_id, error.retry_after) == (429, "r-1", 7)
+    assert error.provider == "mapping"
+    assert "slow" in (error.excerpt or "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from agent_hookspecs.errors import SourceError
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.sources import GitSource, bundles_of_sources, parse_git
+from loopback import Peer, Request, make_certificate, serve
 from making import POISON, full, run_host, write_package
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -64,7 +66,7 @@ def test_several_packages_under_one_folder_are_several_bundles(tmp_path: Path) -
     [
         ("path:absent", "is not a folder"),
         ("path:", "is not a plugin source"),
-        ("nonsense", "use path:FOLDER, pkg:PACKAGE or git+https://HOST/REPO@COMMIT"),
+        ("nonsense", "use path:FOLDER, path:FILE.py, pkg:PACKAGE or git+https://HOST/REPO@COMMIT"),
         ("pkg:no_such_package", "cannot be found on sys.path"),
         ("pkg:json", "has no agent_plugin.json"),
         ("pkg:../..", "cannot be found on sys.path"),
@@ -294,6 +296,59 @@ def test_the_plugin_of_a_git_source_can_be_used(
         cache=tmp_path / "cache",
     )
     assert run.json["problems"] == []
+
+
+def http_backend(projects: Path) -> Callable[[Peer, Request], None]:
+    """Git's own server below ``projects``, for requests one by one."""
+
+    def play(peer: Peer, request: Request) -> None:
+        method, target, _ = request.line.split(" ")
+        path, _, query = target.partition("?")
+        environment = {
+            **os.environ,
+            "GIT_PROJECT_ROOT": str(projects),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "REQUEST_METHOD": method,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "CONTENT_TYPE": request.headers.get("content-type", ""),
+            "CONTENT_LENGTH": str(len(request.body)),
+            "HTTP_CONTENT_ENCODING": request.headers.get("content-encoding", ""),
+            "HTTP_GIT_PROTOCOL": request.headers.get("git-protocol", ""),
+        }
+        done = subprocess.run(
+            ["git", "http-backend"],
+            input=request.body,
+            capture_output=True,
+            env=environment,
+            check=True,
+        )
+        head, _, body = done.stdout.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        status = next((line[8:] for line in lines if line.startswith("Status: ")), "200 OK")
+        kept = [f"{line}\r\n" for line in lines if not line.startswith("Status: ")]
+        peer.answer(body, status=status, headers="".join(kept))
+
+    return play
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_commit_is_fetched_from_a_server_over_https(
+    tmp_path: Path, repository: tuple[str, str], monkeypatch: pytest.MonkeyPatch, trusted: bool
+) -> None:
+    _, commit = repository
+    certificate, tls = make_certificate(tmp_path)
+    if trusted:
+        monkeypatch.setenv("GIT_SSL_CAINFO", str(certificate))
+    with serve(http_backend(tmp_path), tls) as server:
+        source = f"git+{server.url}/repository/.git@{commit}#subdirectory=sub"
+        bundle = only(source, tmp_path, tmp_path / "cache")
+    if trusted:
+        assert (bundle.problem, bundle.origin, bundle.name) == ("", "git", "pkg_git")
+        assert any("upload-pack" in request.line for request in server.requests)
+    else:
+        assert f"git could not fetch {commit[:12]}" in bundle.problem
+        assert "certificate" in bundle.problem
 
 
 def test_a_subdirectory_of_a_repository_stays_inside(

@@ -55,6 +55,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
         "extract_delta": "chunk",
         "process_delta": "delta accumulated",
         "stream_complete": "state",
+        "usage_so_far": "state",
         "finalize": "native_messages state context",
         "map_error": "status headers body",
         "get_actions": "state",
@@ -131,9 +132,9 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "get_models": "models or None",
         "accepted_tool_schema_formats": "formats or None",
         "init": "state or None",
-        "initialize_request": "native_messages state or None",
-        "process_chunk": "partial_messages final_messages native_messages state or None",
-        "finalize": "final_messages native_messages state or None",
+        "initialize_request": "native_messages state",
+        "process_chunk": "partial_messages final_messages native_messages state",
+        "finalize": "final_messages native_messages state",
         "to_native_messages": "native_messages or None",
         "from_native_messages": "messages or None",
         "execute_action": "action_result",
@@ -144,8 +145,8 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "get_ui_elements": "elements or None",
         "get_models": "models or None",
         "init": "state or None",
-        "initialize_request": "native_messages state or None",
-        "finalize": "final_messages native_messages state or None",
+        "initialize_request": "native_messages state",
+        "finalize": "final_messages native_messages state",
         "execute_action": "action_result",
     },
     "tool": {
@@ -193,7 +194,7 @@ def test_every_hook_that_hands_data_on_declares_its_result(role: SpecRole) -> No
 def test_a_fold_and_only_a_fold_hands_on_what_it_runs_over(hook: Hook) -> None:
     combining = hook.combining
     if combining.mode == "fold":
-        assert (combining.result, combining.optional) == (combining.over, True)
+        assert (combining.result, combining.optional) == (combining.over, len(combining.over) == 1)
     else:
         assert combining.over == ()
     assert set(combining.result) <= set(RESULT_PARTS)

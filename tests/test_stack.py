@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Generator
 from typing import Any
@@ -26,6 +27,7 @@ from agent_hookspecs.errors import (
     PluginError,
     UnknownPluginError,
 )
+from agent_hookspecs.specs import SpecRole, hooks_of
 from agent_host import AgentCore, AgentError
 from talking import WAYS, Way, ask, core_with, events_of, said, talker
 
@@ -75,16 +77,42 @@ def test_a_fold_hands_natives_and_state_on_role_by_role(way: Way) -> None:
     ]
 
 
+_ADDING: tuple[SpecRole, ...] = ("extension", "feature")
+
+
 def test_a_fold_that_returns_nothing_changes_nothing() -> None:
     def silent(self: Any, **given: Any) -> None:
         return None
 
-    hooks = ("init", "initialize_request", "finalize", "to_native_messages")
-    quiet = extension("quiet", **dict.fromkeys([*hooks, "process_chunk"], silent))
-    also = feature("also", **dict.fromkeys(["init", "initialize_request", "finalize"], silent))
-    session, finals = ask(core_with(talker(), quiet, also), said("x"))
+    hooks = ("init", "to_native_messages", "from_native_messages")
+    quiet = extension("quiet", **dict.fromkeys(hooks, silent))
+    session, finals = ask(core_with(talker(), quiet, feature("also", init=silent)), said("x"))
     assert finals[-1]["content"] == "Hi"
     assert len(session.metadata["native_messages"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("role", "hook", "parts"),
+    [
+        (role, name, hook.combining.over)
+        for role in _ADDING
+        for name, hook in hooks_of(role).items()
+        if len(hook.combining.over) > 1
+    ],
+)
+def test_a_fold_over_several_that_forgets_its_return_is_told_what_it_must_return(
+    role: str, hook: str, parts: tuple[str, ...]
+) -> None:
+    def forgetful(self: Any, **given: Any) -> None:
+        return None
+
+    core = core_with(talker(), MAKE[role]("forgetful", **{hook: forgetful}))
+    words = re.escape(
+        f"plugin 'forgetful': hook {hook!r} must return a tuple of ({', '.join(parts)}), not None"
+    )
+    with pytest.raises(HookResultError, match=words) as caught:
+        ask(core, said("x"), {}, "stream")
+    assert (caught.value.plugin, caught.value.hook) == ("forgetful", hook)
 
 
 def test_a_wrapper_encloses_the_whole_fold() -> None:
@@ -328,7 +356,10 @@ def test_a_provider_whose_chunks_become_the_wrong_shape_is_told_what_is_wanted(
     streaming = talker(
         stream_api=lambda self, native_messages: iter([{"a": 1}]), process_chunk=process_chunk
     )
-    core = core_with(streaming, extension("e", process_chunk=lambda self, **given: None))
+    core = core_with(
+        streaming,
+        extension("e", process_chunk=lambda self, **given: tuple(given[name] for name in FOLDED)),
+    )
     with pytest.raises(HookResultError, match=words) as caught:
         events_of(core, said("x"))
     assert (caught.value.plugin, caught.value.hook) == ("talker", "process_chunk")
@@ -374,8 +405,9 @@ def test_skip_drops_an_optional_plugin_from_the_values_before_it(
             given["state"]["spoilt"] = True
         raise ValueError("out of order")
 
-    def look(self: Any, finals: Natives, natives: Natives, state: Any) -> None:
+    def look(self: Any, finals: Natives, natives: Natives, state: Any) -> Any:
         later.append("spoilt" if "spoilt" in repr((natives, state)) else "clean")
+        return finals, natives, state
 
     shaky = MAKE[role]("shaky", **{hook: spoiling, "finalize": failing})
     core = core_with(talker(), shaky, feature("look", finalize=look))

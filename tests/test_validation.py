@@ -170,7 +170,7 @@ def test_an_installed_distribution_is_checked_by_its_name(tmp_path: Path) -> Non
 def test_an_unknown_target_names_what_is_installed() -> None:
     done = run_host("plugins", "validate", "nothing-of-the-kind")
     assert done.code == 1
-    assert "neither a folder, nor a wheel" in done.err
+    assert "neither a folder, nor a file, nor a wheel" in done.err
     assert "agent-host-echo" in done.err
 
 

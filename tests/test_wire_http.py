@@ -9,7 +9,6 @@ import gc
 import gzip
 import json
 import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -42,7 +41,7 @@ from agent_host.wire.failures import failure
 from agent_host.wire.framing import framing
 from agent_host.wire.request import WireRequest
 from agent_host.wire.responses import AsyncResponse, Response
-from loopback import Peer, Request, serve
+from loopback import Peer, Request, make_certificate, serve
 from openai_like import OpenAiLike
 
 if TYPE_CHECKING:
@@ -1444,38 +1443,7 @@ def test_unknown_library_names_the_known_ones() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("needs the openssl command")
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        [
-            openssl,
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-keyout",
-            key,
-            "-out",
-            cert,
-            "-days",
-            "2",
-            "-subj",
-            "/CN=127.0.0.1",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-        ],
-        check=True,
-        capture_output=True,
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
-    return cert, context
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 def test_tls_streams_close_and_time_out_like_plain_ones(

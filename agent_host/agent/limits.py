@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from agent_hookspecs.messages import Limit
 from agent_hookspecs.values import dataclass
 
-__all__ = ["Limits", "Spending"]
+__all__ = ["EmptyFinal", "Limits", "Spending"]
+
+#: What to do when a run that has called tools ends without a word: ask once for the answer, ask
+#: with a request in which no tool may be called, or leave it at that.
+EmptyFinal = Literal["retry", "retry_without_tools", "keep"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a run stops by itself; None: nowhere. Reaching one is a clean stop, and is said."""
+    """Where a run stops by itself; None: nowhere. Reaching one is a clean stop, and is said.
+
+    ``empty_final`` says whether a run that has called tools may end without a word.
+    """
 
     turns: int = 20
     calls: int | None = None
@@ -23,6 +30,7 @@ class Limits:
     seconds: float | None = None
     argument_bytes: int = 200_000
     result_bytes: int = 200_000
+    empty_final: EmptyFinal = "retry"
 
     @classmethod
     def of(cls, tools: Mapping[str, Any]) -> Limits:
@@ -35,6 +43,7 @@ class Limits:
             "seconds": "max_seconds",
             "argument_bytes": "max_argument_bytes",
             "result_bytes": "max_result_bytes",
+            "empty_final": "empty_final",
         }
         return cls(**{name: tools[key] for name, key in keys.items() if key in tools})
 

@@ -35,6 +35,9 @@ __all__ = ["AgentRun", "close_calls"]
 
 FINAL_ANSWER = "Please provide your final answer."
 
+#: The tools stay declared: some APIs refuse a history with calls of tools that are not.
+_NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
+
 #: Events of a single request that a run of several has its own of.
 _OWN = ("done", "error")
 
@@ -129,9 +132,11 @@ class AgentRun:
         return self._emit([event for event in events if event["type"] not in _OWN]).events
 
     def _run_turns(self, stack: Stack) -> Steps[None]:
-        session, asked_again = self.start, False
+        session, may_ask_again = self.start, self.limits.empty_final != "keep"
+        settings: Mapping[str, Any] | None = None
         for number in range(1, self.limits.turns + 1):
-            turn = self._begin_turn(stack, session)
+            turn = self._begin_turn(stack, session, settings)
+            settings = None
             yield from run_turn(turn)
             session, self.finals = turn.session, turn.finals
             self._session, self._turn = session, None
@@ -141,9 +146,11 @@ class AgentRun:
             yield self._emit([{"type": "turn_end", "turn": number}])
             # A paused answer goes on when its beginning is sent back, and nothing after it.
             if not turn.calls and turn.finish != "pause":
-                if asked_again or not self._is_unanswered(turn):
+                if not may_ask_again or not self._is_unanswered(turn):
                     return
-                asked_again = True
+                may_ask_again = False
+                if self.limits.empty_final == "retry_without_tools":
+                    settings = _NO_CALLS
                 session = session.with_added({"role": "user", "content": FINAL_ANSWER})
                 self._session = session
             limit = self._spending.reached_limit()
@@ -159,7 +166,9 @@ class AgentRun:
     def _stop_at(self, limit: Limit) -> None:
         self.finish, self.limit = "limit", limit
 
-    def _begin_turn(self, stack: Stack, session: Session) -> Turn:
+    def _begin_turn(
+        self, stack: Stack, session: Session, settings: Mapping[str, Any] | None
+    ) -> Turn:
         self._turn = Turn(
             stack,
             session,
@@ -172,6 +181,7 @@ class AgentRun:
             sink=self._take_events,
             warnings=Warnings(self._warned),
             argument_limit=self.limits.argument_bytes,
+            settings=settings,
         )
         return self._turn
 

@@ -118,7 +118,7 @@ _OPTIONS = (
                  help="The config file; by default the one that run would use."),
     *REQUEST_OPTIONS,
     click.option("--plugin", "sources", multiple=True, metavar="SOURCE",
-                 help="Add path:FOLDER, pkg:PACKAGE or git+https://…@COMMIT."),
+                 help="Add path:FOLDER, path:FILE.py, pkg:PACKAGE or git+https://…@COMMIT."),
     click.option("--allow", multiple=True, metavar="BUNDLE", help="Use only these bundles."),
     click.option("--deny", multiple=True, metavar="BUNDLE", help="Never use these bundles."),
     click.option("--enable", multiple=True, metavar="NAME",

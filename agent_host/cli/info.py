@@ -35,6 +35,7 @@ from agent_host.cli.render import (
     print_text,
 )
 from agent_host.config import AppConfig, Layers
+from agent_host.plugins.inspect.search import find_records
 from agent_host.plugins.settings import Setting, merge_schemas
 from agent_host.redaction import holds_secrets
 
@@ -64,7 +65,8 @@ class _ClassFacts:
 def info(choice: Choice, name: str, with_hooks: bool, as_json: bool, strict: bool) -> int:
     """Show all that is known of the plugin, bundle, distribution or tool called NAME.
 
-    Imports nothing, unless --hooks is given. Settings are shown with their value and the place that
+    Imports nothing, unless --hooks is given or NAME may be that of a class without a descriptor.
+    Settings are shown with their value and the place that
     it comes from, for the request that config and options describe.
     """
     config = choice.load_config() or AppConfig()
@@ -99,7 +101,12 @@ def info(choice: Choice, name: str, with_hooks: bool, as_json: bool, strict: boo
 
 def _find(catalog: Catalog, name: str) -> list[PluginRecord]:
     """Everything that goes by the name; else whoever offers a tool that does."""
-    found = catalog.find(name) or [r for r in catalog if r.entry and name in r.entry.tools]
+    offering = [r for r in catalog if r.entry and name in r.entry.tools]
+    if offering and not catalog.find(name):
+        return offering
+    # Plugins may print while they are imported; our output must stay readable by scripts.
+    with redirect_stdout(sys.stderr):
+        found = find_records(catalog, name)
     if found:
         return found
     names = {record.name for record in catalog} | {record.bundle.name for record in catalog}
@@ -117,7 +124,6 @@ def _ask_classes(records: Sequence[PluginRecord], config: AppConfig) -> dict[str
 
     os.environ.update(config.values.get("env", {}))
     activator, known = Activator(), {}
-    # Plugins may print while they are imported; our output must stay readable by scripts.
     with redirect_stdout(sys.stderr):
         for record in records:
             if record.usable:

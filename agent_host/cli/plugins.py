@@ -68,7 +68,8 @@ def list_plugins(choice: Choice, role: str | None, as_json: bool, strict: bool) 
     shown = [
         (record, access_of(record, config))
         for record in catalog
-        if role is None or record.role == role
+        # What has no descriptor may be of any role.
+        if role in (None, record.role) or (record.usable and record.role is None)
     ]
     if as_json:
         print_json({"plugins": [summary_of(record, access) for record, access in shown]})

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from agent_host.cli.render import print_error, style_text
+from agent_host.cli.render import clean_text, print_error, print_wrapped, style_text
 from agent_host.plugins.access import Access, find_access
 
 if TYPE_CHECKING:
@@ -36,6 +36,14 @@ _COLOURS = {
     "not allowed": "yellow",
     "incompatible": "red",
     "broken": "red",
+}
+
+
+#: What users call the lists of plugins, on the command line and in the config.
+_SETTINGS = {
+    "allow": "--allow or allowed_plugins",
+    "deny": "--deny or denied_plugins",
+    "prefer": "--prefer or prefer_plugins",
 }
 
 
@@ -134,7 +142,11 @@ def summary_of(record: PluginRecord, access: Access | None = None) -> dict[str, 
 
 
 def report_unusable(catalog: Catalog, strict: bool) -> int:
-    """The exit code of a command: 1 if it is strict and a plugin is broken."""
+    """Warn of names in the settings that nothing has; 1 if it is strict and a plugin is broken."""
+    for unknown in catalog.unknown_names():
+        hint = f" ({unknown.hint})" if unknown.hint else ""
+        text = f"warning: {_SETTINGS[unknown.setting]}: {unknown.what}{hint}"
+        print_wrapped(style_text(clean_text(text), fg="yellow"))
     broken = [record for record in catalog if record.state in ("failed", "incompatible")]
     if strict and broken:
         print_error(

@@ -56,9 +56,13 @@ class Screen:
         self._kind = ""
         #: What the model said last in place of an answer.
         self._refusal = ""
+        #: The pieces of the answer that were shown since the request began.
+        self._shown: list[str] = []
 
     def show(self, event: Event) -> None:
         match event["type"]:
+            case "request_started":
+                self._shown = []
             case "reasoning":
                 self._write_text(
                     style_text(_clean_lines(event["text"]), dim=True), "reasoning", err=self._aside
@@ -66,6 +70,7 @@ class Screen:
             case "partial":
                 text = event["message"].get("content")
                 if isinstance(text, str) and text:
+                    self._shown.append(text)
                     self._write_text(_clean_lines(text), "answer", err=False)
             case "tool_started":
                 self._print_line(f"→ {event['name']}({_summary(event['payload'])})", fg="cyan")
@@ -84,11 +89,27 @@ class Screen:
             case "final":
                 said = [message["metadata"].get("refusal") for message in event["messages"]]
                 self._refusal = str(said[-1] or "") if said else ""
+                self._show_final("".join(message["content"] for message in event["messages"]))
             case "done":
                 self.end_line()
                 if event["finish"] != "stop":
                     end = clean_text(_describe_end(event, self._refusal))
                     print_wrapped(style_text(end, fg="yellow"), err=self._aside)
+
+    def _show_final(self, text: str) -> None:
+        """Show what became of an answer that was changed when it was finished."""
+        shown, self._shown = "".join(self._shown), []
+        if text.strip() == shown.strip():
+            return
+        if not text.startswith(shown):
+            self.end_line()
+            note = "the answer was changed when it was finished; it is now:"
+            if not text.strip():
+                note = "the answer was taken back when it was finished; nothing is left of it"
+            print_wrapped(style_text(note, fg="yellow"), err=self._aside)
+            shown = ""
+        if rest := text[len(shown) :]:
+            self._write_text(_clean_lines(rest), "answer", err=False)
 
     def end_line(self) -> None:
         """Leave the terminal at the start of a line."""

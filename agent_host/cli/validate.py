@@ -26,8 +26,9 @@ __all__ = ["validate"]
 def validate(target: str, as_json: bool, strict: bool) -> int:
     """Check a plugin package: descriptor, contract, imports and packaging.
 
-    PATH is a source folder or a wheel, DIST an installed distribution. Exits with 1 if there is a
-    problem. How it behaves in requests is for the conformance kit, agent-host-testing.
+    PATH is a source folder, a single file or a wheel, DIST an installed distribution. Exits with 1
+    if there is a problem. How it behaves in requests is for the conformance kit,
+    agent-host-testing.
     """
     with redirect_stdout(sys.stderr):
         # Plugins may print while they are imported; our output must stay readable by scripts.

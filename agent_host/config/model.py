@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agent_hookspecs.messages import Effect
+from agent_host.agent.limits import EmptyFinal
 from agent_host.agent.policy import Verdict
 from agent_host.checking import Problem, find_problem, json_schema, pydantic_alone
 
@@ -76,6 +77,9 @@ with pydantic_alone():
         max_argument_bytes: Count = Field(default=1)
         max_result_bytes: Count = Field(default=1)
         parallel: bool = Field(default=False)
+        empty_final: EmptyFinal = _key(
+            "What to do when a run that has called tools ends without a word."
+        )
 
     class Config(_Closed):
         """The whole file."""

@@ -25,6 +25,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.plugins.catalog import PluginRecord
 from agent_host.plugins.implementations import (
     Implementations,
+    can_list_models,
     find_implementations,
     require_contract,
 )
@@ -345,11 +346,7 @@ def _describe_instance(
         "role": role,
         "name": name,
         "label": getattr(instance, "label", "") or "",
-        "dynamic": [
-            hook
-            for hook in ("get_models", "get_tags", "is_enabled")
-            if callable(getattr(instance, hook, None))
-        ],
+        "dynamic": _asked_hooks(instance, role),
         "priority": getattr(instance, "priority", 0),
         "default_enabled": getattr(instance, "default_enabled", True),
     }
@@ -361,6 +358,17 @@ def _describe_instance(
     if role == "tool":
         values["tools"] = dict(getattr(instance, "effects", {}))
     return values
+
+
+def _asked_hooks(instance: object, role: PluginRole) -> list[str]:
+    """The hooks whose answer only the class can give, as ``dynamic`` names them.
+
+    Models are listed by providers; the other roles' ``get_models`` is called without being named.
+    """
+    names = ("get_models", "models_request", "parse_models", "get_tags", "is_enabled")
+    has = [name for name in names if callable(getattr(instance, name, None))]
+    listing = ["get_models"] if role == "provider" and can_list_models(has) else []
+    return [*listing, *(name for name in has if name in ("get_tags", "is_enabled"))]
 
 
 def _read_list(instance: object, attribute: str) -> object:

@@ -191,7 +191,7 @@ def _refuse_shared_names(tools: Iterable[PreparedTool]) -> None:
                     f"and by plugin {tool.plugin.name!r} of {two}",
                     plugin=tool.plugin.name,
                     owners=(one, two),
-                    hint="disable one of them, or prefer one in the config",
+                    hint="name the bundle of one of them under denied_plugins in the config",
                 )
             owners[descriptor.tool_name] = tool.plugin
 

@@ -24,6 +24,7 @@ __all__ = [
     "LoaderSettings",
     "PluginRecord",
     "PluginState",
+    "UnknownName",
     "build_catalog",
     "complete_catalog",
 ]
@@ -83,6 +84,15 @@ class PluginRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownName:
+    """A name in one of the loader's settings that nothing has: what is wrong, and the way out."""
+
+    setting: str
+    what: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """The records in a fixed order: by role, name, then bundle."""
 
@@ -101,6 +111,22 @@ class Catalog:
         return [
             r for r in self.records if name in (r.name, r.key, r.bundle.name, r.bundle.distribution)
         ]
+
+    def unknown_names(self) -> Iterator[UnknownName]:
+        """The names in the settings that allow, deny or prefer nothing."""
+        settings = self.settings
+        bundles = {record.bundle.name for record in self}
+        owners = {record.bundle.owner for record in self}
+        for setting, what, names, known in (
+            ("deny", "bundle", settings.deny, bundles),
+            ("allow", "bundle", settings.allow or (), bundles),
+            ("prefer", "distribution", settings.prefer.values(), owners),
+        ):
+            for name in sorted({*names} - known):
+                found = {record.bundle.name for record in self.find(name)}
+                hint = f"it is in the bundle {found.pop()!r}" if len(found) == 1 else ""
+                text = f"there is no {what} {name!r}"
+                yield UnknownName(setting, text, hint or suggest(name, known))
 
     def provider(self, name: str | None) -> PluginRecord:
         """The provider of that name; if none is given, the fallback or the only one there is."""
@@ -262,8 +288,8 @@ def _collision_reason(
     if winner in owners:
         return f"{winner} is preferred for {what}"
     return (
-        f"{what} is claimed by {' and by '.join(owners)} "
-        f"(set prefer {setting}={owners[0]}, or uninstall one)"
+        f"{what} is claimed by {' and by '.join(owners)} (uninstall one, or put "
+        f'"{setting}": "{owners[0]}" under prefer_plugins in the config)'
     )
 
 

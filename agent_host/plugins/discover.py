@@ -29,11 +29,12 @@ from agent_host.plugins.bundle import Bundle, canonical_name
 from agent_host.plugins.descriptor import MAX_BYTES, decode_descriptor, read_descriptor
 from agent_host.redaction import describe_error
 
-__all__ = ["GROUP", "discover", "top_level_spec"]
+__all__ = ["CLASS_PATH", "GROUP", "discover", "top_level_spec"]
 
 GROUP = "agent_host.plugins"
 
-_CLASS_PATH = re.compile(r"[\w.]+:\w+")
+#: An entry point's value that names a class and not a package.
+CLASS_PATH = re.compile(r"[\w.]+:\w+")
 _PACKAGE = re.compile(r"\w+(\.\w+)*")
 
 
@@ -178,7 +179,7 @@ def _read_bundles(found: _Announcing) -> list[Bundle]:
 
 def _read_bundle(found: _Announcing, name: str, value: str) -> Bundle:
     bundle = Bundle(name, "installed", value, found.name, found.version)
-    if _CLASS_PATH.fullmatch(value):
+    if CLASS_PATH.fullmatch(value):
         return replace(bundle, descriptor=Descriptor((Entry.of_class(value),)))
     try:
         file, descriptor = _locate_descriptor(found.distribution, value)

@@ -68,6 +68,7 @@ class Implementation:
             f"plugin {self.plugin!r}: hook {self.hook.name!r} must return {wanted}, not {given}",
             plugin=self.plugin,
             hook=self.hook.name,
+            hint="end it with a return" if result is None else "",
         )
 
 

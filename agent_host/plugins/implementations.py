@@ -6,7 +6,7 @@ A plugin is an object with methods, or a module with marked functions. Nothing h
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +20,13 @@ from agent_host.checking import suggest
 from agent_host.plugins.binding import bind
 from agent_host.plugins.implementation import Implementation
 
-__all__ = ["Implementations", "find_implementations", "require_contract"]
+__all__ = [
+    "Implementations",
+    "can_list_models",
+    "find_implementations",
+    "public_attributes",
+    "require_contract",
+]
 
 #: The implementations of one plugin by hook.
 Implementations = Mapping[str, Sequence[Implementation]]
@@ -56,7 +62,7 @@ def find_implementations(plugin: object, role: SpecRole, name: str) -> Implement
     """
     hooks = hooks_of(role)
     found: dict[str, list[Implementation]] = {}
-    for attribute, marks in _public_attributes(plugin):
+    for attribute, marks in public_attributes(plugin):
         hook_name = (marks or {}).get("specname") or attribute
         hook = hooks.get(hook_name)
         if hook is None:
@@ -77,7 +83,7 @@ def find_implementations(plugin: object, role: SpecRole, name: str) -> Implement
     return found
 
 
-def _public_attributes(plugin: object) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+def public_attributes(plugin: object) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
     """The names of what everybody may see of a plugin, each with its marks."""
     names = set(dir(type(plugin))) | set(getattr(plugin, "__dict__", ()))
     for name in sorted(names):
@@ -144,6 +150,14 @@ def _read_implementation(
         last=bool(marks.get("trylast")),
         starts_coroutine=inspect.iscoroutinefunction(value),
     )
+
+
+def can_list_models(hooks: Collection[str]) -> bool:
+    """Whether a provider with these hooks can say its models, by itself or through the host.
+
+    In a descriptor, ``get_models`` under ``dynamic`` stands for either way.
+    """
+    return "get_models" in hooks or ("models_request" in hooks and "parse_models" in hooks)
 
 
 def require_contract(role: PluginRole, plugin: object, name: str) -> None:

@@ -18,6 +18,7 @@ from agent_host.drivers.effects import Call, Open, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.implementation import describe_failure
+from agent_host.plugins.implementations import can_list_models
 from agent_host.plugins.keys import data_key
 from agent_host.plugins.request_spec import read_request_spec
 
@@ -90,12 +91,18 @@ def valid_models(models: object) -> list[ModelInfo]:
 
 def _ask_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
     """What the provider says its models are; nothing, if its descriptor says not to ask."""
-    if provider.record.described and "get_models" not in provider.entry.dynamic:
+    hooks = provider.implementations.keys()
+    if not can_list_models(hooks):
         return []
-    if {"models_request", "parse_models"} <= provider.implementations.keys():
+    if "get_models" not in provider.entry.dynamic:
+        log.warning(
+            "models_not_asked",
+            provider=provider.name,
+            reason="the descriptor's 'dynamic' does not name get_models",
+        )
+        return []
+    if {"models_request", "parse_models"} <= hooks:
         return (yield from _fetch_models(provider, config, fresh_key))
-    if "get_models" not in provider.implementations:
-        return []
     if fresh_key is not None:
         config = {**config, "api_key": (yield from fresh_key.current())}
     return (yield Call(partial(provider.ask, "get_models", config=config)))

@@ -18,13 +18,15 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, split_entry
-from agent_hookspecs.errors import DescriptorError, PluginError, SourceError
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry, split_entry
+from agent_hookspecs.errors import PluginError, SourceError
 from agent_hookspecs.logs import redact
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.bundle import Bundle, Origin
 from agent_host.plugins.descriptor import read_descriptor
-from agent_host.plugins.discover import top_level_spec
+from agent_host.plugins.discover import CLASS_PATH, top_level_spec
+from agent_host.plugins.project import announced_plugins, read_project_file
+from agent_host.plugins.single_file import read_plugin_file
 
 __all__ = ["GitSource", "bundles_of_sources", "parse_git"]
 
@@ -67,7 +69,10 @@ def _origin(source: str) -> Origin:
 def _find_bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
     kind, _, value = source.partition(":")
     if kind == "path" and value:
-        return _find_in_folder(source, Path(base, os.path.expanduser(value)))
+        path = Path(base, os.path.expanduser(value))
+        if path.suffix == ".py" and path.is_file():
+            return [_read_file_bundle(source, path.resolve())]
+        return _find_in_folder(source, path)
     if kind == "pkg" and value:
         return [_find_in_package(source, value)]
     if source.startswith("git+"):
@@ -78,7 +83,7 @@ def _find_bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
         return [replace(b, origin="git", source=shown) for b in _find_in_folder(source, root)]
     raise SourceError(
         f"{redact(source)!r} is not a plugin source",
-        hint="use path:FOLDER, pkg:PACKAGE or git+https://HOST/REPO@COMMIT",
+        hint="use path:FOLDER, path:FILE.py, pkg:PACKAGE or git+https://HOST/REPO@COMMIT",
     )
 
 
@@ -104,11 +109,47 @@ def _find_in_folder(source: str, folder: Path) -> list[Bundle]:
         below = [*root.glob(f"*/{DESCRIPTOR_NAME}"), *root.glob(f"src/*/{DESCRIPTOR_NAME}")]
         files = sorted(file for file in below if file.is_file())
     if not files:
+        return _announced_bundles(source, root)
+    return [_read_bundle(source, root, file) for file in files]
+
+
+def _announced_bundles(source: str, root: Path) -> list[Bundle]:
+    """The classes that a project without a descriptor names as its entry points."""
+    points: dict[str, str] = {}
+    if (root / "pyproject.toml").is_file():
+        try:
+            points = announced_plugins(read_project_file(root))
+        except (OSError, ValueError) as error:
+            raise SourceError(
+                f"{root / 'pyproject.toml'} cannot be read: {error}", hint="correct the file"
+            ) from None
+    classes = {name: value for name, value in points.items() if CLASS_PATH.fullmatch(value)}
+    if not classes:
         raise SourceError(
-            f"there is no {DESCRIPTOR_NAME} in {root} or in a package under it",
+            f"there is no {DESCRIPTOR_NAME} in {root} or in a package under it, and no entry point "
+            "in its pyproject.toml that names a class",
             hint="add one, or correct the path",
         )
-    return [_read_bundle(source, root, file) for file in files]
+    bundles = []
+    for name, value in classes.items():
+        descriptor, bundle = Descriptor((Entry.of_class(value),)), Bundle(name, "path", source)
+        bundles.append(_with_plugins(bundle, root, root, descriptor))
+    return bundles
+
+
+def _read_file_bundle(source: str, file: Path) -> Bundle:
+    bundle = Bundle(file.stem, "path", source)
+    return _with_plugins(bundle, file.parent, file.parent, read_plugin_file(file))
+
+
+def _with_plugins(bundle: Bundle, root: Path, place: Path, descriptor: Descriptor) -> Bundle:
+    """The bundle with its plugins, which are imported from below ``place``, or with a problem."""
+    try:
+        import_root = _import_root(root, place, descriptor)
+        _refuse_shadowing(descriptor, import_root)
+    except PluginError as error:
+        return replace(bundle, problem=error.explain())
+    return replace(bundle, descriptor=descriptor, import_root=str(import_root))
 
 
 def _read_bundle(source: str, root: Path, file: Path) -> Bundle:
@@ -117,30 +158,26 @@ def _read_bundle(source: str, root: Path, file: Path) -> Bundle:
     try:
         _resolve_inside(root, file, DESCRIPTOR_NAME)
         descriptor = read_descriptor(file)
-        import_root = _import_root(root, file, descriptor)
-        _refuse_shadowing(descriptor, import_root)
     except PluginError as error:
         return replace(bundle, problem=error.explain())
-    return replace(bundle, descriptor=descriptor, import_root=str(import_root))
+    return _with_plugins(bundle, root, file.parent, descriptor)
 
 
-def _import_root(root: Path, file: Path, descriptor: Descriptor) -> Path:
-    """The folder whose packages the entries name.
+def _import_root(root: Path, folder: Path, descriptor: Descriptor) -> Path:
+    """The folder whose packages the entries of what was found in ``folder`` name.
 
     A descriptor inside its package lies one below it. One at the root of a project says where with
     ``subdirectory``; a src layout is recognised.
     """
     packages = _package_names(descriptor)
-    declared = _resolve_inside(root, file.parent / descriptor.subdirectory, "subdirectory")
-    for candidate in (declared, declared / "src", file.parent.parent):
+    declared = _resolve_inside(root, folder / descriptor.subdirectory, "subdirectory")
+    for candidate in (declared, declared / "src", folder.parent):
         if any(_has_package(candidate, package) for package in packages):
             for package in packages:
                 _resolve_inside(root, candidate / package, f"package {package!r}")
             return _resolve_inside(root, candidate, "subdirectory")
-    raise DescriptorError(
-        f"{file}: package {' or '.join(map(repr, packages))} is not in {declared}",
-        key="subdirectory",
-        file=str(file),
+    raise SourceError(
+        f"package {' or '.join(map(repr, packages))} is not in {declared}",
         hint="let subdirectory name the folder that holds the package",
     )
 

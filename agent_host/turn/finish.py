@@ -11,6 +11,7 @@ from agent_hookspecs.messages import CoreMessage, NativeMessage
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 from agent_host.turn.finish_reason import note_finish
+from agent_host.turn.lost_tools import warn_of_unread_calls
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
@@ -42,7 +43,7 @@ def finish_turn(turn: Turn) -> Session:
             )
     reading.state = turn.state = state
     messages = _core_messages(turn, finals)
-    note_finish(turn, messages)
+    note_finish(turn, messages, has_unread_calls=warn_of_unread_calls(turn, finals, messages))
     given = [message["metadata"].get("tool_calls") for message in messages]
     turn.finals, turn.calls = messages, []
     if any(given):
@@ -83,10 +84,11 @@ def _as_core(message: Mapping[str, Any]) -> CoreMessage:
 
 
 def default_from_native(native: NativeMessage) -> CoreMessage:
-    """Role, the text of the content, and what ``_metadata`` holds."""
+    """Role, the text of the content, calls and refusal, and what ``_metadata`` holds."""
     kept = native.get("_metadata")
     metadata = dict(kept) if isinstance(kept, Mapping) else {}
     metadata.pop("native_indices", None)
+    metadata |= {key: native[key] for key in ("tool_calls", "refusal") if native.get(key)}
     return {
         "role": native.get("role") or "assistant",
         "content": _text(native.get("content")),
@@ -149,8 +151,9 @@ def _take_calls(
             message["metadata"]["tool_calls"] = []
     calls: list[ToolCall] = []
     for (metadata, wire), call in zip(found, earlier, strict=True):
-        if call is None or call.wire != wire:
-            problem = None if call is None else call.problem
+        told = (metadata.get("tool_call_errors") or {}).get(wire_call_id(wire))
+        if call is None or call.wire != wire or told:
+            problem = told or (None if call is None else call.problem)
             call = inspect_call(turn.stack, wire, problem, turn.argument_limit)
         if call.id and call.problem:
             known = metadata.get("tool_call_errors") or {}

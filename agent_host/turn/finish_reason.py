@@ -46,15 +46,20 @@ _NO_ANSWER: dict[Finish | None, tuple[type[ProviderError], str, str]] = {
 _BROKEN_OFF = (ServerError, "broke its answer off, {}", "ask again")
 
 
-def note_finish(turn: Turn, messages: Sequence[CoreMessage]) -> None:
-    """Set how the turn ended, and write it into the message that has the server's word for it."""
+def note_finish(
+    turn: Turn, messages: Sequence[CoreMessage], *, has_unread_calls: bool = False
+) -> None:
+    """Set how the turn ended, and write it into the message that has the server's word for it.
+
+    Calls that no plugin reads are calls all the same: the model has said something.
+    """
     spoken = [message for message in messages if message["role"] == "assistant"]
     with_word = [each for each in spoken if each["metadata"].get("finish_reason")]
     last = with_word[-1] if with_word else spoken[-1] if spoken else None
     word = str(last["metadata"]["finish_reason"]) if with_word and last else None
     known = "stop" if word is None else _mapped(word, turn.stack.provider)
     turn.finish_reason = word
-    turn.finish = _checked_finish(turn, word, known, spoken)
+    turn.finish = _checked_finish(turn, word, known, spoken, has_unread_calls)
     if last is not None:
         last["metadata"]["finish"] = turn.finish
 
@@ -75,11 +80,15 @@ def _mapped(word: str, provider: LoadedPlugin) -> Finish | None:
 
 
 def _checked_finish(
-    turn: Turn, word: str | None, known: Finish | None, spoken: Sequence[CoreMessage]
+    turn: Turn,
+    word: str | None,
+    known: Finish | None,
+    spoken: Sequence[CoreMessage],
+    has_unread_calls: bool,
 ) -> Finish:
     """The finish as the content of the answer has it; raises if there is no answer."""
     metadata = [message["metadata"] for message in spoken]
-    has_calls = any(each.get("tool_calls") for each in metadata)
+    has_calls = has_unread_calls or any(each.get("tool_calls") for each in metadata)
     has_refusal = any(each.get("refusal") for each in metadata)
     has_content = has_calls or has_refusal or any(map(_says_something, spoken))
     wrong = _BROKEN_OFF if known == "error" else None if has_content else _NO_ANSWER.get(known)

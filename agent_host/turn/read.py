@@ -146,8 +146,6 @@ class Reading:
                     natives, state = history, kept
             for hook, call in self._extensions:
                 given = call(chunk, partials, finals, natives, state)
-                if given is None:
-                    continue
                 try:
                     shown, ended, history, kept = given
                 except (TypeError, ValueError):

@@ -12,6 +12,7 @@ from agent_hookspecs.errors import (
     ConfigError,
     ContractError,
     HookResultError,
+    ProviderError,
     StreamCutError,
 )
 from agent_hookspecs.events import Event
@@ -21,6 +22,7 @@ from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Ste
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.implementation import Implementation, describe_failure
 from agent_host.plugins.request_spec import read_request_spec
+from agent_host.turn.lost_tools import warn_of_unsent_tools
 from agent_host.turn.read import Reading, decode_item
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import Framing, SseFraming, framing
@@ -34,6 +36,8 @@ log = get_logger(__name__)
 
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
+#: What an error of a refusal has from the answer, if nobody says otherwise.
+_TOLD_BY_ANSWER = ("provider", "status", "code", "request_id", "retry_after", "excerpt")
 
 
 def read_answer(turn: Turn) -> Steps[None]:
@@ -143,6 +147,7 @@ def _read_wire(turn: Turn) -> Steps[None]:
     event_bytes = turn.limits.max_event_bytes
     machine = _stream_framing(spec, turn.stack.provider, event_bytes) if turn.stream else None
     _warn_of_unused_knobs(turn, reading.state)
+    warn_of_unsent_tools(turn, request.body)
     if turn.warnings:
         yield turn.emit_warnings()
     response = yield Open(turn.total_time.bound_request(request))
@@ -241,9 +246,18 @@ def _refusal(turn: Turn, status: int, headers: Mapping[str, str], body: bytes) -
     except Exception as error:
         log.warning("map_error_failed", plugin=turn.provider, error=describe_failure(error))
         mapped = None
-    if isinstance(mapped, AgentError):
+    if isinstance(mapped, AgentError) and not isinstance(mapped, ProviderError):
         return mapped
-    return failure(status, headers, body, turn.provider)
+    known = failure(status, headers, body, turn.provider)
+    return known if mapped is None else _completed(mapped, known)
+
+
+def _completed(mapped: ProviderError, known: ProviderError) -> ProviderError:
+    """The provider's error with what only the answer itself tells, such as the request's id."""
+    for name in _TOLD_BY_ANSWER:
+        if getattr(mapped, name) is None:
+            setattr(mapped, name, getattr(known, name))
+    return mapped
 
 
 def _warn_of_unused_knobs(turn: Turn, state: State) -> None:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 from agent_hookspecs.errors import AgentError, ConfigError, ProviderError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, redact, redact_error
-from agent_hookspecs.messages import Config, CoreMessage, Finish, Limit
+from agent_hookspecs.messages import Config, CoreMessage, Finish, Limit, Usage
 from agent_host.drivers.effects import Drain, Emit, RunState, Sleep, Steps
+from agent_host.plugins.implementation import describe_failure
 from agent_host.turn.actions import run_trigger
 from agent_host.turn.finish import finish_turn
 from agent_host.turn.prepare import begin_state, prepare_turn
@@ -151,8 +152,18 @@ def _run_attempt(turn: Turn) -> Steps[None]:
         limits=turn.limits,
         debug=bool(turn.state.get("debug_stream")),
     )
-    yield from read_answer(turn)
-    session = finish_turn(turn)
+    try:
+        yield from read_answer(turn)
+        session = finish_turn(turn)
+    except Exception as error:
+        usage = _usage_so_far(turn)
+        if usage:
+            if isinstance(error, ProviderError):
+                error.usage = usage
+            yield turn.emit([{"type": "usage", "usage": usage}])
+        if turn.warnings:
+            yield turn.emit_warnings()
+        raise
     session = yield from run_trigger(turn, session, "request_end")
     if turn.warnings:
         yield turn.emit_warnings()
@@ -160,6 +171,21 @@ def _run_attempt(turn: Turn) -> Steps[None]:
     yield turn.emit(_last_events(turn, session))
     # Only now: nobody should have to wait for what a server does after its last word.
     yield Drain()
+
+
+def _usage_so_far(turn: Turn) -> Usage | None:
+    """What an answer has cost that failed on its way."""
+    reading, provider = turn.reading, turn.managers.provider
+    if reading is None or not provider.implements("usage_so_far"):
+        return None
+    try:
+        return cast("Usage | None", provider.hook.usage_so_far(state=reading.state))
+    except Exception as error:
+        turn.warnings.add(
+            f"what the failed answer has cost is not known: {describe_failure(error)}",
+            turn.provider,
+        )
+        return None
 
 
 def _retries(config: Config) -> int:

@@ -82,6 +82,7 @@ class Turn:
 
     ``asked`` is the config as the caller gave it. ``caller_context`` are the keys that the caller
     adds to the plugins' context, ``layer`` those of the application. ``sink`` sees every event.
+    ``settings`` are those of this turn alone, above the stack's.
 
     What is set by an attempt is set anew when it is repeated. ``session`` can be read at any time:
     while the answer is still coming, or after the turn was closed or has failed, it holds the text
@@ -99,6 +100,7 @@ class Turn:
     sink: Sink = deliver_all
     warnings: Warnings = field(default_factory=Warnings)
     argument_limit: int = MAX_ARGUMENT_BYTES
+    settings: Mapping[str, Any] | None = None
     total_time: TotalTime = field(default_factory=TotalTime)
     #: Whether the actions at the start of the request have run, which they do once.
     started: bool = False
@@ -133,6 +135,7 @@ class Turn:
         self.context = request_context(
             self.core, self.stack, self.caller_context, self.layer, self.warnings.add
         )
+        self.context["config"].update(self.settings or {})
         self.reading = None
 
     def _pick_managers(self) -> Managers:

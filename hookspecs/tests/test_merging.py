@@ -521,6 +521,85 @@ def test_calls_of_another_shape_are_kept_as_they_are() -> None:
     assert finish_tool_calls([foreign]) == [foreign]
 
 
+@st.composite
+def calls_with_one_id(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Whole calls of one of the shapes, under an id that a server gives to all of them."""
+    payloads = st.dictionaries(st.sampled_from(["at", "of"]), st.text('{}"\\ab', max_size=4))
+    pairs = draw(st.lists(st.tuples(st.sampled_from(["f", "g"]), payloads), min_size=2, max_size=4))
+    as_text = draw(st.booleans())
+    places: list[dict[str, Any]] = [{}, {"index": 0}, {"index": None}]
+    index = draw(st.sampled_from(places))
+    return [
+        {
+            **index,
+            "id": "a",
+            "function": {"name": name, "arguments": json.dumps(sent) if as_text else sent},
+        }
+        for name, sent in pairs
+    ]
+
+
+@given(calls_with_one_id())
+def test_whole_calls_that_share_an_id_in_one_chunk_stay_apart(calls: list[dict[str, Any]]) -> None:
+    found = finish_tool_calls(streamed(calls))
+    assert [call["id"] for call in found] == ["a", "a__2", "a__3", "a__4"][: len(calls)]
+    for call, sent in zip(found, calls, strict=True):
+        arguments = sent["function"]["arguments"]
+        assert call["function"]["name"] == sent["function"]["name"]
+        assert json.loads(call["function"]["arguments"]) == (
+            json.loads(arguments) if isinstance(arguments, str) else arguments
+        )
+
+
+@given(st.data(), calls_with_one_id())
+def test_calls_that_share_an_id_stay_apart_in_a_stream_without_an_index(
+    data: st.DataObject, calls: list[dict[str, Any]]
+) -> None:
+    chunks = []
+    for call in calls:
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        first, *more = data.draw(
+            st.sampled_from([[text], ["", text], [text[:1], text[1:]], [*text]])
+        )
+        repeats = data.draw(st.booleans())
+        chunks.append([delta(id="a", name=name, arguments=first)])
+        chunks += [
+            [delta(id="a", name=name, arguments=piece) if repeats else delta(arguments=piece)]
+            for piece in more
+        ]
+    found = finish_tool_calls(streamed(*chunks))
+    assert [call["id"] for call in found] == ["a", "a__2", "a__3", "a__4"][: len(calls)]
+    assert [json.loads(call["function"]["arguments"]) for call in found] == [
+        json.loads(arguments) if isinstance(arguments, str) else arguments
+        for arguments in (call["function"]["arguments"] for call in calls)
+    ]
+
+
+def test_calls_without_arguments_that_share_an_id_in_one_chunk_stay_apart() -> None:
+    assert finished([delta(id="a", name="f"), delta(id="a", name="f", arguments="")]) == [
+        ("a", "f", "{}"),
+        ("a__2", "f", "{}"),
+    ]
+
+
+def test_text_calls_that_share_an_id_in_one_chunk_stay_apart() -> None:
+    calls = [{"id": "a", "custom": {"name": "sql", "input": text}} for text in ("one", "two")]
+    found = finish_tool_calls(streamed(calls))
+    assert [(call["id"], call["custom"]["input"]) for call in found] == [
+        ("a", "one"),
+        ("a__2", "two"),
+    ]
+
+
+@pytest.mark.parametrize("ids", [("a", "a"), ("a", "b"), (None, None)])
+def test_calls_of_another_shape_in_one_chunk_stay_apart(ids: tuple[Any, ...]) -> None:
+    calls = [{"id": each, "name": "f", "arguments": str(n)} for n, each in enumerate(ids)]
+    assert finish_tool_calls(streamed(calls)) == [
+        {key: value for key, value in call.items() if value is not None} for call in calls
+    ]
+
+
 @pytest.mark.parametrize("garbage", [None, "x", 3, [], {}])
 def test_finish_of_nothing_is_empty(garbage: object) -> None:
     assert finish_tool_calls(garbage) == []

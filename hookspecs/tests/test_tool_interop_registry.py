@@ -679,3 +679,36 @@ def test_recorded_declarations_keep_their_meaning_through_every_function_format(
             assert back.parameters == kept
         assert tool == before
     assert explained >= 20
+
+
+@pytest.mark.parametrize("format", [OPENAI_CHAT_FUNCTION, OPENAI_RESPONSES_FUNCTION])
+def test_an_empty_required_is_dropped_from_a_declaration_that_needs_no_conversion(
+    format: str,
+) -> None:
+    inner = {
+        "type": "object",
+        "properties": {"required": {"type": "string", "default": {"required": []}}},
+        "required": [],
+    }
+    parameters = {"type": "object", "properties": {"inner": inner}, "required": []}
+    declared: dict[str, Any] = {"name": "look", "parameters": parameters}
+    wrapped = {"type": "function", "function": declared}
+    schema = wrapped if format == OPENAI_CHAT_FUNCTION else {"type": "function", **declared}
+    before = copy.deepcopy(schema)
+    (made,) = registry.convert_schemas(
+        [schema], target=ToolInteropTarget(format.rpartition(".")[0]), target_formats=[format]
+    )
+    found = made["function"] if format == OPENAI_CHAT_FUNCTION else made
+    assert "required" not in found["parameters"]
+    assert found["parameters"]["properties"]["inner"] == {
+        key: value for key, value in inner.items() if key != "required"
+    }
+    assert schema == before
+
+
+def test_a_declaration_that_requires_something_is_sent_as_the_same_object() -> None:
+    schema = {"type": "function", "function": {"name": "look", "parameters": PARAMETERS}}
+    (made,) = registry.convert_schemas(
+        [schema], target=ToolInteropTarget("openai.chat_completions")
+    )
+    assert made is schema

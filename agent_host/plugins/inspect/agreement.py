@@ -8,7 +8,7 @@ request does not pay for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from agent_hookspecs.descriptor import Entry
@@ -18,11 +18,11 @@ from agent_host.checking import suggest
 from agent_host.plugins.activate import LoadedPlugin, entry_from_class
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.descriptor import descriptor_schema
+from agent_host.plugins.implementations import can_list_models
 
 __all__ = ["Difference", "differences", "disagreements", "habits", "settings_of", "unknown_keys"]
 
-#: Models are always asked for, since no descriptor can list them.
-_MUST_BE_ASKED = ("get_tags", "is_enabled")
+_MUST_BE_ASKED = ("get_models", "get_tags", "is_enabled")
 _TAGS = ("required_tags", "forbidden_tags")
 _ATTRIBUTES = ("label", "default_enabled", "priority", "before", "after")
 _KEY_FLAGS = ("requires_api_key", "optional_api_key", "requires_base_url")
@@ -90,17 +90,23 @@ def _differing_hooks(plugin: LoadedPlugin, stated: Entry, actual: Entry) -> Iter
         and _is_missed(hook, stated, plugin)
     ]
     has = {*plugin.implementations}
-    if "models_request" in has:
-        has.add("get_models")
-    absent = [hook for hook in stated.dynamic if hook not in has]
+    absent = [
+        hook
+        for hook in stated.dynamic
+        if hook not in has and not (hook == "get_models" and can_list_models(has))
+    ]
     if missing or absent:
         asked = [*(hook for hook in stated.dynamic if hook not in absent), *missing]
-        words = [
-            f"the class has {hook}, but 'dynamic' does not name it, so it is never asked"
-            for hook in missing
-        ]
+        words = [_missing_words(hook, has) for hook in missing]
         words += [f"'dynamic' names {hook}, but the class does not have it" for hook in absent]
         yield Difference("dynamic", asked, tuple(words))
+
+
+def _missing_words(hook: str, has: Collection[str]) -> str:
+    if hook in has:
+        return f"the class has {hook}, but 'dynamic' does not name it, so it is never asked"
+    # The only hook that another one may stand for.
+    return f"the class has models_request, but 'dynamic' does not name {hook}, so it is never asked"
 
 
 def _is_missed(hook: str, stated: Entry, plugin: LoadedPlugin) -> bool:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agent_hookspecs._version import API_VERSION
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Entry
-from agent_hookspecs.errors import DescriptorError, LoadError
+from agent_hookspecs.errors import DescriptorError, IncompatibleError, LoadError
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.bundle import Bundle
@@ -48,12 +49,17 @@ def describe(catalog: Catalog) -> Iterator[Description]:
         if bundle.descriptor is None:
             raise LoadError(bundle.problem, plugin=bundle.name)
         if not bundle.file:
+            entries = json.dumps([entry.entry for entry in bundle.descriptor.entries])
             raise DescriptorError(
-                f"{bundle.owner} has no {DESCRIPTOR_NAME}: its entry point names a class",
+                f"{bundle.owner} has no {DESCRIPTOR_NAME} that could be compared with its classes",
                 plugin=bundle.name,
-                hint=f'add one with {{"entries": ["{bundle.source}"]}} and let the entry point '
-                "name its package",
+                hint=f'add one with {{"entries": {entries}}} to its package, and let the entry '
+                "point name that package",
             )
+        if not bundle.descriptor.supports(API_VERSION):
+            # Its classes were written for other rules, so that comparing them would mislead.
+            reason = records[id(bundle.descriptor.entries[0])].reason
+            raise IncompatibleError(reason, plugin=bundle.name)
         plugins = [activator.load(records[id(entry)]) for entry in bundle.descriptor.entries]
         yield _describe_bundle(bundle, plugins)
 

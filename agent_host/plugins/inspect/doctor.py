@@ -11,6 +11,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator
 from agent_host.plugins.catalog import Catalog, PluginRecord, complete_catalog
 from agent_host.plugins.inspect.agreement import disagreements, habits, unknown_keys
+from agent_host.plugins.inspect.misspelt import misspelt_hooks
 from agent_host.plugins.order import Sortable, order
 from agent_host.redaction import describe_error
 
@@ -19,7 +20,10 @@ __all__ = ["Finding", "examine"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know about a plugin; ``owner`` is its distribution or source."""
+    """One thing to know about a plugin; ``owner`` is its distribution or source.
+
+    Of what the user decides about plugins, ``plugin`` is the setting.
+    """
 
     level: Literal["problem", "warning"]
     plugin: str
@@ -42,6 +46,9 @@ def examine(catalog: Catalog) -> Iterator[Finding]:
             seen.add(record.bundle.file)
             for message in unknown_keys(record.bundle):
                 yield _finding("warning", record, message)
+    for unknown in catalog.unknown_names():
+        hint = f" ({unknown.hint})" if unknown.hint else ""
+        yield Finding("warning", unknown.setting, "settings", f"{unknown.what}{hint}")
     yield from _find_cycles(catalog)
 
 
@@ -54,7 +61,7 @@ def _examine_record(record: PluginRecord, activator: Activator) -> Iterator[Find
     try:
         for message in disagreements(plugin):
             yield _finding("problem", record, message)
-        for message in habits(plugin):
+        for message in (*habits(plugin), *misspelt_hooks(plugin)):
             yield _finding("warning", record, message)
     except Exception as error:
         # Comparing runs the plugin's properties and hooks.

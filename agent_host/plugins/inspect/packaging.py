@@ -7,15 +7,13 @@ builds and imports nothing.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME
 from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.discover import GROUP
+from agent_host.plugins.project import announced_plugins, read_project_file
 
 __all__ = ["installed_problems", "tree_problems"]
 
@@ -37,7 +35,7 @@ def tree_problems(root: Path, packages: Iterable[Path]) -> Iterator[tuple[bool, 
         yield True, f"there is no pyproject.toml in {root}, so nobody can install it"
         return
     try:
-        document = _parse_toml(file.read_text("utf-8"))
+        document = read_project_file(root)
     except (OSError, ValueError) as error:
         yield True, f"pyproject.toml cannot be read: {error}"
         return
@@ -46,7 +44,7 @@ def tree_problems(root: Path, packages: Iterable[Path]) -> Iterator[tuple[bool, 
         yield True, "pyproject.toml has no [project] table"
         return
     folders = list(packages)
-    yield from _check_entry_points(project.get("entry-points", {}).get(GROUP, {}), folders, root)
+    yield from _check_entry_points({*announced_plugins(document).values()}, folders, root)
     extras = project.get("optional-dependencies")
     optional = extras.values() if isinstance(extras, dict) else ()
     yield from _check_requirements(
@@ -63,16 +61,9 @@ def tree_problems(root: Path, packages: Iterable[Path]) -> Iterator[tuple[bool, 
         yield False, "pyproject.toml names no build system"
 
 
-def _parse_toml(text: str) -> dict[str, Any]:
-    loads = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli").loads
-    document: dict[str, Any] = loads(text)
-    return document
-
-
 def _check_entry_points(
-    points: object, folders: list[Path], root: Path
+    named: set[str], folders: list[Path], root: Path
 ) -> Iterator[tuple[bool, str]]:
-    named = {str(value) for value in points.values()} if isinstance(points, dict) else set()
     if not named:
         table = f'[project.entry-points."{GROUP}"]'
         yield True, f"pyproject.toml has no {table}, so the host cannot find it once installed"

@@ -1,4 +1,4 @@
-"""The package that a command is pointed at: a source folder, a wheel, or a distribution."""
+"""What a command is pointed at: a source folder, a single file, a wheel, or a distribution."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from agent_hookspecs.errors import UnknownPluginError
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.catalog import Catalog, build_catalog
+from agent_host.plugins.discover import discover
 from agent_host.plugins.load import load_catalog
 from agent_host.plugins.sources import bundles_of_sources
 
@@ -22,10 +23,11 @@ __all__ = ["Target", "open_target"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The plugins of one package; ``tree`` is its source folder, if it is one."""
+    """The plugins of one package; ``tree`` is its source folder, ``file`` its only file, if any."""
 
     catalog: Catalog
     tree: Path | None = None
+    file: Path | None = None
 
 
 @contextmanager
@@ -40,11 +42,15 @@ def open_target(target: str) -> Iterator[Target]:
             wheel.extractall(folder)
             root = Path(folder).resolve()
             with _put_first_on_path(root):
-                yield Target(_catalog_of_folder(root))
+                yield Target(_catalog_of_wheel(root))
     elif path.is_dir():
         root = path.resolve()
         with _put_first_on_path(root):
-            yield Target(_catalog_of_folder(root), root)
+            yield Target(_catalog_of_path(root), root)
+    elif path.suffix == ".py" and path.is_file():
+        file = path.resolve()
+        with _put_first_on_path(file.parent):
+            yield Target(_catalog_of_path(file), file=file)
     else:
         yield Target(_catalog_of_distribution(target))
 
@@ -60,8 +66,13 @@ def _put_first_on_path(root: Path) -> Iterator[None]:
         sys.path[:] = before
 
 
-def _catalog_of_folder(folder: Path) -> Catalog:
-    return build_catalog(bundles_of_sources([f"path:{folder}"], base=folder, cache=None))
+def _catalog_of_path(path: Path) -> Catalog:
+    return build_catalog(bundles_of_sources([f"path:{path}"], base=path.parent, cache=None))
+
+
+def _catalog_of_wheel(folder: Path) -> Catalog:
+    """What the entry points of an unpacked wheel announce; without any, what lies in it."""
+    return build_catalog(found) if (found := discover([str(folder)])) else _catalog_of_path(folder)
 
 
 def _catalog_of_distribution(name: str) -> Catalog:
@@ -71,7 +82,8 @@ def _catalog_of_distribution(name: str) -> Catalog:
     if not records:
         known = sorted({r.bundle.distribution for r in catalog if r.bundle.distribution})
         raise UnknownPluginError(
-            f"{name!r} is neither a folder, nor a wheel, nor an installed distribution of plugins",
+            f"{name!r} is neither a folder, nor a file, nor a wheel, nor an installed distribution "
+            "of plugins",
             plugins=(name,),
             hint=f"installed are {', '.join(known)}",
         )

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from agent_hookspecs.descriptor import split_entry
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, split_entry
 from agent_host.plugins.bundle import Bundle
-from agent_host.plugins.catalog import Catalog
 from agent_host.plugins.inspect.doctor import Finding, examine
 from agent_host.plugins.inspect.imports import import_effects
 from agent_host.plugins.inspect.packaging import installed_problems, tree_problems
-from agent_host.plugins.inspect.target import open_target
+from agent_host.plugins.inspect.target import Target, open_target
 
 __all__ = ["AREAS", "Area", "validate"]
 
@@ -26,10 +25,11 @@ def validate(target: str) -> Iterator[tuple[Area, Finding]]:
     A wheel is looked at as if it was installed. Raises `UnknownPluginError` if there is neither.
     """
     with open_target(target) as opened:
-        yield from _check_catalog(opened.catalog, opened.tree)
+        yield from _check_target(opened)
 
 
-def _check_catalog(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, Finding]]:
+def _check_target(target: Target) -> Iterator[tuple[Area, Finding]]:
+    catalog, tree = target.catalog, target.tree
     bundles = list({id(record.bundle): record.bundle for record in catalog}.values())
     safe = True
     for bundle in bundles:
@@ -49,6 +49,8 @@ def _check_catalog(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, 
     if tree is not None:
         folders = [Path(bundle.file).parent for bundle in bundles if bundle.file]
         found = tree_problems(tree, folders)
+    elif target.file is not None:
+        found = iter([(False, "a single file cannot be installed; others name it with path:")])
     else:
         distributions = dict.fromkeys(b.distribution for b in bundles if b.distribution)
         found = (each for name in distributions for each in installed_problems(name))
@@ -59,10 +61,12 @@ def _check_catalog(catalog: Catalog, tree: Path | None) -> Iterator[tuple[Area, 
 def _check_form(bundle: Bundle) -> Iterator[Finding]:
     for entry in bundle.descriptor.entries if bundle.descriptor else ():
         if entry.short:
+            why = "is in the short form" if bundle.file else f"has no {DESCRIPTOR_NAME}"
             yield _finding(
                 "warning",
                 bundle,
-                f"{entry.entry} is in the short form, so the host has to import it to know it",
+                f"{entry.entry} {why}, so its role, name, tags and settings are known only once "
+                "it is imported, and cannot be compared with anything",
             )
         elif not entry.label:
             yield _finding("warning", bundle, f"{entry.role} {entry.name!r} has no label")

@@ -40,15 +40,24 @@ class InFile:
 #: What a plugin may be called.
 PLUGIN_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
 _WORD = r"[A-Za-z_][A-Za-z0-9_]*"
+_CLASS_PATH = rf"^{_WORD}(\.{_WORD})*(:{_WORD}|\.{_WORD})$"
+_VARIABLE = rf"^{_WORD}$"
+_COMMAND_NAME = "^[a-z][a-z0-9-]*$"
+#: What the patterns ask, for people.
+PATTERN_WORDS: Mapping[str, str] = {
+    PLUGIN_NAME: "a name of at most 128 letters, digits and any of _ . : - that begins with a "
+    "letter or digit",
+    _CLASS_PATH: "a module and a class in it, as package.module:Class",
+    _VARIABLE: "a name as variables of the environment have it",
+    _COMMAND_NAME: "a name of small letters, digits and dashes that begins with a letter",
+}
 
-ClassPath = Annotated[
-    str, InFile(str, strict=True, pattern=rf"^{_WORD}(\.{_WORD})*(:{_WORD}|\.{_WORD})$")
-]
+ClassPath = Annotated[str, InFile(str, strict=True, pattern=_CLASS_PATH)]
 PluginName = Annotated[str, InFile(str, strict=True, pattern=PLUGIN_NAME)]
 Text = Annotated[str, InFile(str, strict=True)]
 FilledText = Annotated[str, InFile(str, strict=True, min_length=1)]
-Variable = Annotated[str, InFile(str, strict=True, pattern=rf"^{_WORD}$")]
-CommandName = Annotated[str, InFile(str, strict=True, pattern="^[a-z][a-z0-9-]*$")]
+Variable = Annotated[str, InFile(str, strict=True, pattern=_VARIABLE)]
+CommandName = Annotated[str, InFile(str, strict=True, pattern=_COMMAND_NAME)]
 Whole = Annotated[int, InFile(int, strict=True)]
 Flag = Annotated[bool, InFile(bool, strict=True)]
 #: The hooks whose answers a descriptor may leave to the class.

@@ -45,7 +45,10 @@ kept as ``__cause__``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent_hookspecs.messages import Usage
 
 
 class AgentError(Exception):
@@ -224,7 +227,8 @@ class ProviderError(AgentError):
     """The model's side failed.
 
     ``retryable`` says whether the same request could succeed later; ``retry_after`` is the wait in
-    seconds that the provider asked for. ``excerpt`` is the redacted beginning of what it answered.
+    seconds that the provider asked for. ``excerpt`` is the redacted beginning of what it answered,
+    ``usage`` the token counts that it reported before it failed.
     """
 
     details: tuple[str, ...] = (
@@ -235,6 +239,7 @@ class ProviderError(AgentError):
         "retryable",
         "retry_after",
         "excerpt",
+        "usage",
     )
     #: What `retryable` is when the raiser does not say.
     usually_retryable = False
@@ -250,6 +255,7 @@ class ProviderError(AgentError):
         retryable: bool | None = None,
         retry_after: float | None = None,
         excerpt: str | None = None,
+        usage: Usage | None = None,
         hint: str = "",
     ) -> None:
         super().__init__(message, hint=hint)
@@ -260,6 +266,7 @@ class ProviderError(AgentError):
         self.retryable = self.usually_retryable if retryable is None else retryable
         self.retry_after = retry_after
         self.excerpt = excerpt
+        self.usage = usage
 
 
 class AuthenticationError(ProviderError):

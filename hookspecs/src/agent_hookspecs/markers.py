@@ -103,12 +103,13 @@ def hookspec(
 ) -> Callable[[F], F]:
     """Declare a hook and its combining; the mode is added to the hook's docstring.
 
-    A fold gives back what it runs over, and None for what stays as it was.
+    A fold gives back what it runs over. One over a single argument may give None, which leaves
+    that as it was; of a tuple None is a forgotten ``return``, and is refused.
     """
     if (mode == "fold") != bool(over):
         raise ValueError("a fold, and only a fold, names the arguments it runs over")
     if mode == "fold":
-        result, optional = over, True
+        result, optional = over, len(over) == 1
     unknown_parts = [part for part in result if part not in RESULT_PARTS]
     if unknown_parts:
         raise ValueError(f"there is no part of a result called {', '.join(unknown_parts)}")

@@ -119,6 +119,24 @@ def test_a_call_that_gemini_gave_up_on_may_be_asked_for_again(reason: str) -> No
     assert caught.value.code == reason
 
 
+@pytest.mark.parametrize("reason", ["UNEXPECTED_TOOL_CALL", "MALFORMED_FUNCTION_CALL"])
+def test_a_call_that_gemini_gave_up_on_but_sent_is_kept_to_be_answered(reason: str) -> None:
+    call = {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "c2ln"}
+    heard = Heard(end({"text": "I will."}, call, reason=reason))
+    assert heard.parts == [{"text": "I will."}, call]
+    [made] = heard.calls
+    assert made["function"] == {"name": "f", "arguments": '{"a":1}'}
+    assert reason in heard.metadata["tool_call_errors"][made["id"]]
+    assert GoogleProvider.finish_reasons[reason] == "tool_calls"
+
+
+def test_what_googles_own_tools_put_into_the_prompt_is_counted() -> None:
+    used = {**USAGE, "toolUsePromptTokenCount": 12, "totalTokenCount": 29}
+    heard = Heard({**end({"text": "Yes"}), "usageMetadata": used})
+    assert heard.metadata["usage"]["input"] == 22
+    assert heard.metadata["usage"]["output"] == 7
+
+
 def test_a_missing_signature_is_a_bad_request() -> None:
     with pytest.raises(InvalidRequestError, match="signature"):
         Heard(end(reason="MISSING_THOUGHT_SIGNATURE"))
@@ -142,7 +160,9 @@ def test_a_blocked_prompt_says_what_blocked_it() -> None:
     assert "HATE" not in caught.value.message
 
 
-@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "OTHER", "MODEL_ARMOR"])
+@pytest.mark.parametrize(
+    "reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "OTHER", "MODEL_ARMOR"]
+)
 def test_an_answer_that_was_withheld_is_an_error_unless_something_was_said(reason: str) -> None:
     with pytest.raises(ContentBlockedError, match=reason):
         Heard(end(reason=reason))

@@ -76,6 +76,7 @@ class Sent:
 
 
 HELLO = message("user", "Hello")
+PLACEHOLDER = {"thoughtSignature": "skip_thought_signature_validator"}
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_results_stand_together_in_the_order_of_the_calls_and_ids_are_not_made_u
             "role": "model",
             "parts": [
                 {"text": "Wait"},
-                {"functionCall": {"name": "f", "args": {"a": 1}}},
+                {"functionCall": {"name": "f", "args": {"a": 1}}, **PLACEHOLDER},
                 {"functionCall": {"name": "g", "args": {}}},
             ],
         },
@@ -563,9 +564,9 @@ def test_shape_50_a_quota_tells_in_its_details_when_to_come_back() -> None:
     daily = b"""[{"error": {"code": 429, "message": "Quota", "details": [
       {"@type": "type.googleapis.com/google.rpc.QuotaFailure",
        "violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]}]}}]"""
-    error = PROVIDER.map_error(429, {"x-request-id": "r-1"}, daily)
+    error = PROVIDER.map_error(429, {}, daily)
     assert isinstance(error, RateLimitError)
-    assert (error.retryable, error.request_id) == (False, "r-1")
+    assert error.retryable is False
 
 
 @pytest.mark.parametrize(
@@ -574,3 +575,18 @@ def test_shape_50_a_quota_tells_in_its_details_when_to_come_back() -> None:
 def test_shape_49_other_bodies_are_left_to_the_host(body: bytes) -> None:
     assert PROVIDER.map_error(429, {}, body) is None
     assert PROVIDER.map_error(500, {}, body) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "signed"),
+    [("gemini-3-pro-preview", True), ("gemini-3.5-flash", True), ("gemini-2.5-flash", False)],
+)
+def test_calls_of_another_model_get_a_placeholder_where_signatures_are_wanted(
+    model: str, signed: bool
+) -> None:
+    calls = {"tool_calls": [call("c1", "f"), call("c2", "g")]}
+    answered = result("c1", "1"), result("c2", "2", "g")
+    sent = Sent(HELLO, message("assistant", metadata=calls), *answered, model=model)
+    first, second = sent.contents[1]["parts"]
+    assert first == {"functionCall": {"name": "f", "args": {}}, **(PLACEHOLDER if signed else {})}
+    assert second == {"functionCall": {"name": "g", "args": {}}}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from openai_compatible_bench import END, call, chunk, delta, read
+from openai_compatible_bench import END, call, chunk, delta, function_call, read
 
 from agent_hookspecs.errors import (
     ContentBlockedError,
@@ -93,12 +93,29 @@ def test_shape_45_empty_and_null_fields_say_nothing() -> None:
     assert [each["content"] for each in shown] == ["a", "b"]
 
 
-@pytest.mark.parametrize("nothing", [{}, None])
+@pytest.mark.parametrize("nothing", [{}, None, {"role": "assistant", "content": ""}])
 def test_a_message_beside_deltas_is_not_read_twice(nothing: Any) -> None:
     whole = {"role": "assistant", "content": "12"}
     last = {"index": 0, "delta": nothing, "message": whole, "finish_reason": "stop"}
     _, core, _ = read([delta(content="1"), delta(content="2"), chunk(last)])
     assert core["content"] == "12"
+
+
+@pytest.mark.parametrize("nothing", [{}, None, {"role": "assistant", "content": ""}])
+def test_a_whole_message_beside_an_empty_delta_is_read(nothing: Any) -> None:
+    whole = {"role": "assistant", "content": "12", "tool_calls": [function_call("a", "f")]}
+    body = {"index": 0, "delta": nothing, "message": whole, "finish_reason": "stop"}
+    native, core, _ = read([chunk(body)])
+    assert core["content"] == native["content"] == "12"
+    assert [call["id"] for call in core["metadata"]["tool_calls"]] == ["a"]
+
+
+def test_a_message_after_deltas_that_said_nothing_is_read() -> None:
+    whole = {"role": "assistant", "content": "12"}
+    last = {"index": 0, "delta": {"content": ""}, "message": whole, "finish_reason": "stop"}
+    _, core, shown = read([delta(role="assistant", content=""), chunk(last)])
+    assert core["content"] == "12"
+    assert "".join(each["content"] for each in shown) == "12"
 
 
 def test_the_finish_reason_may_come_with_the_last_text() -> None:
@@ -357,3 +374,44 @@ def test_the_cost_of_a_chunk_does_not_grow_with_the_stream(monkeypatch: Any) -> 
         for _ in range(2000):
             provider.process_chunk(part, [], state)
     assert len(joined) < 10
+
+
+# Signed reasoning.
+
+SIGNED = {"type": "reasoning.text", "text": "why", "signature": "c2ln", "index": 0}
+ENCRYPTED = {"type": "reasoning.encrypted", "data": "ZW5j", "index": 0}
+UNSIGNED = {"type": "reasoning.text", "text": "why", "index": 0}
+GOOGLE = {"google": {"thought_signature": "c2ln"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "config", "is_sent"),
+    [
+        ({"reasoning_details": [SIGNED]}, {}, True),
+        ({"reasoning_details": [ENCRYPTED]}, {}, True),
+        ({"reasoning_details": [UNSIGNED]}, {}, False),
+        ({"reasoning_details": [UNSIGNED]}, {"replay_reasoning": True}, True),
+        ({"reasoning_details": [SIGNED]}, {"replay_reasoning": False}, False),
+        ({"reasoning_details": [UNSIGNED]}, {"add_tags": ["quirk:replays_reasoning"]}, True),
+        ({"reasoning_details": [SIGNED]}, {"remove_tags": ["quirk:replays_reasoning"]}, False),
+        ({"extra_content": GOOGLE}, {}, True),
+        ({"extra_content": {"other": 1}}, {}, False),
+    ],
+)
+def test_reasoning_is_sent_back_where_it_was_signed_or_as_the_config_says(
+    fields: dict[str, Any], config: dict[str, Any], is_sent: bool
+) -> None:
+    native, core, _ = read([delta(content="so", **fields), END], config=config)
+    [key] = fields
+    assert (native.get(key) == fields[key]) is is_sent
+    assert (key in native) is is_sent
+    if key == "reasoning_details":
+        assert core["metadata"][key] == fields[key]
+
+
+def test_the_signature_of_a_call_stays_with_it() -> None:
+    function = {"name": "f", "arguments": "{}"}
+    signed = call(index=0, id="a", type="function", function=function, extra_content=GOOGLE)
+    native, core, _ = read([signed, END])
+    assert native["tool_calls"][0]["extra_content"] == GOOGLE
+    assert core["metadata"]["tool_calls"][0]["extra_content"] == GOOGLE

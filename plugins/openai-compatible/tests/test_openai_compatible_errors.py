@@ -21,6 +21,10 @@ from agent_host_openai_compatible.errors import reported_error
         (400, {"error": {"code": "tool_use_failed", "message": "x"}}, errors.MalformedCallError),
         (400, {"error": {"code": "model_not_found", "message": "x"}}, errors.ModelNotFoundError),
         (400, {"code": "bad", "error": "Incorrect API key provided"}, errors.AuthenticationError),
+        (400, {"error": {"type": "too_many_prompt_tokens", "message": "x", "code": 400}},
+         errors.ContextLengthError),
+        (400, {"error": {"type": "requested_too_many_tokens", "message": "x", "code": 400}},
+         errors.ContextLengthError),
     ],
 )  # fmt: skip
 def test_a_refusal_is_typed_by_its_words(status: int, body: Any, kind: type[Exception]) -> None:
@@ -75,6 +79,33 @@ def test_errors_in_answers_are_typed_by_code_type_and_words(
     found = reported_error(error, provider="p")
     assert type(found) is kind
     assert found.retryable is retryable
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ("boom", "Provider returned error (boom)"),
+        ('{"error": {"message": "no such tool", "code": 3}}', "(no such tool)"),
+        ({"error": {"message": "no such tool"}}, "(no such tool)"),
+    ],
+)
+@pytest.mark.parametrize(("status", "kind"), [
+    (400, errors.InvalidRequestError), (429, errors.RateLimitError), (502, errors.ServerError),
+])  # fmt: skip
+def test_a_refusal_of_a_router_tells_what_its_upstream_said(
+    status: int, kind: type[Exception], raw: Any, words: str
+) -> None:
+    error = {"code": status, "message": "Provider returned error", "metadata": {"raw": raw}}
+    found = ChatCompletionsProvider().map_error(status, {}, json.dumps({"error": error}).encode())
+    assert type(found) is kind
+    assert words in found.message
+
+
+def test_a_word_beside_a_bare_error_is_the_code() -> None:
+    body = b'{"code": "invalid-argument", "error": "Incorrect API key provided: xa***"}'
+    found = ChatCompletionsProvider().map_error(400, {}, body)
+    assert isinstance(found, errors.AuthenticationError)
+    assert found.code == "invalid-argument"
 
 
 def test_the_upstream_of_a_router_is_quoted() -> None:

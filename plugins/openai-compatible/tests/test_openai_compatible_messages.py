@@ -143,7 +143,7 @@ def test_media_become_parts_and_what_cannot_be_sent_a_note() -> None:
         {"type": "image", "content": {"url": "http://i"}, "metadata": {"detail": "low"}},
         {"type": "file", "content": {"data": "data:application/pdf;base64,AA", "name": "a.pdf"}},
         {"type": "file", "content": {"file_id": "f1"}},
-        {"type": "audio", "content": {"url": "data:audio/wav;base64,AA"}},
+        {"type": "video", "content": {"url": "data:video/mp4;base64,AA"}},
         {"type": "file", "content": {"url": "http://f", "name": "b.pdf"}},
     ]
     request, _, warnings = sent(messages=[message("user", "see", multipartContent=parts)])
@@ -153,13 +153,64 @@ def test_media_become_parts_and_what_cannot_be_sent_a_note() -> None:
         {"type": "file", "file": {"file_data": "data:application/pdf;base64,AA",
                                   "filename": "a.pdf"}},
         {"type": "file", "file": {"file_id": "f1"}},
-        {"type": "text", "text": "[audio not sent: inline data]"},
+        {"type": "text", "text": "[video not sent: inline data]"},
         {"type": "text", "text": "[file not sent: b.pdf]"},
     ]  # fmt: skip
-    assert len(warnings) == 2
+    assert warnings == [
+        "a part of type 'video' is not sent: this API takes none",
+        "a part of type 'file' is not sent: it has no address that this API reads",
+    ]
     provider = ChatCompletionsProvider(name="s", quirks=["file_urls"])
     request, *_ = sent(provider, [message("user", multipartContent=parts[-1:])])
     assert request["body"]["messages"][0]["content"][0]["file"]["file_data"] == "http://f"
+
+
+@pytest.mark.parametrize(
+    ("content", "metadata", "held"),
+    [
+        ({"url": "data:audio/wav;base64,AA"}, {}, {"data": "AA", "format": "wav"}),
+        ({"url": "data:audio/mpeg;base64,AA"}, {}, {"data": "AA", "format": "mp3"}),
+        ({"data": "AA", "name": "a.mp3"}, {}, {"data": "AA", "format": "mp3"}),
+        ({"data": "AA"}, {"media_type": "audio/x-wav"}, {"data": "AA", "format": "wav"}),
+    ],
+)
+def test_sounds_are_sent(content: Any, metadata: Any, held: Any) -> None:
+    asked = [
+        message(
+            "user",
+            "hear",
+            multipartContent=[{"type": "audio", "content": content, "metadata": metadata}],
+        )
+    ]
+    request, _, warnings = sent(messages=asked)
+    [_, part] = request["body"]["messages"][0]["content"]
+    assert (part, warnings) == ({"type": "input_audio", "input_audio": held}, [])
+    bare = ChatCompletionsProvider(name="s", quirks=["bare_audio"])
+    request, *_ = sent(bare, asked)
+    [_, part] = request["body"]["messages"][0]["content"]
+    assert part == {"type": "input_audio", "input_audio": held["data"]}
+
+
+def test_a_sound_on_the_web_is_sent_to_those_who_fetch_it() -> None:
+    asked = [message("user", multipartContent=[{"type": "audio", "content": {"url": "http://a"}}])]
+    request, _, warnings = sent(messages=asked)
+    assert request["body"]["messages"][0]["content"][0]["text"] == "[audio not sent: http://a]"
+    assert warnings == ["a part of type 'audio' is not sent: it has no address that this API reads"]
+    request, _, warnings = sent(ChatCompletionsProvider(name="s", quirks=["bare_audio"]), asked)
+    part = request["body"]["messages"][0]["content"][0]
+    assert (part, warnings) == ({"type": "input_audio", "input_audio": "http://a"}, [])
+
+
+def test_the_file_of_a_sound_is_put_in_when_the_request_is_made(tmp_path: Path) -> None:
+    sound = tmp_path / "a.mp3"
+    sound.write_bytes(b"mp3")
+    heard = message("user", "hear", multipartContent=[attachment(sound)])
+    request, *_ = sent(messages=[heard], attachments_root=str(tmp_path))
+    data = base64.b64encode(b"mp3").decode()
+    (_, part) = request["body"]["messages"][0]["content"]
+    assert part == {"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}}
+    request, *_ = sent(messages=[heard])
+    assert "not attached" in request["body"]["messages"][0]["content"][1]["text"]
 
 
 def test_pictures_in_tool_results_follow_all_results() -> None:

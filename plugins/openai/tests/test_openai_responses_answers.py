@@ -53,6 +53,7 @@ def test_core_metadata_says_what_the_answer_was() -> None:
             "model": "gpt-5-2025-08-07",
             "service_tier": "default",
             "finish_reason": "completed",
+            "finish": "tool_calls",
             "usage": {"input": 9, "output": 7, "cached_input": 4, "reasoning": 5, "raw": USAGE},
             "tool_calls": [
                 {

@@ -30,7 +30,10 @@ MAX_ATTACHMENT_BYTES = 5_000_000
 #: Parts of these types carry a medium; a call's arguments, say, are never looked into.
 _MEDIUM = re.compile(r"image|audio|video|file|document|media")
 #: Where a part of some wire format keeps the address of its medium.
-_ADDRESSES = ("url", "image_url", "file_url", "data", "file_data", "source", "file")
+_ADDRESSES = (
+    *("url", "image_url", "file_url", "data", "file_data", "source", "file"),
+    "input_audio",
+)
 #: Where messages, and parts that hold parts, keep their parts.
 _HOLDERS = frozenset({"multipartContent", "toolResult", "content", "parts", "output"})
 

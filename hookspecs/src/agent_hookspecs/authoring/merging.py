@@ -52,13 +52,21 @@ def first_choice(chunk: object) -> dict[str, Any]:
 
 
 def choice_delta(choice: object) -> dict[str, Any]:
-    """The choice's ``delta``, or its ``message`` when the answer was not streamed, or ``{}``."""
-    if isinstance(choice, dict):
-        for key in ("delta", "message"):
-            body = choice.get(key)
-            if body and isinstance(body, dict):
-                return body
-    return {}
+    """The choice's ``delta``, or its ``message`` when the answer was not streamed, or ``{}``.
+
+    Of both the one that says something counts: some servers send each beside an empty other.
+    """
+    if not isinstance(choice, dict):
+        return {}
+    delta, message = choice.get("delta"), choice.get("message")
+    if not message or not isinstance(message, dict):
+        return delta if delta and isinstance(delta, dict) else {}
+    return delta if isinstance(delta, dict) and _says_something(delta) else message
+
+
+def _says_something(body: dict[str, Any]) -> bool:
+    """Whether a delta or message has anything in it but a role."""
+    return any(value for key, value in body.items() if key != "role")
 
 
 def content_fragment(delta: object) -> str:
@@ -131,13 +139,16 @@ class ToolCalls(list[dict[str, Any]]):
     the wire is remembered here and never stored on a call: it may have gaps, repeat or be missing.
     """
 
-    __slots__ = ("_by_id", "_by_index", "_last", "_routed", "_tail")
+    __slots__ = ("_by_id", "_by_index", "_last", "_named_again", "_routed", "_tail")
 
     _by_id: dict[str, int]
     _by_index: dict[int, int]
     #: The position that was merged into last, or -1, and the latest text that its payload got.
     _last: int
     _tail: str
+    #: A complete call whose name and id came again without a payload, or -1: what begins an object
+    #: now begins another call.
+    _named_again: int
     #: The length that the positions were learnt for.
     _routed: int
 
@@ -162,6 +173,8 @@ class ToolCalls(list[dict[str, Any]]):
         - An integer ``index`` says which call; the same index with another id is another call.
         - Without a usable index: the call of that id, else the last one that was merged into. Only
           a new id, another name, or a second fragment of the same chunk starts a new call.
+        - Some servers give all calls the same id: a name that comes again once the call of that id
+          is complete starts another call.
         - Null and "" never erase anything; a repeated name is not doubled; the first id stays.
         """
         if len(self) != self._routed:
@@ -184,7 +197,7 @@ class ToolCalls(list[dict[str, Any]]):
             if call_id := _id(call):
                 self._by_id[call_id] = position
             merged.append(
-                {"index": position, "id": call_id, "name": _name(call), "arguments": text}
+                {"index": position, "id": call_id, "name": call_name(call), "arguments": text}
             )
         return merged
 
@@ -224,11 +237,11 @@ class ToolCalls(list[dict[str, Any]]):
         for position, call in enumerate(self):
             if call_id := _id(call):
                 self._by_id[call_id] = position
-        self._last = self._routed - 1
+        self._last, self._named_again = self._routed - 1, -1
         self._tail = _payload_text(_payload(self[-1], "function")) if self else ""
 
-    def _open_call(self) -> int:
-        self.append({})
+    def _open_call(self, call_id: str = "", name: str = "") -> int:
+        self.append({"id": call_id, "function": {"name": name}} if name else {})
         self._routed = len(self)
         return len(self) - 1
 
@@ -241,6 +254,9 @@ class ToolCalls(list[dict[str, Any]]):
             position = self._find_unindexed(delta)
         elif self._is_another(delta, position):
             position = self._by_id.get(_id(delta))
+        elif position in touched and self._shares_id(delta, position, touched):
+            # Whole calls of an answer that was not streamed, whose index says nothing.
+            position = None
         if position is None:
             position = self._open_call()
         self._by_index[index] = position
@@ -251,7 +267,7 @@ class ToolCalls(list[dict[str, Any]]):
         if call_id := _id(delta):
             position = self._by_id.get(call_id)
         else:
-            position = None if _name(delta) or self._last < 0 else self._last
+            position = None if call_name(delta) or self._last < 0 else self._last
         return None if position in self._by_index.values() else position
 
     def _is_another(self, delta: dict[str, Any], position: int) -> bool:
@@ -261,7 +277,7 @@ class ToolCalls(list[dict[str, Any]]):
         a call that really starts has its name or, at the least, no payload yet.
         """
         call_id, known_id = _id(delta), _id(self[position])
-        name, known_name = _name(delta), _name(self[position])
+        name, known_name = call_name(delta), call_name(self[position])
         if not call_id and not known_id:
             return bool(name and known_name) and name != known_name
         if not call_id or not known_id or call_id == known_id:
@@ -271,12 +287,20 @@ class ToolCalls(list[dict[str, Any]]):
         return not any(_payload(delta, part) for part in _PAYLOADS)
 
     def _route_without_index(self, delta: dict[str, Any], touched: Collection[int]) -> int:
-        call_id, name, last = _id(delta), _name(delta), self._last
+        call_id, name, last = _id(delta), call_name(delta), self._last
+        if last >= 0 and last == self._named_again and self._starts_over(delta, last):
+            self._named_again = -1
+            return self._open_call(_id(self[last]), call_name(self[last]))
         if call_id in self._by_id:
-            return self._by_id[call_id]
-        if last < 0:
+            position = self._by_id[call_id]
+            if self._shares_id(delta, position, touched):
+                return self._open_call()
+            if name and name == call_name(self[position]) and not _payload(delta, "function"):
+                self._named_again = position
+            return position
+        if last < 0 or _is_foreign(delta):
             return self._open_call()
-        known_name = _name(self[last])
+        known_name = call_name(self[last])
         if call_id and _id(self[last]):
             another = self._is_another(delta, last)
         elif not name or not known_name:
@@ -286,6 +310,28 @@ class ToolCalls(list[dict[str, Any]]):
         else:
             another = self._starts_over(delta, last)
         return self._open_call() if another else last
+
+    def _shares_id(self, delta: dict[str, Any], position: int, touched: Collection[int]) -> bool:
+        """Whether the delta starts a call of its own under the id of the call at ``position``."""
+        call = self[position]
+        if not _id(delta) or _id(delta) != _id(call):
+            return False
+        if _is_foreign(delta):
+            # Of such a shape each is whole; one that comes again replaces what was known of it.
+            return position in touched or delta["name"] != call.get("name")
+        name, known_name = call_name(delta), call_name(call)
+        if not name or not known_name:
+            return False
+        if name != known_name:
+            return True
+        if position not in touched:
+            return self._starts_over(delta, position)
+        if "custom" in delta:
+            return True
+        text = _payload_text(_payload(delta, "function")).lstrip()
+        before = _payload_text(_payload(call, "function")).strip()
+        is_complete = not before or arguments_problem(before) is None
+        return is_complete and (not text or text.startswith("{"))
 
     def _starts_over(self, delta: dict[str, Any], position: int) -> bool:
         """Whether a repeated name comes with a new object after one that is complete."""
@@ -348,7 +394,7 @@ def finish_tool_calls(calls: object, *, taken: Collection[str] = ()) -> list[dic
     arguments stay as they were sent, broken ones too. Calls of a shape that is not merged here
     (their name stands beside their payload) are kept as they are.
     """
-    named = [call for call in _entries(calls) if _name(call).strip() or _is_foreign(call)]
+    named = [call for call in _entries(calls) if call_name(call).strip() or _is_foreign(call)]
     # Beside the ids of the conversation and not among them: those may be many.
     used: set[str] = set()
     reserved = {_id(call) for call in named}
@@ -514,7 +560,8 @@ def _id(entry: dict[str, Any]) -> str:
     return _text(entry, "id")
 
 
-def _name(call: dict[str, Any]) -> str:
+def call_name(call: dict[str, Any]) -> str:
+    """The tool that a call or a fragment of one names; "" if it does not."""
     for part in _PAYLOADS:
         section = call.get(part)
         if section and isinstance(section, dict) and (name := _text(section, "name")):

@@ -8,11 +8,12 @@ transport or any one server; wire shapes are the business of `agent_hookspecs.au
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 from agent_hookspecs.authoring.merging import (
     CallFragment,
     ToolCalls,
+    call_name,
     choice_delta,
     content_fragment,
     finish_reasoning_details,
@@ -25,7 +26,7 @@ from agent_hookspecs.authoring.merging import (
 from agent_hookspecs.authoring.natives import taken_call_ids
 from agent_hookspecs.authoring.partial import Partial, plain
 from agent_hookspecs.errors import ContractError
-from agent_hookspecs.messages import Finish
+from agent_hookspecs.messages import Finish, Usage
 
 __all__ = [
     "AccumulatorExtensionMixin",
@@ -44,6 +45,9 @@ _stored = dict.get
 
 #: Keys of a delta that alone make it plain text.
 _TEXT_KEYS = frozenset({"content", "role"})
+
+#: Keys of the accumulator that are the answer itself.
+_SAID = ("content", "refusal", "tool_calls", "reasoning", "reasoning_details")
 
 #: Keys of the accumulator that say something about the message and are not part of it.
 _ABOUT = ("usage", "finish_reason")
@@ -124,9 +128,9 @@ class AccumulatorStreamingMixin:
         """
         message = accumulated if type(accumulated) is Partial else Partial.of(accumulated)
         body = delta.get("delta")
-        if not body or type(body) is not dict:
+        if not body or type(body) is not dict or "message" in delta:
             body = choice_delta(delta)
-            if not body or _stored(message, "role"):
+            if not body or (body is not delta.get("delta") and _has_begun(message)):
                 # Some servers repeat the whole message after the deltas; it counts without them.
                 return None, message
         role = _stored(message, "role")
@@ -241,9 +245,16 @@ class AccumulatorStreamingMixin:
         partials: _Messages = []
         begins, reason = not _stored(accumulated, "role"), choice.get("finish_reason")
         if self._checks_chunks and (reason or not choice or chunk.get("error") or event == "error"):
+            if self._reads_usage and (spent := chunk.get("usage")) and isinstance(spent, dict):
+                # What was spent is worth knowing of an answer that fails, too.
+                accumulated["usage"] = spent
+                state["partial"] = accumulated
             self.check_chunk(chunk, choice, event)
         delta = choice if self._reads_choices else self.extract_delta(chunk)
         if delta:
+            if not self._merges_calls and any(map(call_name, tool_call_deltas(_body(delta)))):
+                # Whoever merges them, somebody must: the host warns if in the end nobody has.
+                state["answer_has_calls"] = True
             fragment, merged = self.process_delta(delta, accumulated or None)
             accumulated = merged if type(merged) is Partial else _adopt_result(merged, accumulated)
             if fragment:
@@ -285,6 +296,15 @@ class AccumulatorStreamingMixin:
         if accumulated.get("finish_reason"):
             return True
         return False if accumulated.get("tool_calls") else None
+
+    def usage_so_far(self, state: _State) -> Usage | None:
+        """The last report of token counts, as `extract_usage` gave it."""
+        accumulated = state.get("partial")
+        if not isinstance(accumulated, Mapping):
+            return None
+        # In the final message it stands with what is never sent.
+        usage = accumulated.get("usage") or (accumulated.get("_metadata") or {}).get("usage")
+        return cast("Usage | None", plain(usage)) if usage else None
 
     def finalize(
         self, native_messages: _Messages, state: _State
@@ -442,6 +462,11 @@ def _merge_reasoning(body: dict[str, Any], message: Partial) -> str:
     if fragment:
         message.append_text("reasoning", fragment)
     return fragment
+
+
+def _has_begun(message: Partial) -> bool:
+    """Whether anything of the answer has come before."""
+    return any(message.get(key) for key in _SAID)
 
 
 def _has_text_alone(delta: dict[str, Any]) -> bool:

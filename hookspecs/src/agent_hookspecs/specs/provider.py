@@ -23,6 +23,7 @@ from agent_hookspecs.messages import (
     NativeMessage,
     RequestSpec,
     State,
+    Usage,
 )
 from agent_hookspecs.session import Session
 
@@ -49,7 +50,8 @@ class ProviderSpec(Protocol):
     def get_models(self, config: Config) -> list[ModelInfo]:
         """The models on offer, each with a non-empty string ``id``; extensions and features add on.
 
-        Fires: before a request's stack is resolved, when the cached list has expired.
+        Fires: before a request's stack is resolved, when the cached list has expired and
+        ``dynamic`` names it or there is no descriptor.
         May change: nothing.
         On exception: the list is empty and the request goes on.
         """
@@ -62,7 +64,8 @@ class ProviderSpec(Protocol):
         that this is known, and saves whoever waits for the answer a round trip. Without a model
         all of them are asked for.
 
-        Fires: in place of ``get_models`` when the provider has this hook and ``parse_models``.
+        Fires: in place of ``get_models``, under whose name ``dynamic`` lists it, when the provider
+        has this hook and ``parse_models``.
         May change: nothing.
         On exception: the list is empty and the request goes on.
         """
@@ -286,6 +289,17 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
+    @hookspec("single")
+    def usage_so_far(self, state: State) -> Usage | None:
+        """The token counts that an answer has reported, if it failed before it was finished.
+
+        They are told all the same, in a usage event and by the error.
+
+        Fires: once a failed attempt whose answer had begun.
+        May change: nothing.
+        On exception: a warning names the plugin; the request ends with its own error.
+        """
+
     @hookspec("single", wrappers=True, result=("finals", "native_messages", "state"))
     def finalize(
         self, native_messages: list[NativeMessage], state: State, context: Context
@@ -300,6 +314,9 @@ class ProviderSpec(Protocol):
     @hookspec("single")
     def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
         """A typed error for an answer that is not a success, or None for the host's own mapping.
+
+        What a ProviderError leaves open of status, code, request id and wait is taken from the
+        answer.
 
         Fires: when the wire receives an error status.
         May change: nothing.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Mapping
+from operator import is_
 from typing import Any
 from urllib.parse import unquote
 
@@ -74,6 +75,9 @@ _ABOUT_THE_DOCUMENT = frozenset(
 #: Of two of these the outer one counts, and neither changes what is accepted.
 _ANNOTATIONS = _ABOUT_THE_DOCUMENT | {"title", "description", "default", "examples", "deprecated"}
 
+#: Keys whose value is not a schema but something that a schema is about.
+_DATA = frozenset({"default", "enum", "const", "examples"})
+
 #: Inlining can grow a schema without bound; beyond this many nodes references are cut.
 _MAX_NODES = 10_000
 
@@ -94,6 +98,25 @@ def adapt_schema(
         more = f" and {len(places) - 5} more" if len(places) > 5 else ""
         (warn or _log.warning)(f"{loss} (at {shown}{more}): {dialect.name} cannot express it")
     return adapted
+
+
+def without_empty_required(value: Any) -> Any:
+    """A declaration without a ``required`` that requires nothing, which strict servers refuse.
+
+    It is the same object if there is none; what stands in it as data is left alone.
+    """
+    if isinstance(value, dict):
+        kept = {
+            key: item if key in _DATA else without_empty_required(item)
+            for key, item in value.items()
+            if key != "required" or item != []
+        }
+        same = len(kept) == len(value) and all(kept[key] is value[key] for key in kept)
+        return value if same else kept
+    if isinstance(value, list):
+        items = [without_empty_required(item) for item in value]
+        return value if all(map(is_, items, value)) else items
+    return value
 
 
 class _Rewriting:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from agent_hookspecs.errors import ContractError
 from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
+from agent_hookspecs.tool_interop.dialect import without_empty_required
 from agent_hookspecs.tool_interop.formats import (
     Adapter,
     ToolCallAccessor,
@@ -204,8 +205,11 @@ class ToolInteropRegistry:
                     f"tool {_label(schema)!r} is sent as it is: no active plugin explains the "
                     f"format of its declaration"
                 )
-            if view is None or route.passes(view.format):
+            if view is None:
                 converted.append(schema)
+                continue
+            if route.passes(view.format):
+                converted.append(without_empty_required(schema))
                 continue
             about = _about(f"tool {view.name!r}", tell)
             adapter = route.adapter(view.format, view.payload_kind)

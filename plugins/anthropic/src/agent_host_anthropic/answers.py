@@ -31,7 +31,7 @@ _SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 class Answer:
     """One answer as far as it has come. Blocks are told apart by their index."""
 
-    __slots__ = ("_about", "_all", "_latest", "_open", "_usage", "ended", "started")
+    __slots__ = ("_about", "_all", "_latest", "_open", "ended", "started", "usage")
 
     def __init__(self) -> None:
         self._about: dict[str, Any] = {}
@@ -39,7 +39,8 @@ class Answer:
         self._all: list[tuple[int, Partial]] = []
         self._open: dict[int, Partial] = {}
         self._latest: Partial | None = None
-        self._usage: dict[str, Any] = {}
+        #: What was reported of it so far.
+        self.usage: dict[str, Any] = {}
         self.started = False
         #: The protocol's end was seen, or a reason to stop, after which no content comes.
         self.ended = False
@@ -109,7 +110,7 @@ class Answer:
             self._about.update((key, value) for key, value in about.items() if key != "content")
             self.ended = self.ended or bool(about.get("stop_reason"))
         if isinstance(usage, Mapping):
-            self._usage = merged_usage(self._usage, usage)
+            self.usage = merged_usage(self.usage, usage)
 
     def native(self, names: Mapping[str, str]) -> NativeMessage:
         """The finished native message, valid to be sent again; ``names`` maps wire names to ids."""
@@ -134,7 +135,7 @@ class Answer:
             "model": about.get("model"),
             "finish_reason": about.get("stop_reason"),
             **{key: value for key, value in about.items() if key not in _ABOUT},
-            "usage": self._usage or None,
+            "usage": self.usage or None,
             "tool_names": renamed or None,
             "tool_call_errors": problems or None,
         }

@@ -20,6 +20,7 @@ from agent_hookspecs import (
     ProviderPlugin,
     RequestSpec,
     State,
+    Usage,
     get_warn_from_context,
 )
 from agent_hookspecs.authoring import (
@@ -47,6 +48,7 @@ from agent_host_anthropic.requests import (
 )
 from agent_host_anthropic.tool_format import CONTRIBUTION, TOOL_FORMAT
 from agent_host_anthropic.tools import declare_tools
+from agent_host_anthropic.usage import normalised_usage
 from agent_host_anthropic.vertex import VERTEX_SETTINGS, vertex_base
 
 __all__ = ["AnthropicProvider"]
@@ -241,6 +243,10 @@ class AnthropicProvider(ProviderPlugin):
     def stream_complete(self, state: State) -> bool:
         answer: Answer = state["answer"]
         return answer.ended
+
+    def usage_so_far(self, state: State) -> Usage | None:
+        answer: Answer = state["answer"]
+        return normalised_usage(answer.usage) if answer.usage else None
 
     def finalize(self, native_messages: Messages, state: State) -> tuple[Messages, Messages, State]:
         answer: Answer = state["answer"]

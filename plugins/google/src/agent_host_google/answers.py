@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage
+from agent_hookspecs import CoreMessage, NativeMessage, redact
 from agent_hookspecs.authoring import plain, unique_call_id
 from agent_hookspecs.tool_interop import JsonObject, WireNames, content_part
 from agent_host_google.calls import (
@@ -20,13 +20,15 @@ from agent_host_google.calls import (
     core_call,
     function_call,
 )
-from agent_host_google.errors import blocked, raise_chunk_error, raise_for_finish
+from agent_host_google.errors import MALFORMED, blocked, raise_chunk_error, raise_for_finish
 from agent_host_google.media import core_part
 from agent_host_google.usage import usage_of
 
 __all__ = ["Answer", "core_message"]
 
 _SIGNATURES = ("thoughtSignature", "thought_signature")
+#: The core's name for what is wrong with calls, by their ids.
+CALL_PROBLEMS = "tool_call_errors"
 #: Of a candidate; whatever else it says is kept with the message.
 _READ = frozenset({"content", "finishReason", "index"})
 _NOTHING: JsonObject = {}
@@ -44,12 +46,12 @@ class Answer:
         "_open_rest",
         "_parts",
         "_texts",
-        "_usage",
         "finish",
         "new_calls",
         "taken",
         "text",
         "thought",
+        "usage",
     )
 
     def __init__(self, names: WireNames) -> None:
@@ -61,7 +63,7 @@ class Answer:
         self._open: list[str] | None = None
         self._open_rest: JsonObject = _NOTHING
         self._call_ids: list[str] = []
-        self._usage: JsonObject | None = None
+        self.usage: JsonObject | None = None
         self._about: JsonObject = {}
         self._candidate: JsonObject = {}
         #: The ids of the calls in the history before the answer.
@@ -81,9 +83,9 @@ class Answer:
                 self._read_all(chunk)
             return
         usage = chunk.get("usageMetadata")
-        if type(usage) is dict and ("totalTokenCount" in usage or self._usage is None):
+        if type(usage) is dict and ("totalTokenCount" in usage or self.usage is None):
             # Each report is of everything so far.
-            self._usage = usage
+            self.usage = usage
         if not self._about:
             self._note(chunk)
         candidates = chunk.get("candidates")
@@ -115,17 +117,22 @@ class Answer:
         """Raise if the answer ended in a way that makes it none."""
         if self.finish is not None and self.finish != "STOP":
             said = not self._call_ids and any(map(_is_said, self.finished()["parts"]))
-            raise_for_finish(self.finish, self._candidate, said=said)
+            called = bool(self._call_ids)
+            raise_for_finish(self.finish, self._candidate, said=said, called=called)
 
     def finished(self) -> NativeMessage:
         """The whole answer as a native message."""
         about = dict(self._about)
         if self.finish:
             about["finish_reason"] = self.finish
-        if self._usage:
-            about["usage"] = self._usage
+        if self.usage:
+            about["usage"] = self.usage
         if self._call_ids:
             about[CALL_IDS] = self._call_ids
+            if self.finish in MALFORMED:
+                told = f": {redact(self.finish_message)[:500]}" if self.finish_message else ""
+                problem = f"Gemini gave up on it, {self.finish}{told}"
+                about[CALL_PROBLEMS] = dict.fromkeys(self._call_ids, problem)
         if self._candidate:
             about["candidate"] = self._candidate
         for part, fragments in self._texts:
@@ -223,6 +230,8 @@ def _metadata(native: NativeMessage, parts: list[JsonObject], names: WireNames) 
     thoughts = [part.get("text") for part in parts if part.get("thought") is True]
     if reasoning := "".join(text for text in thoughts if isinstance(text, str)):
         metadata["reasoning"] = reasoning
+    if about.get(CALL_PROBLEMS):
+        metadata[CALL_PROBLEMS] = plain(about[CALL_PROBLEMS])
     if isinstance(about.get("usage"), dict):
         metadata["usage"] = usage_of(plain(about["usage"]))
     for key in ("finish_reason", "response_id", "model"):

@@ -25,7 +25,14 @@ from agent_hookspecs import (
     redact,
 )
 
-__all__ = ["FINISH_REASONS", "blocked", "quota_error", "raise_chunk_error", "raise_for_finish"]
+__all__ = [
+    "FINISH_REASONS",
+    "MALFORMED",
+    "blocked",
+    "quota_error",
+    "raise_chunk_error",
+    "raise_for_finish",
+]
 
 #: How an answer ends, in our words. What was withheld may have a beginning that is kept.
 FINISH_REASONS: dict[str, Finish] = {
@@ -44,14 +51,15 @@ FINISH_REASONS: dict[str, Finish] = {
     "IMAGE_RECITATION": "blocked",
     "IMAGE_OTHER": "blocked",
     "NO_IMAGE": "blocked",
-    "MALFORMED_FUNCTION_CALL": "error",
-    "UNEXPECTED_TOOL_CALL": "error",
-    "TOO_MANY_TOOL_CALLS": "error",
-    "MALFORMED_RESPONSE": "error",
+    # Without a call in the answer these are errors.
+    "MALFORMED_FUNCTION_CALL": "tool_calls",
+    "UNEXPECTED_TOOL_CALL": "tool_calls",
+    "TOO_MANY_TOOL_CALLS": "tool_calls",
+    "MALFORMED_RESPONSE": "tool_calls",
     "MISSING_THOUGHT_SIGNATURE": "error",
 }
-#: Ways it ends that mean the model's call could not be read.
-_MALFORMED = frozenset(
+#: Ways it ends that mean Gemini gave up on a call of the model's.
+MALFORMED = frozenset(
     {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"}
 )
 
@@ -92,10 +100,18 @@ def blocked(reason: str, message: object = "", ratings: object = None) -> Conten
     )
 
 
-def raise_for_finish(reason: str, candidate: Mapping[str, Any], *, said: bool) -> None:
-    """Raise if the answer that ended so is no answer; ``said`` is whether there is text of it."""
+def raise_for_finish(
+    reason: str, candidate: Mapping[str, Any], *, said: bool, called: bool
+) -> None:
+    """Raise if the answer that ended so is no answer.
+
+    ``said`` is whether there is text of it, ``called`` whether there are calls, which are answered
+    as malformed ones so that the model can do better.
+    """
     message = candidate.get("finishMessage")
-    if reason in _MALFORMED:
+    if reason in MALFORMED and called:
+        return
+    if reason in MALFORMED:
         told = f": {redact(message)[:500]}" if isinstance(message, str) and message else ""
         raise MalformedCallError(
             f"the model wrote a tool call that Gemini could not read, {reason}{told}",
@@ -117,8 +133,7 @@ def quota_error(status: int, headers: Mapping[str, str], body: bytes) -> AgentEr
 
     None where a header tells, which the host reads.
     """
-    known = {name.lower(): value for name, value in headers.items()}
-    if status != 429 or any(name.startswith("retry-after") for name in known):
+    if status != 429 or any(name.lower().startswith("retry-after") for name in headers):
         return None
     try:
         answer = json.loads(body)
@@ -136,7 +151,6 @@ def quota_error(status: int, headers: Mapping[str, str], body: bytes) -> AgentEr
         f"google answered HTTP 429: {_words(error) or 'the quota is exhausted'}",
         status=status,
         code=_text(error.get("status")) or None,
-        request_id=next((known[name] for name in known if name.endswith("request-id")), None),
         retryable=False if daily else None,
         retry_after=delay,
         hint="the quota of the day is used up; use another key or model"

@@ -1,6 +1,7 @@
 """A native history as the contents of a request.
 
-Owns which messages stand together and where instructions go. Files that parts refer to are read at
+Owns which messages stand together, where instructions go, and what stands for the signature of a
+call that another model made. Files that parts refer to are read at
 the very end, so that nothing keeps them.
 """
 
@@ -15,11 +16,16 @@ from agent_host_google.media import is_reference, native_part
 
 __all__ = ["Conversation"]
 
+#: What the API documents for calls that it did not make itself, such as those of another model.
+_PLACEHOLDER = {"thoughtSignature": "skip_thought_signature_validator"}
+
 
 class Conversation(Rendering):
     """A history so far: the parts of the instructions, and the contents."""
 
-    def __init__(self) -> None:
+    def __init__(self, signs: bool = False) -> None:
+        #: Whether the model wants a signature on the calls of every message.
+        self._signs = signs
         self.instructions: list[JsonObject] = []
         self._contents: list[JsonObject] = []
         #: The places of contents that refer to files, each once.
@@ -33,6 +39,8 @@ class Conversation(Rendering):
             return
         if not parts:
             return
+        if self._signs and role == "model":
+            parts = _with_placeholder(parts)
         contents = self._contents
         if contents and _is_result(parts) and _is_result(contents[-1]["parts"]):
             # Results of one turn's calls in one content, as the API wants them; media after them.
@@ -55,6 +63,14 @@ class Conversation(Rendering):
 
 def _is_result(parts: list[Any]) -> bool:
     return "functionResponse" in parts[0]
+
+
+def _with_placeholder(parts: list[Any]) -> list[Any]:
+    """The parts with the first of their calls signed; themselves if one is, or there is none."""
+    calls = [part for part in parts if isinstance(part, dict) and "functionCall" in part]
+    if not calls or any(part.get("thoughtSignature") for part in calls):
+        return parts
+    return [{**part, **_PLACEHOLDER} if part is calls[0] else part for part in parts]
 
 
 def _with_data(part: Any, root: Any, warn: Warn) -> Any:

@@ -20,6 +20,7 @@ from agent_hookspecs import (
     ProviderPlugin,
     RequestSpec,
     State,
+    Usage,
     get_warn_from_context,
 )
 from agent_hookspecs.authoring import (
@@ -47,6 +48,7 @@ from agent_host_google.requests import (
     take_generation_knobs,
 )
 from agent_host_google.tools import inject_tools, wire_names
+from agent_host_google.usage import usage_of
 from agent_host_google.vertex import VERTEX_SETTINGS, vertex_base
 
 __all__ = ["GoogleProvider"]
@@ -179,8 +181,9 @@ class GoogleProvider(ProviderPlugin):
         if "supports_tools" in context.get("tags", ()):
             inject_tools(state, context)
         warn = get_warn_from_context(context, self.name)
-        system = facts_of(config).get("system", True)
-        body = body_of(native_messages, state, context, system=system, warn=warn)
+        facts = facts_of(config)
+        system, signs = facts.get("system", True), facts.get("signs", False)
+        body = body_of(native_messages, state, context, system=system, signs=signs, warn=warn)
         return {
             "method": "POST",
             "url": endpoint(config, stream),
@@ -212,6 +215,10 @@ class GoogleProvider(ProviderPlugin):
 
     def stream_complete(self, state: State) -> bool:
         return state["answer"].finish is not None
+
+    def usage_so_far(self, state: State) -> Usage | None:
+        answer: Answer = state["answer"]
+        return usage_of(answer.usage) if answer.usage else None
 
     def finalize(
         self, native_messages: list[NativeMessage], state: State, context: Context

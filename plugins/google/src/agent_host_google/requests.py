@@ -100,14 +100,23 @@ def take_generation_knobs(state: State) -> None:
 
 
 def body_of(
-    natives: list[NativeMessage], state: State, context: Context, *, system: bool, warn: Warn
+    natives: list[NativeMessage],
+    state: State,
+    context: Context,
+    *,
+    system: bool,
+    signs: bool,
+    warn: Warn,
 ) -> JsonObject:
-    """The body; ``system`` says whether the model takes instructions apart from the talk."""
+    """The body; ``system`` says whether the model takes instructions apart from the talk.
+
+    ``signs`` says whether it wants every call in the history signed.
+    """
     config = state["config"]
     request = state["request"]
     override = request.get("messages")
     history = override if isinstance(override, list) else natives
-    conversation = render_history(Conversation, history, context)
+    conversation = render_history(Conversation, history, context, signs)
     contents = conversation.end(config.get("attachments_root"), warn)
     told = conversation.instructions
     body: JsonObject = {}

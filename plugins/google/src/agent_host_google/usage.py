@@ -10,16 +10,17 @@ __all__ = ["usage_of"]
 
 
 def usage_of(raw: dict[str, Any]) -> Usage:
-    """The counts of one answer; thoughts are generated tokens that Gemini counts apart.
+    """The counts of one answer, to which Gemini gives counts of their own within and beside others.
 
-    What Gemini's own tools put into the prompt (``toolUsePromptTokenCount``) stays in ``raw``:
-    ``promptTokenCount`` is the prompt that was sent, cached tokens included.
+    What its tools put into the prompt and what the model thinks are counted apart from prompt and
+    answer, cached tokens within the prompt.
     """
     usage: Usage = {}
     prompt, cached = _count(raw, "promptTokenCount"), _count(raw, "cachedContentTokenCount")
+    searched = _count(raw, "toolUsePromptTokenCount")
     answer, thoughts = _count(raw, "candidatesTokenCount"), _count(raw, "thoughtsTokenCount")
-    if prompt is not None:
-        usage["input"] = prompt
+    if prompt is not None or searched is not None:
+        usage["input"] = (prompt or 0) + (searched or 0)
     if answer is not None or thoughts is not None:
         usage["output"] = (answer or 0) + (thoughts or 0)
     if cached is not None:

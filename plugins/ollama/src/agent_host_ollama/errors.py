@@ -56,7 +56,7 @@ def raise_stream_error(error: object) -> NoReturn:
     raise kind(f"Ollama broke off its answer: {words}", hint=hint)
 
 
-def http_error(status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
+def http_error(status: int, body: bytes) -> AgentError | None:
     """A refusal with a better way out than its status tells; None for the host's own mapping."""
     try:
         answer = json.loads(body)
@@ -68,13 +68,7 @@ def http_error(status: int, headers: Mapping[str, str], body: bytes) -> AgentErr
     if known is None:
         return None
     kind, hint = known
-    found = (value for name, value in headers.items() if name.lower().endswith("request-id"))
-    return kind(
-        f"ollama answered HTTP {status}: {words}",
-        status=status,
-        request_id=next(found, None),
-        hint=hint,
-    )
+    return kind(f"ollama answered HTTP {status}: {words}", status=status, hint=hint)
 
 
 def _classified(words: str) -> tuple[type[ProviderError], str] | None:

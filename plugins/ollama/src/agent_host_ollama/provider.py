@@ -213,4 +213,4 @@ class OllamaProvider(ProviderPlugin):
         return [final], [*native_messages, final], state
 
     def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
-        return http_error(status, headers, body)
+        return http_error(status, body)

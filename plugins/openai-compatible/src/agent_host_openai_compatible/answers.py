@@ -36,6 +36,10 @@ _USAGE_HOLDERS = ("x_groq",)
 #: Fields of a spoken answer that arrive in pieces.
 _GROWING = frozenset({"data", "transcript"})
 
+#: Keys of a message in which servers sign their reasoning, and those of the signatures there.
+_SIGNED = ("reasoning_details", "extra_content")
+_SIGNATURES = ("signature", "thought_signature", "data")
+
 #: What a message says of its answer besides its usage.
 _NOTED = ("finish_reason", "response_id", "model")
 
@@ -226,13 +230,15 @@ def final_message(
     provider: str,
     replayed: Sequence[str],
     taken: Collection[str],
+    replays_reasoning: bool | None = None,
     with_reasoning: bool = False,
 ) -> NativeMessage:
     """The finished native message.
 
     In it stands what is sent back with the history; ``replayed`` names the keys, beyond those of
-    every server, that are, and ``with_reasoning`` adds ``reasoning_content``. All else that came is
-    kept below ``_metadata``.
+    every server, that are. ``replays_reasoning`` says whether reasoning blocks are too, None where
+    they are signed, and ``with_reasoning`` adds ``reasoning_content``. All else that came is kept
+    below ``_metadata``.
     """
     message = accumulated if type(accumulated) is Partial else Partial()
     about = _about(message)
@@ -247,6 +253,11 @@ def final_message(
     if with_reasoning and (thoughts := message.get("reasoning")):
         replayed = (*replayed, "reasoning_content")
         rest.setdefault("reasoning_content", thoughts)
+    if replays_reasoning is not False:
+        replayed = (
+            *replayed,
+            *(key for key in _SIGNED if replays_reasoning or _is_signed(rest.get(key))),
+        )
     final: NativeMessage = {"role": "assistant", "content": _content(message, bool(calls))}
     for key in replayed:
         if key == "audio" and isinstance(rest.get(key), dict):
@@ -269,6 +280,16 @@ def final_message(
     if noted:
         final["_metadata"] = noted
     return final
+
+
+def _is_signed(value: object) -> bool:
+    """Whether there is a signature, or something encrypted, anywhere in it."""
+    if isinstance(value, list):
+        return any(map(_is_signed, value))
+    if not isinstance(value, Mapping):
+        return False
+    signed = any(value.get(key) for key in _SIGNATURES)
+    return signed or any(map(_is_signed, value.values()))
 
 
 def _rest(message: Partial, about: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from agent_hookspecs import (
     NativeMessage,
     ProviderPlugin,
     State,
+    Usage,
 )
 from agent_hookspecs.authoring.knobs import (
     knob_elements,
@@ -45,8 +46,14 @@ from agent_host_openai_compatible.requests import (
     request_headers,
     request_spec,
 )
-from agent_host_openai_compatible.servers import Server, endpoint, quirks_in_force
+from agent_host_openai_compatible.servers import (
+    Server,
+    endpoint,
+    quirks_in_force,
+    replays_reasoning,
+)
 from agent_host_openai_compatible.tools import offer_tools
+from agent_host_openai_compatible.usage import normalised_usage
 
 __all__ = ["ChatCompletionsProvider"]
 
@@ -98,6 +105,12 @@ class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
                 "type": "string",
                 "required": False,
                 "description": "Folder below which files in messages may be sent.",
+            },
+            "replay_reasoning": {
+                "type": "boolean",
+                "required": False,
+                "description": "Send reasoning back with the history; by default where the server "
+                "has signed it.",
             },
             "extra_body": {
                 "type": "object",
@@ -190,6 +203,10 @@ class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
         # The finish reason ends every answer of the format.
         return bool(super().stream_complete(state))
 
+    def usage_so_far(self, state: State) -> Usage | None:
+        reported = super().usage_so_far(state)
+        return normalised_usage(dict(reported)) if reported else None
+
     def finalize(
         self, native_messages: list[NativeMessage], state: State, context: Context | None = None
     ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
@@ -200,6 +217,7 @@ class ChatCompletionsProvider(ChatStreaming, ProviderPlugin):
             partial,
             provider=self.name,
             replayed=self.server.replayed,
+            replays_reasoning=replays_reasoning(self.server, state.get("config") or {}),
             taken=taken_call_ids(native_messages, state) if has_calls else (),
             with_reasoning="reasoning_content_required" in state.get("quirks", ())
             and (has_calls or _answers_tools(native_messages)),

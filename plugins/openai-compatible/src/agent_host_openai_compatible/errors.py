@@ -33,6 +33,8 @@ _BY_WORD: dict[str, type[ProviderError]] = {
     "tool_use_failed": MalformedCallError,
     "context_length_exceeded": ContextLengthError,
     "exceed_context_size_error": ContextLengthError,
+    "too_many_prompt_tokens": ContextLengthError,
+    "requested_too_many_tokens": ContextLengthError,
     "model_not_found": ModelNotFoundError,
     "model_not_found_error": ModelNotFoundError,
     "invalid_api_key": AuthenticationError,
@@ -113,7 +115,7 @@ def reported_error(error: Any, *, provider: str, where: str = "answer") -> Provi
         provider=provider,
         status=status,
         code=_code(error, status),
-        retryable=False if _FINAL_WORDS.intersection(words) or status == 402 else None,
+        retryable=_retryable(words, status),
         hint=_HINTS.get(kind, ""),
     )
 
@@ -129,20 +131,31 @@ def refusal_error(status: int, body: bytes, *, provider: str) -> ProviderError |
     if not isinstance(answer, dict):
         return None
     error = answer.get("error")
-    words, _, message = _read(error if error else answer)
+    told = error if isinstance(error, dict) and error else answer
+    words, _, message = _read(told)
     kind = _kind(words, status, message)
-    if not issubclass(kind, (ContentBlockedError, MalformedCallError, AuthenticationError)):
-        if kind is not ModelNotFoundError or status == 404:
-            return None
-    elif status in (401, 403) and kind is AuthenticationError:
+    if not _upstream(told) and not _says_more(kind, status):
         return None
     return kind(
         f"{provider} answered HTTP {status}: {message or 'no reason given'}",
         provider=provider,
         status=status,
-        code=_code(error if error else answer, None),
+        code=_code(told, None),
+        retryable=_retryable(words, status),
         hint=_HINTS.get(kind, ""),
     )
+
+
+def _says_more(kind: type[ProviderError], status: int) -> bool:
+    """Whether the words of a refusal made an error of it that the status alone does not tell."""
+    if kind is AuthenticationError:
+        return status not in (401, 403)
+    return issubclass(kind, _ABOVE_STATUS) and (kind is not ModelNotFoundError or status != 404)
+
+
+def _retryable(words: list[str], status: int | None) -> bool | None:
+    """False for what does not come back by waiting; None for what the class says."""
+    return False if _FINAL_WORDS.intersection(words) or status == 402 else None
 
 
 def _kind(words: list[str], status: int | None, message: str) -> type[ProviderError]:
@@ -185,9 +198,23 @@ def _read(error: Any) -> tuple[list[str], int | None, str]:
         return words, status, _message(error)
     if metadata.get("flagged_input") or metadata.get("reasons"):
         words.insert(0, "content_filter")
-    upstream = metadata.get("raw")
-    told = f" ({upstream[:300]})" if isinstance(upstream, str) and upstream.strip() else ""
+    upstream = _upstream(error)
+    told = f" ({upstream[:300]})" if upstream else ""
     return words, status, _message(error) + told
+
+
+def _upstream(error: Any) -> str:
+    """What a router was told by the server behind it; "" if it passes nothing on."""
+    metadata = error.get("metadata") if isinstance(error, dict) else None
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if isinstance(raw, str) and raw.lstrip().startswith("{"):
+        try:
+            raw = json.loads(raw)
+        except (ValueError, RecursionError):
+            return raw.strip()
+    if isinstance(raw, dict):
+        return _message(raw) or json.dumps(raw)
+    return raw.strip() if isinstance(raw, str) else ""
 
 
 def _code(error: Any, status: int | None) -> str | None:

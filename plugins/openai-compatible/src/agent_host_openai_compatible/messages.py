@@ -20,6 +20,7 @@ from agent_hookspecs.tool_interop import (
     WireNames,
     compact_json,
 )
+from agent_host_openai_compatible.sounds import sound_part
 from agent_host_openai_compatible.tools import wire_names
 
 __all__ = ["from_native", "to_native"]
@@ -28,6 +29,8 @@ _TARGET = ToolInteropTarget(OPENAI_CHAT)
 #: What an answer's metadata passes on to the core message as it is.
 _PASSED_ON = ("finish_reason", "response_id", "model", "usage", "partial", "tool_name")
 _SHOWN = ("annotations", "citations")
+#: Types of parts that the format has a place for.
+_MEDIA = ("image", "file", "audio")
 
 
 # Core to native.
@@ -89,6 +92,8 @@ def _part(part: MultipartContent, state: State) -> dict[str, Any]:
         data = data if isinstance(data, str) else url
         if isinstance(data, str) and _may_send(data, state.get("quirks", ())):
             return {"type": "file", "file": {"file_data": data, **_known(filename=name)}}
+    if kind == "audio" and (sound := sound_part(content, metadata, state.get("quirks", ()))):
+        return sound
     if kind == "native" and metadata.get("format") == OPENAI_CHAT:
         return cast(dict[str, Any], content.get("part") or {})
     return _not_sent(str(kind or "part"), content, state)
@@ -102,9 +107,8 @@ def _not_sent(kind: str, content: Mapping[str, Any], state: State) -> dict[str, 
     name = content.get("name") or content.get("url") or "without a name"
     shown = str(name) if not str(name).startswith("data:") else "inline data"
     note = f"[{kind} not sent: {shown[:200]}]"
-    state.setdefault("notes", []).append(
-        f"a part of type {kind!r} is not sent: this API takes none"
-    )
+    why = "it has no address that this API reads" if kind in _MEDIA else "this API takes none"
+    state.setdefault("notes", []).append(f"a part of type {kind!r} is not sent: {why}")
     return {"type": "text", "text": note}
 
 

@@ -18,6 +18,7 @@ from agent_hookspecs.authoring import (
     refers_to_files,
     render_history,
 )
+from agent_host_openai_compatible.sounds import is_sound, sendable_sound
 
 __all__ = ["outgoing_messages"]
 
@@ -45,6 +46,10 @@ def outgoing_messages(
     sent += history.missing_results()
     for place in history.with_files:
         [sent[place]] = expand_attachments([sent[place]], root=attachments_root, note=_note)
+    for place in history.with_sounds:
+        parts = sent[place]["content"]
+        ready = [sendable_sound(part, quirks) if is_sound(part) else part for part in parts]
+        sent[place] = {**sent[place], "content": ready}
     return sent
 
 
@@ -57,8 +62,9 @@ class _Messages(Rendering):
         self._new_ids: dict[str, str] = {}
         self._open_calls: list[str] = []
         self.messages: list[NativeMessage] = []
-        #: The places of messages that refer to files, each once.
+        #: The places of messages that refer to files, and of those with sounds, each once.
         self.with_files: dict[int, None] = {}
+        self.with_sounds: dict[int, None] = {}
 
     def add(self, native: NativeMessage) -> None:
         notes = native.pop("_metadata", None)
@@ -81,6 +87,8 @@ class _Messages(Rendering):
             native = _joined(self.messages.pop(), native)
         if refers_to_files(native):
             self.with_files[len(self.messages)] = None
+        if isinstance(native.get("content"), list) and any(map(is_sound, native["content"])):
+            self.with_sounds[len(self.messages)] = None
         self.messages.append(native)
 
     def missing_results(self) -> list[NativeMessage]:

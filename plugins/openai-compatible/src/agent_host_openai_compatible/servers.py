@@ -17,7 +17,15 @@ from urllib.parse import urlsplit, urlunsplit
 from agent_hookspecs import Config, ConfigError, ContractError
 from agent_host_openai_compatible.azure import azure_endpoint, is_azure
 
-__all__ = ["DEFAULT_EFFORT_BODY", "QUIRKS", "Server", "endpoint", "is_at_azure", "quirks_in_force"]
+__all__ = [
+    "DEFAULT_EFFORT_BODY",
+    "QUIRKS",
+    "Server",
+    "endpoint",
+    "is_at_azure",
+    "quirks_in_force",
+    "replays_reasoning",
+]
 
 #: How a server may stray from the format, and what is done about it. Tags are ``quirk:NAME``.
 QUIRKS: dict[str, str] = {
@@ -26,8 +34,10 @@ QUIRKS: dict[str, str] = {
     "no_parallel_tool_calls": "parallel_tool_calls is never sent",
     "no_strict_schemas": "response_format is sent without strict",
     "reasoning_content_required": "turns with tools carry their reasoning_content back",
+    "replays_reasoning": "reasoning_details and extra_content go back as they came, signed or not",
     "short_call_ids": "ids of calls made elsewhere become nine letters and digits",
     "alternating_roles": "neighbouring messages of one role are joined",
+    "bare_audio": "sounds are sent as bare text, base64 or a web address",
     "file_urls": "files may be given by web address",
 }
 
@@ -99,6 +109,19 @@ def quirks_in_force(server: Server, config: Config) -> frozenset[str]:
     quirks = set(server.quirks)
     quirks.update(_quirks(config.get("add_tags")))
     return frozenset(quirks.difference(_quirks(config.get("remove_tags"))))
+
+
+def replays_reasoning(server: Server, config: Config) -> bool | None:
+    """Whether reasoning is sent back; None for where the server has signed it.
+
+    The setting ``replay_reasoning`` counts most, then what the config does with the quirk's tag.
+    """
+    quirk, wanted = "replays_reasoning", config.get("replay_reasoning")
+    if isinstance(wanted, bool):
+        return wanted
+    if quirk in _quirks(config.get("remove_tags")):
+        return False
+    return True if quirk in quirks_in_force(server, config) else None
 
 
 def _quirks(tags: object) -> list[str]:

@@ -18,6 +18,7 @@ from agent_hookspecs import (
     NativeMessage,
     ProviderPlugin,
     State,
+    Usage,
 )
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.logs import get_warn_from_context
@@ -63,7 +64,10 @@ class OpenAIProvider(ProviderPlugin):
     # What it offers.
 
     def get_config_schema(self) -> dict[str, Any]:
-        return {**self._chat.get_config_schema(), **own_settings()}
+        shared = self._chat.get_config_schema()
+        # Chat Completions signs nothing, and Responses has settings of its own for it.
+        del shared["replay_reasoning"]
+        return {**shared, **own_settings()}
 
     def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
         options = [{"value": api, "label": api} for api in APIS]
@@ -134,6 +138,9 @@ class OpenAIProvider(ProviderPlugin):
 
     def stream_complete(self, state: State) -> bool | None:
         return self._api(state).stream_complete(state)
+
+    def usage_so_far(self, state: State) -> Usage | None:
+        return self._api(state).usage_so_far(state)
 
     def finalize(
         self, native_messages: list[NativeMessage], state: State, context: Context

@@ -43,9 +43,8 @@ class OpenRouterProvider(ChatCompletionsProvider):
         name="openrouter",
         label="OpenRouter",
         base_url="https://openrouter.ai/api/v1",
-        quirks=("max_tokens", "file_urls"),
+        quirks=("max_tokens", "file_urls", "replays_reasoning"),
         tags=("reasoning:own",),
-        replayed=("refusal", "reasoning_details"),
         # The cost of an answer is part of its usage, if asked for.
         body={"usage": {"include": True}},
     )

@@ -55,6 +55,16 @@ def _in_chunks(line: str) -> Change:
 
 
 BREAKAGES = (
+    _feature(
+        "misspells-a-hook",
+        "A method has nearly the name of a hook, and so is never called.",
+        ("test_hooks_are_spelt_right",),
+        add(
+            "feature.py",
+            "def _initialise_request(self: object, state: Any) -> None: ...\n\n\n"
+            "EchoTranscript.initialise_request = _initialise_request\n",
+        ),
+    ),
     _extension(
         "replaces-the-state",
         "The state of a request has only what the extension knows of it.",

@@ -173,6 +173,14 @@ BREAKAGES = (
             'if self.finish is not None and self.finish != "STOP":',
             'if self.finish == "NEVER":',
         ),
+        Change(
+            "errors.py",
+            '"MALFORMED_FUNCTION_CALL": "tool_calls"',
+            '"MALFORMED_FUNCTION_CALL": "stop"',
+        ),
+        Change(
+            "errors.py", '"UNEXPECTED_TOOL_CALL": "tool_calls"', '"UNEXPECTED_TOOL_CALL": "stop"'
+        ),
     ),
     _breakage(
         "google-overlooks-refused-prompts",

@@ -90,9 +90,8 @@ BREAKAGES = (
         ("test_refusals_are_retried",),
         Change(
             "provider.py",
-            "        return http_error(status, headers, body)\n",
-            '        self.__dict__["refused"] = status\n'
-            "        return http_error(status, headers, body)\n",
+            "        return http_error(status, body)\n",
+            '        self.__dict__["refused"] = status\n        return http_error(status, body)\n',
         ),
         Change(
             "provider.py",

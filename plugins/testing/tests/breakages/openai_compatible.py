@@ -58,6 +58,24 @@ def _breakage(
 
 BREAKAGES = (
     _breakage(
+        "chat-forgets-what-a-failure-cost",
+        "The usage of an answer that fails is told nowhere.",
+        ("test_wire_shape[48-failed-openai.chat]",),
+        Change(
+            "chat.py", "reported = super().usage_so_far(state)\n", "reported: Usage | None = None\n"
+        ),
+    ),
+    _breakage(
+        "chat-is-deaf-to-whole-messages",
+        "A whole message beside an empty delta is not read.",
+        ("test_wire_shape[45-message]",),
+        _in_chunks(
+            "native_chunk = {**native_chunk, 'choices': [{**each, 'message': None} if each and "
+            "'delta' in each else each for each in native_chunk.get('choices') or ()]} "
+            "if isinstance(native_chunk, dict) else native_chunk"
+        ),
+    ),
+    _breakage(
         "chat-merges-parallel-calls",
         "Several calls of one turn become one with the arguments of all.",
         ("test_parallel_calls",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_hookspecs import Config, Context, CoreMessage, Finish, NativeMessage, State
+from agent_hookspecs import Config, Context, CoreMessage, Finish, NativeMessage, State, Usage
 from agent_hookspecs.authoring.knobs import requested_knobs
 from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.messages import RequestSpec
@@ -17,7 +17,7 @@ from agent_hookspecs.tool_interop import (
 )
 from agent_host_openai.models import can
 from agent_host_openai.responses.answers import finished_turn, from_natives
-from agent_host_openai.responses.events import begin, is_complete, read_event
+from agent_host_openai.responses.events import begin, is_complete, read_event, usage_told
 from agent_host_openai.responses.messages import to_natives
 from agent_host_openai.responses.requests import body, first_payload
 from agent_host_openai.settings import SERVER, headers_for
@@ -101,6 +101,9 @@ class ResponsesApi:
 
     def stream_complete(self, state: State) -> bool:
         return is_complete(state)
+
+    def usage_so_far(self, state: State) -> Usage | None:
+        return usage_told(state)
 
     def finalize(
         self, native_messages: list[NativeMessage], state: State, context: Context

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any
 
-from agent_hookspecs import NativeMessage, State
+from agent_hookspecs import NativeMessage, State, Usage
 from agent_hookspecs.authoring import Partial
 from agent_host_openai.responses.answers import call_of, text_of
 from agent_host_openai.responses.errors import failed_response
 from agent_host_openai.responses.usage import usage_of
 from agent_host_openai_compatible.errors import error_in
 
-__all__ = ["begin", "is_complete", "read_event"]
+__all__ = ["begin", "is_complete", "read_event", "usage_told"]
 
 _Answer = tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]
 _Partials = list[dict[str, Any]]
@@ -29,7 +29,7 @@ def begin(state: State) -> None:
     """Make room for a new answer."""
     state["partial"] = Partial()
     # items: those that are finished, by place; heard: whether the text of one came in pieces.
-    state["answer"] = {"items": {}, "heard": False, "about": None}
+    state["answer"] = {"items": {}, "heard": False, "about": None, "failed": {}}
 
 
 def is_complete(state: State) -> bool:
@@ -108,7 +108,15 @@ def _ended(event: dict[str, Any], state: State) -> _Partials:
 
 
 def _failed(event: dict[str, Any], state: State) -> _Partials:
+    response = event.get("response")
+    state["answer"]["failed"] = response if isinstance(response, dict) else event
     raise failed_response(event)
+
+
+def usage_told(state: State) -> Usage | None:
+    """What the closing event says of an answer that came to no good end."""
+    answer = state["answer"]
+    return usage_of(answer["failed"].get("usage")) or (answer["about"] or {}).get("usage")
 
 
 _HANDLERS: dict[str, _Handler] = {
@@ -131,7 +139,7 @@ def _untyped(chunk: dict[str, Any], state: State) -> _Partials:
     # Before an error ends everything: what was said until then is kept.
     partials = _said("".join(map(text_of, output)), state) if isinstance(output, list) else []
     if chunk.get("status") == "failed" or error_in(chunk) is not None:
-        raise failed_response(chunk)
+        _failed(chunk, state)
     if isinstance(output, list):
         _end(chunk, state)
     return partials

@@ -144,6 +144,8 @@ def _count_differences(
     if protocol == "anthropic.messages" and prompt is not None:
         prompt += cached + (expected.get("cache_write_tokens") or 0)
     if prompt is not None:
+        # What a provider's own tools put into the prompt is counted apart from it.
+        prompt += usage["raw"].get("toolUsePromptTokenCount") or 0
         yield from _differs("usage.input", usage.get("input"), prompt)
     if cached:
         yield from _differs("usage.cached_input", usage.get("cached_input"), cached)

@@ -299,7 +299,9 @@ def _nothing_lost(contents: Sequence[_Content], ledger: Ledger) -> None:
 
 
 def _is_as_made(content: _Content) -> bool:
-    return bool(_ids(content.calls)) or any(map(_signature, content.parts))
+    # A placeholder is nobody's signature.
+    signatures = {_signature(part) for part in content.parts} - {"", *map(_plain, _PLACEHOLDERS)}
+    return bool(_ids(content.calls) or signatures)
 
 
 def _no_text_unsigned(content: _Content, unsigned: Iterable[SignedPart]) -> None:

@@ -233,6 +233,11 @@ def _error_differences(expected: Outcome, stream: bool, seen: Seen) -> Iterator[
         yield "the message with the text so far is not marked as partial"
     if seen.of("tool_call") or seen.metadata.get("tool_calls"):
         yield "a call of an answer that failed was given out to be run"
+    told = getattr(seen.error, "usage", None) or {}
+    for count, number in expected.usage.items():
+        yield from _differs(f"usage.{count} of the error", told.get(count), number)
+    if expected.usage and stream and len(seen.of("usage")) != 1:
+        yield f"there were {len(seen.of('usage'))} usage events instead of one"
     if expected.retry_after is not None:
         least, most = expected.retry_after
         wait = getattr(seen.error, "retry_after", None)

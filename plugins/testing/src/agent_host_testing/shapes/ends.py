@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent_host_testing.faults import Fault, Reset, Truncate, WrongLength
+from agent_host_testing.shapes.anthropic import MESSAGES
 from agent_host_testing.shapes.gemini import GENERATE, generate_stream
+from agent_host_testing.shapes.responses import RESPONSES
 from agent_host_testing.shapes.shape import Outcome, Sent, Shape
 from agent_host_testing.shapes.speech import SPEECHES, TEXT, Speech, frame_documents
 from agent_host_testing.shapes.tool_deltas import CHAT
@@ -131,6 +133,7 @@ def _usage_shapes() -> Iterator[Shape]:
     for variant, documents in counted.items():
         sent = Sent(frame_documents(chat, documents) + b"data: [DONE]\n\n")
         yield _shape(48, variant, f"usage {variant} in the stream", chat, sent, outcome)
+    yield from _failed_usage_shapes()
     google = next(speech for speech in SPEECHES if speech.format == GENERATE)
     grown = (
         google.said[0].replace(
@@ -144,6 +147,44 @@ def _usage_shapes() -> Iterator[Shape]:
         if speech.format != CHAT:
             sent = Sent(frame_documents(speech, speech.said))
             yield _shape(48, "once", "usage where the format has it", speech, sent, outcome)
+
+
+def _failed_usage_shapes() -> Iterator[Shape]:
+    """Shape 48 again: what an answer has reported counts, too, if it fails afterwards."""
+    for speech in SPEECHES:
+        if speech.format not in _FAILED:
+            continue
+        documents, error, usage = _FAILED[speech.format]
+        first, *rest = speech.said[:documents]
+        if speech.format == CHAT:
+            first = first[:-1] + b"," + _USAGE + b"}"
+        outcome = Outcome(errors=("ServerError", "OverloadedError"), partial_text=TEXT, usage=usage)
+        sent = Sent(frame_documents(speech, (first, *rest, error)))
+        yield _shape(48, "failed", "usage of an answer that fails", speech, sent, outcome)
+
+
+#: Of formats that report usage before their end: how many documents come before the error, the
+#: error, and what was reported by then.
+_FAILED: dict[str, tuple[int, bytes, dict[str, int]]] = {
+    CHAT: (2, b'{"error":{"message":"said so","code":502}}', {"input": 5, "output": 7}),
+    RESPONSES: (
+        4,
+        b'{"type":"response.failed","response":{"id":"resp_1","object":"response","created_at":1,'
+        b'"model":"m","status":"failed","output":[],"error":{"code":"server_error",'
+        b'"message":"said so"},"usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}}}',
+        {"input": 5, "output": 7},
+    ),
+    MESSAGES: (
+        3,
+        b'{"type":"error","error":{"type":"overloaded_error","message":"said so"}}',
+        {"input": 5, "output": 1},
+    ),
+    GENERATE: (
+        1,
+        b'{"error":{"code":503,"message":"said so","status":"UNAVAILABLE"}}',
+        {"input": 5, "output": 7},
+    ),
+}
 
 
 def _shapes() -> Iterator[Shape]:

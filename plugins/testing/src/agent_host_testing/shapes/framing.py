@@ -75,6 +75,11 @@ def _chat_only(speech: Speech) -> Iterator[Shape]:
         around = frame_documents(speech, (chunk, speech.said[0], chunk, *speech.said[1:]))
         title = f"a chunk {chunk.decode()}"
         yield _shape(45, variant, title, speech, around + b"data: [DONE]\n\n")
+    whole = speech.whole.replace(
+        b'"message":', b'"delta":{"role":"assistant","content":""},"message":'
+    )
+    title = "a whole message beside an empty delta"
+    yield Shape(45, "45-message", title, CHAT, (Sent(whole),), _OUTCOME, stream=False)
 
 
 def _shapes() -> Iterator[Shape]:

@@ -50,8 +50,8 @@ class Outcome:
     ``finish`` None means whatever the provider makes of it, and so does ``reasoning``. Of ``usage``
     only the named counts are compared. ``errors`` are classes of the error tree, any of which will
     do; none means that there must be no error. ``partial_text`` is what the session must keep of an
-    answer that failed. ``retry_after`` are the least and the most seconds of an error's wait.
-    ``warnings`` are words that some warning must contain.
+    answer that failed, ``usage`` what is told of it all the same. ``retry_after`` are the least and
+    the most seconds of an error's wait. ``warnings`` are words that some warning must contain.
     """
 
     text: str = ""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent_host.plugins.implementations import can_list_models
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, Tokens, say
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
@@ -97,6 +98,19 @@ class AnswerChecks(ProviderSuite):
                 require(count == 1, f"the second request has {marker!r} {count} times")
             require("_metadata" not in sent, "_metadata was sent")
 
+    @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+    @check("ends", "docs/testing.md#ends")
+    def test_an_answer_that_is_cut_off_says_so(self, stream: bool) -> None:
+        """An answer without room for its end has the finish ``length``, and keeps its text."""
+        self.require_wire()
+        with self.talk(stream=stream) as talk:
+            outcome = talk.ask(say("Some words", finish="length")).expect()
+            finish = outcome.metadata.get("finish")
+            word = outcome.metadata.get("finish_reason")
+            require(finish == "length", f"finish is {finish!r}, for the word {word!r}")
+            text = outcome.answer["content"]
+            require(text == "Some words", f"the text is {text!r}")
+
     @check("usage", "docs/testing.md#usage")
     def test_usage_is_counted_once(self) -> None:
         """Usage is told once for each answer, in the host's terms, and kept with its message."""
@@ -162,9 +176,8 @@ class AnswerChecks(ProviderSuite):
             require(models == [], f"with a key that is refused the models are {models}")
 
     def _require_models(self) -> None:
-        entry = self.record().entry
-        if entry is None or "get_models" not in entry.dynamic:
-            not_claimed("the descriptor's 'dynamic' does not name get_models")
+        if not can_list_models(self.loaded().implementations):
+            not_claimed(f"{self.plugin!r} has neither get_models nor models_request")
 
 
 def _same(one: Any, two: Any, first: str, second: str) -> None:

@@ -64,11 +64,10 @@ class ExtensionConformance(HookConformance):
         """``process_chunk`` changes nothing without a chunk, as when the provider did the I/O."""
         hook, state = self.hook("process_chunk"), self.begun()
         given = deepcopy(plain(state))
-        result = hook.call(None, [], [], native_messages(), state)
-        if result is not None:
-            partials, finals, natives, state = result
-            require(not partials and not finals, f"it makes {partials} and {finals}")
-            require(natives == native_messages(), f"the history has become {natives}")
+        result = self.result_of(hook, None, [], [], native_messages(), state)
+        partials, finals, natives, state = result
+        require(not partials and not finals, f"it makes {partials} and {finals}")
+        require(natives == native_messages(), f"the history has become {natives}")
         require(plain(state) == given, f"the state was {given} and is {plain(state)}")
 
     @check("chunks", _MERGING)
@@ -87,9 +86,8 @@ class ExtensionConformance(HookConformance):
         hook, state = self.hook("process_chunk"), self.begun()
         for chunk in self.sample_chunks():
             shown = [{"role": "assistant", "content": "new", **deepcopy(OTHERS)}]
-            result = hook.call(chunk, shown, [], native_messages(), state)
-            if result is not None:
-                shown, _, _, state = result
+            result = self.result_of(hook, chunk, shown, [], native_messages(), state)
+            shown, _, _, state = result
             require(shown, "the partial message of the provider is gone")
             require_keys({"content": "new", **OTHERS}, shown[0], "the partial message")
 
@@ -98,9 +96,7 @@ class ExtensionConformance(HookConformance):
         """While chunks come, the native history is passed on as it is, without chunks in it."""
         hook, state, natives = self.hook("process_chunk"), self.begun(), native_messages()
         for chunk in self.sample_chunks():
-            result = hook.call(chunk, [], [], natives, state)
-            if result is not None:
-                _, _, natives, state = result
+            _, _, natives, state = self.result_of(hook, chunk, [], [], natives, state)
         require(natives == native_messages(), f"the history has become {natives}")
 
     @check("instances", "docs/plugins.md#writing-a-plugin")
@@ -112,8 +108,7 @@ class ExtensionConformance(HookConformance):
     def _feed(self, state: dict[str, Any]) -> dict[str, Any]:
         hook = self.hook("process_chunk")
         for chunk in self.sample_chunks():
-            result = hook.call(chunk, [], [], native_messages(), state)
-            state = state if result is None else result[3]
+            state = self.result_of(hook, chunk, [], [], native_messages(), state)[3]
         return state
 
     @check("mapping", "docs/hooks.md#extension-to_native_messages")

@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
-from agent_host.plugins.implementation import Implementation
+from agent_host.plugins.implementation import Implementation, check_result
 from agent_host.plugins.settings import merge_schemas
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
@@ -31,6 +31,10 @@ class HookConformance(PackageConformance):
         if not found:
             not_claimed(f"{self.plugin!r} has no {name}")
         return found[0]
+
+    def result_of(self, hook: Implementation, *arguments: Any) -> Any:
+        """What the hook returns, if it has the shape that the host would take."""
+        return check_result(hook, hook.call(*arguments))
 
     def state(self) -> dict[str, Any]:
         """The state of a request as the provider and other plugins leave it."""
@@ -70,7 +74,7 @@ class HookConformance(PackageConformance):
     def test_request_is_decorated(self) -> None:
         """``initialize_request`` adds to the request and leaves what others put there."""
         hook, state = self.hook("initialize_request"), self.begun()
-        natives, state = hook.call(native_messages(), state, self.context())
+        natives, state = self.result_of(hook, native_messages(), state, self.context())
         require_keys(
             {"x-other": "1"}, state["request"].get("headers"), "state['request']['headers']"
         )
@@ -83,7 +87,7 @@ class HookConformance(PackageConformance):
         """``finalize`` changes the new messages at most; what was retained before stays."""
         final = {"role": "assistant", "content": "Done.", **deepcopy(OTHERS)}
         hook, history = self.hook("finalize"), [*native_messages(), final]
-        finals, natives, _ = hook.call([final], history, self.begun(), self.context())
+        finals, natives, _ = self.result_of(hook, [final], history, self.begun(), self.context())
         begins = natives[: len(native_messages())] == native_messages()
         require(begins, f"the history has become {natives}")
         require(finals, "the final message is gone")

@@ -19,6 +19,7 @@ from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.catalog import Catalog, PluginRecord
 from agent_host.plugins.gate import with_twins
 from agent_host.plugins.inspect.agreement import disagreements, unknown_keys
+from agent_host.plugins.inspect.misspelt import misspelt_hooks
 from agent_host.plugins.resolve import Resolution, resolve, select_provider
 from agent_host_testing.suites.checking import Conformance, check
 from agent_host_testing.suites.hosting import Host
@@ -122,6 +123,17 @@ class PackageConformance(Conformance):
             for message in disagreements(activator.load(record))
         ]
         found += [f"the descriptor has an {each}" for each in unknown_keys(self.record().bundle)]
+        require(not found, "\n".join(found))
+
+    @check("hooks", "docs/testing.md#hooks-by-their-names")
+    def test_hooks_are_spelt_right(self) -> None:
+        """A public method that looks like a hook of the role is one."""
+        activator = Activator()
+        found = [
+            f"{record.key}: {message}"
+            for record in self.own_records()
+            for message in misspelt_hooks(activator.load(record))
+        ]
         require(not found, "\n".join(found))
 
     @check("no work at import", "docs/testing.md#importing-does-nothing")
