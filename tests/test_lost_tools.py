@@ -28,6 +28,10 @@ class Able(OpenAiLike):
         return ["provider:openai_like", "supports_tools"]
 
 
+class Merging(Able):
+    accumulates = ("tool_calls",)
+
+
 class Unable(OpenAiLike):
     def get_tags(self) -> list[str]:
         return ["provider:openai_like"]
@@ -89,11 +93,17 @@ def test_calls_that_nobody_reads_are_told(way: str) -> None:
 
 @BOTH_WAYS
 def test_calls_that_stay_in_the_native_message_are_told(way: str) -> None:
-    class Merging(Able):
-        accumulates = ("tool_calls",)
+    class Dropping(Merging):
+        def from_native_messages(self, native_messages: list[Any]) -> list[dict[str, Any]]:
+            return [{"role": "assistant", "content": ""} for _ in native_messages]
 
-    (warning,) = warnings_of(CALLING, way, Merging, Offering)
+    (warning,) = warnings_of(CALLING, way, Dropping, Offering)
     assert "metadata['tool_calls']" in warning
+
+
+@BOTH_WAYS
+def test_calls_that_the_provider_merges_are_not_told(way: str) -> None:
+    assert warnings_of(CALLING, way, Merging, Offering) == []
 
 
 @BOTH_WAYS

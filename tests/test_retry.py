@@ -223,6 +223,32 @@ def test_request_id_is_found(name: str) -> None:
     assert failure(500, {name: "req_1"}, b"", None).request_id == "req_1"
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        ({"code": "1113", "message": "no balance"}, "1113"),
+        ({"code": 1113, "message": "no balance"}, "1113"),
+        ({"code": "1113", "type": "invalid_request_error"}, "1113"),
+        ({"code": "429", "type": "rate_limit_error"}, "rate_limit_error"),
+        ({"code": 429, "status": "RESOURCE_EXHAUSTED"}, "RESOURCE_EXHAUSTED"),
+        ({"code": True, "message": "no"}, None),
+        ({"code": "429", "message": "no"}, None),
+    ],
+)
+def test_codes_that_are_numbers_are_kept_unless_they_repeat_the_status(
+    error: dict[str, Any], code: str | None
+) -> None:
+    assert failure(429, {}, json.dumps({"error": error}).encode()).code == code
+
+
+def test_a_message_that_is_cut_says_so() -> None:
+    body = json.dumps({"error": {"message": "word " * 1000}}).encode()
+    message = failure(400, {}, body, "acme").message
+    assert message.startswith("acme answered HTTP 400: word word")
+    assert message.endswith("…")
+    assert len(message) == 1000
+
+
 def test_code_retry_after_and_the_servers_own_advice_are_kept() -> None:
     error = failure(429, {"Retry-After-Ms": "1500"}, body(message="slow", code="rate_limit"), "a")
     assert (error.code, error.retry_after) == ("rate_limit", 1.5)

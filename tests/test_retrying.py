@@ -97,8 +97,10 @@ def test_a_stream_cut_before_the_model_spoke_is_tried_again(
         assert len(server.requests) == 2
     assert outcome.error is None
     assert outcome.text == "good"
-    assert outcome.answer["metadata"] == {"finish_reason": "stop"}
-    assert not outcome.of("usage")
+    assert outcome.answer["metadata"] == {"finish_reason": "stop", "finish": "stop"}
+    # What the first attempt has cost is told.
+    spent = [chunk["usage"] for chunk in chunks if chunk.get("usage")]
+    assert [event["usage"] for event in outcome.of("usage")] == spent
 
 
 @BOTH_WAYS

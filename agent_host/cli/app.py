@@ -27,7 +27,7 @@ EXIT_CODES = {
     0: "done",
     1: "something failed, or --strict or doctor found a problem",
     2: "the command line is wrong",
-    3: "the answer is not whole: refused, cut off, withheld, or at a limit",
+    3: "the answer is not whole: refused, cut off, withheld or at a limit",
     70: "a fault of agent-host itself",
     130: "interrupted",
 }

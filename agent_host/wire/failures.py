@@ -143,7 +143,7 @@ def failure(
 ) -> ProviderError:
     """The error for an answer whose status is not a success."""
     found = {name.lower(): value for name, value in headers.items()}
-    details = _details(_parse_body(body))
+    details = _details(_parse_body(body), status)
     wait = retry_after(found, time.time() if now is None else now)
     described = describe_body(body, found.get("content-type", ""))
     if details.message:
@@ -160,8 +160,11 @@ def failure(
     should_retry = found.get("x-should-retry", "").strip().lower()
     if should_retry in ("true", "false"):
         retryable = should_retry == "true"
+    message = f"{provider} answered {words}" if provider else words
+    if len(message) > _MESSAGE_CHARACTERS:
+        message = message[: _MESSAGE_CHARACTERS - 1] + "…"
     return kind(
-        (f"{provider} answered {words}" if provider else words)[:_MESSAGE_CHARACTERS],
+        message,
         provider=provider,
         status=status,
         code=redact(details.code) or None,
@@ -190,7 +193,7 @@ def _parse_body(body: bytes) -> Any:
         return None
 
 
-def _details(answer: Any) -> _Details:
+def _details(answer: Any, status: int) -> _Details:
     """Message and code from the shapes that error bodies have."""
     if isinstance(answer, list):
         answer = next((item for item in answer if isinstance(item, dict)), None)
@@ -200,10 +203,11 @@ def _details(answer: Any) -> _Details:
     places = [error, answer] if isinstance(error, dict) else [answer]
     message = next((text for place in places if (text := _message(place))), "")
     words = [
-        word
+        str(word)
         for place in places
         for key in ("code", "type", "status")
-        if isinstance(word := place.get(key), str) and word and not word.isdigit()
+        # A number that repeats the status says nothing; any other is the server's own.
+        if type(word := place.get(key)) in (str, int) and word and str(word) != str(status)
     ]
     return _Details(message, next(iter(words), ""), frozenset(word.lower() for word in words))
 

@@ -26,7 +26,7 @@ EXTENSIONS: dict[str, tuple[set[str], str, str, str]] = {
     ),
     "openai-chat": (CHAT, "chat_tools", "chat_reasoning", "chat_structured_output"),
     "anthropic": (
-        {"anthropic_caching"},
+        {"anthropic_caching", "anthropic_thoughts"},
         "anthropic_tools",
         "anthropic_thinking",
         "anthropic_structured_output",

@@ -13,10 +13,10 @@ from hypothesis import given, strategies as st
 
 from agent_hookspecs import ServerError
 from agent_host_anthropic.provider import AnthropicProvider
-from agent_host_anthropic.reasoning import AnthropicThinking
+from agent_host_anthropic.reasoning import AnthropicThoughts
 from agent_host_anthropic.tools import AnthropicTools
 
-EXTENSIONS: tuple[Any, ...] = (AnthropicTools(), AnthropicThinking())
+EXTENSIONS: tuple[Any, ...] = (AnthropicTools(), AnthropicThoughts())
 
 
 class Read:

@@ -16,7 +16,7 @@ from agent_hookspecs import (
 from agent_host import AgentCore, Session
 from agent_host_anthropic.caching import AnthropicCaching
 from agent_host_anthropic.provider import AnthropicProvider
-from agent_host_anthropic.reasoning import AnthropicThinking
+from agent_host_anthropic.reasoning import AnthropicThinking, AnthropicThoughts
 from agent_host_anthropic.structured import AnthropicStructuredOutput
 from agent_host_anthropic.tools import AnthropicTools
 from loopback import Peer, Request, Server, serve
@@ -82,7 +82,13 @@ class Talk:
         self.core = AgentCore()
         self.core.register_provider(
             AnthropicProvider,
-            [AnthropicTools, AnthropicThinking, AnthropicStructuredOutput, AnthropicCaching],
+            [
+                AnthropicTools,
+                AnthropicThinking,
+                AnthropicThoughts,
+                AnthropicStructuredOutput,
+                AnthropicCaching,
+            ],
         )
         self.session: Session = self.core.create_session()
         self.events: list[Any] = []
@@ -242,3 +248,16 @@ def test_a_body_that_is_no_message_is_an_error() -> None:
         with pytest.raises(ProtocolError):
             core.send_request(session, config)
         core.close()
+
+
+def test_thinking_of_a_model_that_nobody_knows_is_shown_and_kept(talk: Talk) -> None:
+    thought = (
+        opened(0, b'{"type":"thinking","thinking":"","signature":""}')
+        + delta(0, b'{"type":"thinking_delta","thinking":"Let me "}')
+        + delta(0, b'{"type":"thinking_delta","thinking":"see."}')
+        + closed(0)
+    )
+    said = START + thought + text(1, b"hello") + ended(b"end_turn") + STOP
+    answer = talk.ask(said, USER, model="somebody-elses")
+    assert "".join(event["text"] for event in talk.shown("reasoning")) == "Let me see."
+    assert answer["reasoning"] == "Let me see."

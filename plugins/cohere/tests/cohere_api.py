@@ -57,7 +57,6 @@ class CohereChat(WireFormat):
     """``POST /v2/chat`` and ``GET /v1/models``; streams are typed events."""
 
     name: ClassVar[str] = "cohere.v2"
-    request_id_header: ClassVar[str] = "x-request-id"
 
     def operation(self, request: Request) -> Operation | None:
         known: dict[tuple[str, str], Operation] = {

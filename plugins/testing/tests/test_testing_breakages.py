@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from breakages.breakage import PLUGINS, Breakage, Change, Suite, add
+from breakages.breakage import IN_REAL_BYTES, PLUGINS, Breakage, Change, Suite, add
 from breakages.command import main
 from breakages.table import BREAKAGES, SUITES
 
@@ -102,7 +102,12 @@ def test_every_provider_is_broken_in_several_ways() -> None:
 
 
 def test_most_breakages_turn_one_check_red() -> None:
-    assert sum(len(each.red) == 1 for each in BREAKAGES) > 0.8 * len(BREAKAGES)
+    # Real bytes say once more what some other check asks.
+    checks = [
+        [name for name in each.red if name.partition("[")[0] not in IN_REAL_BYTES]
+        for each in BREAKAGES
+    ]
+    assert sum(len(names) <= 1 for names in checks) > 0.8 * len(BREAKAGES)
 
 
 @pytest.mark.parametrize("text", ["nothing", "once once"])
@@ -132,9 +137,19 @@ def test_what_failed_is_compared_with_what_should(
     assert breakage(*red).judge(failed) == problems
 
 
-def test_shapes_are_run_for_breakages_that_are_about_them() -> None:
-    assert breakage("test_wire_shape[19]").with_shapes
-    assert not breakage("test_text").with_shapes
+@pytest.mark.parametrize(
+    ("red", "left_out"),
+    [
+        (("test_text",), ("test_wire_shape", "test_recording")),
+        (("test_wire_shape[19]",), ("test_recording",)),
+        (("test_recording[cited]",), ("test_wire_shape",)),
+        ((), ("test_wire_shape",)),
+    ],
+)
+def test_shapes_and_recordings_are_run_for_breakages_that_name_them(
+    red: tuple[str, ...], left_out: tuple[str, ...]
+) -> None:
+    assert breakage(*red).left_out == left_out
 
 
 def test_the_command_lists_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,17 +12,21 @@ from typing import Any
 import pytest
 from testing_subject import ChatSubject
 
+from agent_hookspecs.errors import ContentBlockedError
 from agent_host_testing.corpus import (
+    EVERY_WAY,
     HARMLESS,
     Recording,
+    Way,
     differences,
     group_sessions,
+    history_differences,
     in_scope,
     load_recordings,
-    next_request_differences,
+    play_session,
     replay,
-    replay_group,
     request_differences,
+    session_differences,
     signature_digest,
     translate_recording,
 )
@@ -35,10 +39,11 @@ ASKED = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "Weather in Rome?"},
 ]
+ARGUMENTS = '{"city": "Rome"}'
 CALL = {
     "id": "call_1",
     "type": "function",
-    "function": {"name": "weather", "arguments": '{"city": "Rome"}'},
+    "function": {"name": "weather", "arguments": ARGUMENTS},
 }
 TOOL = {
     "type": "function",
@@ -148,20 +153,19 @@ def test_a_request_becomes_what_its_user_would_have_done(session: list[Recording
     assert call["id"] == "call_1"
     assert json.loads(call["function"]["arguments"]) == {"city": "Rome"}
     assert tool["metadata"] == {"tool_call_id": "call_1", "tool_name": "weather"}
+    assert call["function"]["arguments"] == ARGUMENTS
     assert turn.settings == {"model": "m", "temperature": 0}
     assert [schema["name"] for schema in turn.tools] == ["weather"]
 
 
-def test_a_session_that_is_played_right_has_no_differences(session: list[Recording]) -> None:
-    played = replay_group(session, chat_subject)
-    assert [differences(each.recording, each) for each in played] == [[], []]
-    assert [each.continued for each in played] == [False, True]
-    assert next_request_differences(session, chat_subject) == []
-
-
-def test_streams_are_cut_where_the_seed_says(session: list[Recording]) -> None:
-    for seed in range(5):
-        assert differences(session[0], replay(session[0], ChatSubject(), seed=seed)) == []
+@pytest.mark.parametrize("way", EVERY_WAY, ids=str)
+def test_a_session_that_is_played_right_has_no_differences(
+    session: list[Recording], way: Way
+) -> None:
+    played = play_session(session, chat_subject, way)
+    assert [each.continued for each in played.turns] == [False, True]
+    assert played.further is not None
+    assert session_differences(played) == []
 
 
 @pytest.mark.parametrize(
@@ -186,7 +190,9 @@ def test_streams_are_cut_where_the_seed_says(session: list[Recording]) -> None:
         ),
         ({"usage": None}, "nothing was reported"),
         ({"usage": {"input_tokens": 6}}, "usage.raw input_tokens is 5 instead of 6"),
-        ({"usage": {"reasoning_tokens": 2}}, "usage.reasoning is None instead of 2"),
+        ({"usage": {"reasoning_tokens": 2}}, "usage.raw reasoning_tokens is None instead of 2"),
+        ({"id": "c2"}, "response_id is 'c1' instead of 'c2'"),
+        ({"model": "m-2"}, "model is 'm' instead of 'm-2'"),
         ({"signature_sha256_16": ["0123456789abcdef"]}, "signatures [] instead of"),
         ({"server_tools": ["web_search_call"]}, "no web_search_call"),
         ({"error": {"message": "no luck"}}, "instead of an error of the provider"),
@@ -197,6 +203,42 @@ def test_an_outcome_that_is_not_the_expected_one_is_told(
 ) -> None:
     wrong = replace(session[0], expected={**session[0].expected, **changed})  # type: ignore[typeddict-item]
     assert said in "\n".join(differences(wrong, replay(session[0], ChatSubject())))
+
+
+NOTE = {"type": "url_citation", "url_citation": {"url": "https://example.org"}}
+#: What an answer had said besides, so that what was made of the recorded one lacks it.
+LOST: list[tuple[str, dict[str, Any]]] = [
+    ("the metadata has no citation", {"annotations": [NOTE]}),
+    ("the text of the arguments", {"tool_calls": [{"index": 0, "function": {"arguments": " "}}]}),
+]
+
+
+@pytest.mark.parametrize(("said", "more"), LOST)
+def test_what_an_answer_says_beside_the_expected_is_compared(
+    session: list[Recording], said: str, more: dict[str, Any]
+) -> None:
+    first = session[0]
+    result = replay(first, ChatSubject())
+    assert differences(first, result) == []
+    chunk = {"choices": [{"index": 0, "delta": more}]}
+    longer = first.body + f"data: {json.dumps(chunk)}\n\n".encode()
+    assert said in "\n".join(differences(replace(first, body=longer), result))
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("reasoning", "the streamed reasoning is '' instead of 'hm'"),
+        ("usage", "what was reported of usage is []"),
+    ],
+)
+def test_what_is_not_shown_while_it_comes_is_told(
+    session: list[Recording], kind: str, said: str
+) -> None:
+    result = replay(session[0], ChatSubject())
+    shown = [event for event in result.seen.events if event["type"] != kind]
+    silent = replace(result, seen=replace(result.seen, events=shown))
+    assert said in "\n".join(differences(session[0], silent))
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, ""), (429, "instead of"), (400, "instead of")])
@@ -223,6 +265,7 @@ Change = Callable[[list[dict[str, Any]]], object]
         (lambda messages: messages[2]["tool_calls"][0].update(id="call_2"), "call_2"),
         (lambda messages: messages[2].update(content="Let me see."), "assistant message 2 has"),
         (lambda messages: messages[0].update(content="Be long."), "Be long."),
+        (lambda messages: messages.append(messages.pop(0)), "the roles are"),
         (lambda messages: messages.append({"role": "user", "content": "and?"}), "the roles are"),
     ],
 )
@@ -240,6 +283,7 @@ def test_a_request_that_is_not_the_recorded_one_is_told(
         lambda messages: messages[2].update(content=""),
         lambda messages: messages[2].pop("content"),
         lambda messages: messages[0].update(role="developer"),
+        lambda messages: messages.insert(0, {"role": "system", "content": ""}),
         lambda messages: messages[1].update(
             content=[
                 {
@@ -261,6 +305,97 @@ def test_harmless_differences_are_none(session: list[Recording], change: Change)
     assert request_differences(session[1], body, session[:1]) == []
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda messages: messages[0].update(content="Be long."), "is not sent again as it was"),
+        (lambda messages: messages.pop(2), "comes back as [] instead of ['call']"),
+        (
+            lambda messages: messages[2]["tool_calls"][0]["function"].update(
+                arguments='{"city":"Rome"}'
+            ),
+            "of the answer comes back call",
+        ),
+        (lambda messages: messages[2]["tool_calls"][0].update(id="call_2"), "call_2"),
+    ],
+)
+def test_a_history_that_is_not_the_answered_one_is_told(
+    session: list[Recording], change: Change, said: str
+) -> None:
+    before, turn = play_session(session, chat_subject).turns
+    assert history_differences(before, turn.body) == []
+    body = copy.deepcopy(dict(turn.body))
+    change(body["messages"])
+    assert said in "\n".join(history_differences(before, body))
+
+
+def test_a_history_may_go_on_in_its_last_message(session: list[Recording]) -> None:
+    """Where an answer said nothing, what stands around it is joined if roles have to alternate."""
+    before, _ = play_session(session, chat_subject).turns
+    silent = replace(before.recording, body=b"")
+    messages = copy.deepcopy(before.body["messages"])
+    parts = [{"type": "text", "text": text} for text in ("Weather in Rome?", "And then?")]
+    messages[-1]["content"] = parts
+    assert history_differences(replace(before, recording=silent), {"messages": messages}) == []
+    messages[-1]["content"] = parts[1:]
+    assert history_differences(before, {"messages": messages}) == [
+        "what was sent before is not sent again as it was"
+    ]
+
+
+def test_what_was_made_from_scratch_lacks_what_answers_bring(session: list[Recording]) -> None:
+    second = session[1]
+    theirs = copy.deepcopy(dict(second.request))
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "c2ln"}]
+    theirs["messages"][2]["reasoning_details"] = details
+    signed = replace(second, request=theirs)
+    ours = copy.deepcopy(dict(second.request))
+    ours["messages"][2]["tool_calls"][0]["id"] = ours["messages"][3]["tool_call_id"] = "other"
+    assert request_differences(signed, ours)
+    assert request_differences(signed, ours, from_scratch=True) == []
+    ours["messages"][2]["tool_calls"][0]["function"]["arguments"] = '{"city": "Oslo"}'
+    assert request_differences(signed, ours, from_scratch=True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "right"),
+    [
+        ({"finish_reason": "SAFETY"}, True),
+        ({"finish_reason": None}, True),
+        ({"finish_reason": "SAFETY", "text": "It"}, False),
+        ({"finish_reason": "stop"}, False),
+        ({"finish_reason": "length"}, False),
+    ],
+)
+def test_an_answer_that_is_none_may_be_an_error(
+    session: list[Recording], expected: dict[str, Any], right: bool
+) -> None:
+    result = replay(session[0], ChatSubject())
+    blocked = replace(result, seen=replace(result.seen, error=ContentBlockedError("withheld")))
+    changed: Any = {**EXPECTED, **expected}
+    found = differences(replace(session[0], expected=changed), blocked)
+    assert (found == []) is right
+
+
+@pytest.mark.parametrize(("player", "found"), [("custom", False), ("deepseek", True)])
+def test_reasoning_goes_back_to_those_who_ask_for_it(
+    session: list[Recording], player: str, found: bool
+) -> None:
+    before, turn = play_session(session, chat_subject).turns
+    said = history_differences(replace(before, player=player), turn.body)
+    assert (said == ["the answer comes back as ['call'] instead of ['reasoning', 'call']"]) is found
+
+
+def test_a_stored_session_must_send_the_same(session: list[Recording]) -> None:
+    played = play_session(session, chat_subject)
+    further = played.further
+    assert further is not None
+    assert further.loaded is not None
+    other = replace(further, loaded=replace(further.loaded, raw=b"{}"))
+    told = session_differences(replace(played, further=other))
+    assert ["stored and loaded" in each for each in told] == [True]
+
+
 def test_every_harmless_difference_has_a_name_and_a_reason() -> None:
     names = [harmless.name for harmless in HARMLESS]
     assert len(set(names)) == len(names)
@@ -272,13 +407,11 @@ def test_a_recording_that_does_not_go_on_begins_anew(session: list[Recording]) -
     messages[2] = {"role": "assistant", "content": "I do not know."}
     del messages[3]
     other = replace(session[1], request={**session[1].request, "messages": messages})
-    assert [each.continued for each in replay_group([session[0], other], chat_subject)] == [
-        False,
-        False,
-    ]
+    played = play_session([session[0], other], chat_subject)
+    assert [each.continued for each in played.turns] == [False, False]
 
 
-def test_signatures_of_either_alphabet_are_one() -> None:
+def test_signatures_of_either_alphabet_have_one_digest() -> None:
     assert signature_digest("ab-_cd==") == signature_digest("ab+/cd")
     assert signature_digest("") is None
 

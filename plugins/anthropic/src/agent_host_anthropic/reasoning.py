@@ -1,7 +1,9 @@
-"""The extension ``anthropic_thinking``: how hard a model thinks, and what it lets see of it.
+"""The extensions ``anthropic_thinking`` and ``anthropic_thoughts``.
 
-Owns the knob ``effort``, the setting ``thinking`` and what the API forbids beside thinking. The
-thinking itself is part of the native message, kept by the provider whoever else is active.
+The first owns the knob ``effort``, the setting ``thinking`` and what the API forbids beside
+thinking. The second shows what was thought: other servers of the API have models that nobody knows,
+and they think without being asked. The thinking itself is part of the native message, kept by the
+provider whoever else is active.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from agent_host_anthropic._version import __version__
 from agent_host_anthropic.facts import ModelFacts, efforts_of, model_facts
 from agent_host_anthropic.outgoing import called_before_thinking
 
-__all__ = ["AnthropicThinking"]
+__all__ = ["AnthropicThinking", "AnthropicThoughts"]
 
 Messages = list[dict[str, Any]]
 Warn = Callable[[str], None]
@@ -45,7 +47,7 @@ _THINKING = ("thinking", "redacted_thinking")
 
 
 class AnthropicThinking(ProviderExtensionPlugin):
-    """Thinking for models that can think."""
+    """Asks models that can think how hard to do so."""
 
     name = "anthropic_thinking"
     version = __version__
@@ -94,6 +96,16 @@ class AnthropicThinking(ProviderExtensionPlugin):
         if payload.get("thinking", {}).get("type") in ("enabled", "adaptive"):
             _drop_conflicts(payload, warn)
         return native_messages, state
+
+
+class AnthropicThoughts(ProviderExtensionPlugin):
+    """Shows the thinking that comes, asked for or not, and puts it into the messages' metadata."""
+
+    name = "anthropic_thoughts"
+    version = __version__
+    label = "Anthropic thoughts"
+    required_tags = ("wire:anthropic.messages",)
+    after = ("anthropic_tools",)
 
     def process_chunk(
         self,

@@ -1,6 +1,6 @@
 """What pytest loads in every run in which the kit is installed; it must cost next to nothing.
 
-It knows two options and imports nothing of the kit unless one of them is given.
+It knows three options and imports nothing of the kit unless one of them is given.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--corpus",
         metavar="PATH",
         help="the folder with recorded traffic that replay checks read",
+    )
+    group.addoption(
+        "--corpus-thorough",
+        action="store_true",
+        help="play recorded sessions in every way in which they can arrive, not in two of them",
     )
 
 

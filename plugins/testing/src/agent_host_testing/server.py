@@ -366,7 +366,8 @@ def _refusal(refusal: Refusal, content_type: str) -> Delivery:
 
 
 def _with_headers(delivery: Delivery, headers: Mapping[str, str]) -> Delivery:
-    return replace(delivery, headers={**delivery.headers, **headers})
+    """The delivery with headers beside its own, which an answer in exact bytes may have."""
+    return replace(delivery, headers={**headers, **delivery.headers})
 
 
 def _group_events(events: Sequence[bytes], size: int) -> tuple[bytes, ...]:

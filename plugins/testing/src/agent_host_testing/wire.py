@@ -102,7 +102,7 @@ class WireFormat(ABC):
     stream_type: ClassVar[str] = "text/event-stream"
     whole_type: ClassVar[str] = "application/json"
     #: The header in which the API gives each answer an id.
-    request_id_header: ClassVar[str] = "x-request-id"
+    request_id_header: str = "x-request-id"
 
     @abstractmethod
     def operation(self, request: Request) -> Operation | None:

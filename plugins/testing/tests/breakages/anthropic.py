@@ -45,6 +45,34 @@ BREAKAGES = (
         ),
     ),
     _breakage(
+        "anthropic-respells-signatures",
+        "Signatures are written in the other alphabet of base64.",
+        ("test_recording[searched]",),
+        Change(
+            "answers.py",
+            'block["signature"] = _text(delta, "signature")',
+            'block["signature"] = _text(delta, "signature").replace("_", "/").replace("-", "+")',
+        ),
+    ),
+    _breakage(
+        "anthropic-forgets-citations",
+        "What an answer refers to is not in its metadata.",
+        ("test_recording[searched]",),
+        Change("answers.py", 'metadata["citations"] = citations', "pass"),
+    ),
+    _breakage(
+        "anthropic-empties-results-of-its-own-tools",
+        "What the API's own tools found is left out of the history.",
+        ("test_recording[searched]",),
+        Change(
+            "answers.py",
+            "            content.append(finished)\n",
+            '            if finished.get("type") == "web_search_tool_result":\n'
+            '                finished["content"] = []\n'
+            "            content.append(finished)\n",
+        ),
+    ),
+    _breakage(
         "anthropic-signs-for-others",
         "Signed thinking is put into core messages and sent to whoever comes next.",
         ("test_signatures_stay_with_their_origin",),
@@ -152,8 +180,8 @@ BREAKAGES = (
         ("test_secrets_stay_secret",),
         Change(
             "requests.py",
-            '    if key := config.get("api_key"):\n',
-            '    if key := config.get("api_key"):\n        print("key", key)\n',
+            'headers["x-api-key"] = str(key)\n',
+            'headers["x-api-key"] = str(key)\n            print("key", key)\n',
         ),
     ),
     _breakage(

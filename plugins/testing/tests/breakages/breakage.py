@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PLUGINS", "Breakage", "Change", "Suite", "add", "change_descriptor"]
+__all__ = ["IN_REAL_BYTES", "PLUGINS", "Breakage", "Change", "Suite", "add", "change_descriptor"]
 
+#: The checks with bytes that servers have sent.
+IN_REAL_BYTES = ("test_wire_shape", "test_recording")
 #: Where the bundled packages are, with their tests.
 PLUGINS = Path(__file__).resolve().parents[3]
 
@@ -90,13 +92,15 @@ class Breakage:
         return tuple(name for name in self.red if "::" in name)
 
     @property
-    def with_shapes(self) -> bool:
-        """Whether wire shapes are run: for breakages that are about them.
+    def left_out(self) -> tuple[str, ...]:
+        """The checks that are not run: wire shapes and recordings, unless they are named.
 
         They say once more, in the bytes of real servers, what other checks ask, so that nearly
-        every breakage would turn some of them red too.
+        every breakage would turn some of them red too. Where nothing is wrong the recordings are
+        run, which are run nowhere else; the shapes are part of every distribution's own tests.
         """
-        return any(name.startswith("test_wire_shape") for name in self.red)
+        named = {name.partition("[")[0] for name in self.red} or {"test_recording"}
+        return tuple(check for check in IN_REAL_BYTES if check not in named)
 
     def make(self, package: Path) -> None:
         """Break the copy of the package in that folder."""

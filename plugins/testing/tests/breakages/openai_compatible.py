@@ -10,6 +10,9 @@ _SUITE = Suite("openai-compatible", "test_openai_compatible_conformance", "TestC
 #: A server that shows its reasoning.
 _REASONING = Suite("openai-compatible", _SUITE.file, "TestReasoningServer")
 
+#: A server that asks for it back.
+_DEMANDING = Suite("openai-compatible", _SUITE.file, "TestServerThatDemandsReasoning")
+
 _CALLS = "[registry.sanitize_tool_call(call) for call in calls]\n"
 
 
@@ -97,7 +100,11 @@ BREAKAGES = (
     _breakage(
         "chat-rewrites-arguments",
         "Arguments are parsed and written again, so that prompt caches miss.",
-        ("test_arguments_are_replayed_exactly",),
+        (
+            "test_arguments_are_replayed_exactly",
+            "test_recording[weather-asked]",
+            "test_recording[named-as-installed]",
+        ),
         Change(
             "chat.py",
             _CALLS,
@@ -163,8 +170,48 @@ BREAKAGES = (
     _breakage(
         "chat-forgets-refusals",
         "A model that refuses seems to have said nothing.",
-        ("test_recording",),
+        ("test_recording[refusal]",),
         Change("messages.py", 'metadata["refusal"] = refusal', 'metadata["declined"] = True'),
+    ),
+    _breakage(
+        "chat-counts-output-twice",
+        "The tokens of an answer are told as twice as many.",
+        ("test_usage_is_counted_once", "test_recording"),
+        Change("usage.py", 'usage["output"] = output\n', 'usage["output"] = 2 * output\n'),
+    ),
+    _breakage(
+        "chat-forgets-who-answered",
+        "Neither the id of an answer nor the model that gave it is kept.",
+        ("test_recording",),
+        Change("messages.py", '"finish_reason", "response_id", "model", ', '"finish_reason", '),
+    ),
+    _breakage(
+        "chat-forgets-citations",
+        "What an answer refers to is not in its metadata.",
+        ("test_recording[cited]",),
+        Change("messages.py", '_SHOWN = ("annotations", "citations")', "_SHOWN = ()"),
+    ),
+    _breakage(
+        "chat-thinks-in-silence",
+        "Reasoning is kept with the message, but not shown as it comes.",
+        ("test_reasoning_is_shown", "test_recording[weather-asked]"),
+        Change(
+            "reasoning.py",
+            'show_patch(partial_messages, {"reasoning": state.pop("new_reasoning")})',
+            'state.pop("new_reasoning")',
+        ),
+        suite=_REASONING,
+    ),
+    _breakage(
+        "chat-keeps-asked-reasoning-back",
+        "A server that asks for the reasoning that led to calls does not get it.",
+        ("test_reasoning_round_trip", "test_recording[weather-asked]"),
+        Change(
+            "chat.py",
+            'with_reasoning="reasoning_content_required" in state.get("quirks", ())',
+            "with_reasoning=False",
+        ),
+        suite=_DEMANDING,
     ),
     _breakage(
         "chat-logs-the-key",

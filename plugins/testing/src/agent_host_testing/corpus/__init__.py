@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from agent_host_testing.corpus.comparing import differences, signature_digest
 from agent_host_testing.corpus.harmless import HARMLESS, Harmless
-from agent_host_testing.corpus.protocols import PROTOCOLS, in_scope, translate_recording
+from agent_host_testing.corpus.playback import EVERY_WAY, WAYS, Way
+from agent_host_testing.corpus.protocols import (
+    PROTOCOLS,
+    RecordedProtocol,
+    in_scope,
+    recorded_answer,
+    translate_recording,
+)
 from agent_host_testing.corpus.recording import (
     Expected,
     ExpectedCall,
@@ -13,37 +20,49 @@ from agent_host_testing.corpus.recording import (
     load_recordings,
 )
 from agent_host_testing.corpus.replaying import (
+    FurtherTurn,
+    PlayedSession,
     ProviderFor,
     Replayed,
     continues,
+    play_session,
     replay,
-    replay_group,
 )
-from agent_host_testing.corpus.requests import (
-    compare_requests,
-    next_request_differences,
-    request_differences,
+from agent_host_testing.corpus.requests import history_differences, request_differences
+from agent_host_testing.corpus.sessions import (
+    further_turn_differences,
+    session_differences,
+    turn_differences,
 )
 
 __all__ = [
+    "EVERY_WAY",
     "HARMLESS",
     "PROTOCOLS",
+    "WAYS",
     "Expected",
     "ExpectedCall",
+    "FurtherTurn",
     "Harmless",
+    "PlayedSession",
     "ProviderFor",
+    "RecordedProtocol",
     "Recording",
     "Replayed",
-    "compare_requests",
+    "Way",
     "continues",
     "differences",
+    "further_turn_differences",
     "group_sessions",
+    "history_differences",
     "in_scope",
     "load_recordings",
-    "next_request_differences",
+    "play_session",
+    "recorded_answer",
     "replay",
-    "replay_group",
     "request_differences",
+    "session_differences",
     "signature_digest",
     "translate_recording",
+    "turn_differences",
 ]

@@ -1,12 +1,20 @@
-"""Requests of Anthropic's Messages API."""
+"""Requests and answers of Anthropic's Messages API."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.entries import Block, Entry, Turn, text_block
+from agent_host_testing.corpus.entries import (
+    Answer,
+    Block,
+    Entry,
+    Turn,
+    parse_arguments,
+    text_block,
+)
 from agent_host_testing.corpus.reading import (
+    answered,
     data_url,
     function_schema,
     left,
@@ -17,7 +25,7 @@ from agent_host_testing.corpus.reading import (
     without_unset,
 )
 
-__all__ = ["messages_turn", "messages_usage"]
+__all__ = ["messages_answer", "messages_counts", "messages_turn", "messages_usage"]
 
 FAMILY = "anthropic.messages"
 
@@ -71,6 +79,51 @@ def messages_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
         "cache_read_tokens": raw.get("cache_read_input_tokens"),
         "cache_write_tokens": raw.get("cache_creation_input_tokens"),
     }
+
+
+def messages_counts(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of the contract: the prompt with what the cache read and wrote of it."""
+    usage = messages_usage(raw)
+    read, written = usage["cache_read_tokens"] or 0, usage["cache_write_tokens"] or 0
+    prompt = usage["input_tokens"]
+    return {
+        "input": None if prompt is None else prompt + read + written,
+        "output": usage["output_tokens"],
+        "cached_input": usage["cache_read_tokens"],
+    }
+
+
+def messages_answer(documents: Sequence[Any]) -> Answer:
+    """The blocks of an answer, be it whole or in events."""
+    blocks: dict[int, dict[str, Any]] = {}
+    for document in documents:
+        if document.get("type") == "message":
+            blocks = dict(enumerate(map(dict, document["content"])))
+        elif document.get("type") == "content_block_start":
+            blocks[document["index"]] = dict(document["content_block"])
+        elif document.get("type") == "content_block_delta" and document["index"] in blocks:
+            _hear(blocks[document["index"]], document["delta"])
+    for block in blocks.values():
+        if _WRITTEN in block:
+            block["input"] = parse_arguments(block.pop(_WRITTEN))
+    content = [blocks[place] for place in sorted(blocks)]
+    citations = [each for block in content for each in block.get("citations") or ()]
+    return answered({"messages": [{"role": "assistant", "content": content}]}, citations)
+
+
+#: Where the text of an input is gathered until it is whole.
+_WRITTEN = "partial_json"
+#: The keys of deltas that go on with what the block has under the same one.
+_GROWING = ("text", "thinking", "signature", _WRITTEN)
+
+
+def _hear(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add to a block what a delta says."""
+    for key in _GROWING:
+        if key in delta:
+            block[key] = (block.get(key) or "") + delta[key]
+    if "citation" in delta:
+        block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
 
 
 def _entries(body: Mapping[str, Any]) -> Iterator[Entry]:

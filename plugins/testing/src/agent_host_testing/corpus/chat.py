@@ -1,24 +1,33 @@
-"""Requests of OpenAI's chat API and of those who copy it, Mistral's among them."""
+"""Requests and answers of OpenAI's chat API and of those who copy it, Mistral's among them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_hookspecs.messages import Role
 from agent_hookspecs.tool_interop import OPENAI_CHAT
-from agent_host_testing.corpus.entries import Block, Entry, Turn, parse_arguments, text_block
+from agent_host_testing.corpus.entries import (
+    Answer,
+    Block,
+    Entry,
+    Turn,
+    parse_arguments,
+    text_block,
+)
 from agent_host_testing.corpus.reading import (
+    answered,
     data_url,
     function_schema,
     left,
     media,
     model_in,
     signature,
+    strict_schema,
     without_unset,
 )
 
-__all__ = ["chat_turn", "chat_usage"]
+__all__ = ["chat_answer", "chat_counts", "chat_turn", "chat_usage"]
 
 _TAKEN = (
     "messages",
@@ -44,7 +53,7 @@ def chat_turn(body: Mapping[str, Any], url: str) -> Turn:
     """The conversation, tools and settings of a request."""
     schema, taken = _response_schema(body)
     tools = [
-        function_schema(tool["function"]) if "function" in tool else dict(tool)
+        strict_schema(tool["function"]) if "function" in tool else dict(tool)
         for tool in body.get("tools") or ()
     ]
     settings = without_unset(
@@ -77,6 +86,81 @@ def chat_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
         "cache_read_tokens": prompt.get("cached_tokens"),
         "reasoning_tokens": completion.get("reasoning_tokens"),
     }
+
+
+def chat_counts(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of the contract; the total tells who leaves reasoning out of the output."""
+    usage = chat_usage(raw)
+    prompt, output = usage["input_tokens"] or 0, usage["output_tokens"] or 0
+    thought = usage["reasoning_tokens"] or 0
+    apart = thought if usage["total_tokens"] == prompt + output + thought else 0
+    return {
+        "input": usage["input_tokens"],
+        "output": None if usage["output_tokens"] is None else output + apart,
+        "cached_input": usage["cache_read_tokens"],
+        "reasoning": usage["reasoning_tokens"],
+    }
+
+
+def chat_answer(documents: Sequence[Any]) -> Answer:
+    """What the first choice of an answer says, be it whole or in deltas."""
+    message: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": []}
+    citations: list[Any] = []
+    for document in documents:
+        cited = document.get("citations")
+        citations = cited if isinstance(cited, list) else citations
+        for choice in document.get("choices") or ():
+            if choice and not choice.get("index"):
+                # A stream may repeat all of the message beside each delta.
+                streamed = len(documents) > 1 and choice.get("delta")
+                _hear(message, streamed or choice.get("message") or choice.get("delta") or {})
+    notes = message.get("annotations") or []
+    return answered({"messages": [message]}, [*citations, *notes])
+
+
+def _hear(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add to the message what a delta says."""
+    for key in ("reasoning", "reasoning_content", "refusal"):
+        if isinstance(delta.get(key), str):
+            message[key] = message.get(key, "") + delta[key]
+    content = delta.get("content")
+    for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        block = _part(part) if part.get("type") != "text" or part.get("text") else None
+        if block is not None and block.kind == "reasoning":
+            message["reasoning"] = message.get("reasoning", "") + block.value["text"]
+        elif block is not None and block.kind == "text":
+            message["content"] += block.value["text"]
+    for detail in delta.get("reasoning_details") or ():
+        _hear_detail(message.setdefault("reasoning_details", []), detail)
+    message.setdefault("annotations", []).extend(delta.get("annotations") or ())
+    legacy = delta.get("function_call")
+    calls = delta.get("tool_calls") or ([{"function": legacy}] if legacy else ())
+    for place, call in enumerate(calls):
+        _hear_call(message["tool_calls"], call, call.get("index", place))
+
+
+def _hear_detail(details: list[dict[str, Any]], detail: Mapping[str, Any]) -> None:
+    last = details[-1] if details else {}
+    same = ("type", "index")
+    if not last or [last.get(key) for key in same] != [detail.get(key) for key in same]:
+        details.append(dict(detail))
+        return
+    grown = {key: last.get(key, "") + detail[key] for key in ("text", "summary") if detail.get(key)}
+    last.update({**{key: value for key, value in detail.items() if value is not None}, **grown})
+
+
+def _hear_call(calls: list[dict[str, Any]], call: Mapping[str, Any], place: int) -> None:
+    known = [each for each in calls if each["index"] == place]
+    begun = not known or (call.get("id") and known[-1]["id"] not in (None, call["id"]))
+    kind = "custom" if "custom" in call else "function"
+    text = "input" if kind == "custom" else "arguments"
+    if begun:
+        calls.append({"index": place, "id": call.get("id"), kind: {"name": "", text: ""}})
+    heard, named = (calls if begun else known)[-1], call.get(kind) or {}
+    heard["id"] = heard["id"] or call.get("id")
+    heard[kind]["name"] += named.get("name") or ""
+    given = named.get(text) or ""
+    heard[kind][text] = heard[kind][text] + given if isinstance(given, str) else given
 
 
 def _stop_list(stop: Any) -> Any:
@@ -153,10 +237,17 @@ def _answer(message: Mapping[str, Any]) -> Iterator[Block]:
     called = message.get("function_call")
     for call in message.get("tool_calls") or ([{"function": called}] if called else ()):
         function = call.get("function") or call["custom"]
-        given = (
-            function["input"] if "input" in function else parse_arguments(function.get("arguments"))
-        )
-        yield Block("call", {"id": call.get("id"), "name": function["name"], "arguments": given})
+        text = function.get("input", function.get("arguments"))
+        given = text if "input" in function else parse_arguments(text)
+        known = {"id": call.get("id"), "name": function["name"], "arguments": given}
+        signed = signature(_extra(call).get("thought_signature"))
+        written = text if isinstance(text, str) else None
+        yield Block("call", {**known, **without_unset(text=written, signature=signed)})
+
+
+def _extra(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What Gemini adds to a call where it speaks this format."""
+    return (call.get("extra_content") or {}).get("google") or {}
 
 
 def _detail(detail: Mapping[str, Any]) -> Block:

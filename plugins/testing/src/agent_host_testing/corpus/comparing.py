@@ -12,32 +12,35 @@ from typing import Any
 
 from agent_hookspecs.errors import (
     AgentError,
-    AuthenticationError,
-    InvalidRequestError,
-    OverloadedError,
-    ProviderError,
-    RateLimitError,
-    ServerError,
+    ContentBlockedError,
+    MalformedCallError,
+    ProtocolError,
 )
 from agent_hookspecs.tool_interop import CallView
-from agent_host_testing.corpus.protocols import PROTOCOLS
-from agent_host_testing.corpus.reading import signature
+from agent_host_testing.corpus.documents import documents_of
+from agent_host_testing.corpus.failures import differs, failure_differences
+from agent_host_testing.corpus.protocols import PROTOCOLS, recorded_answer, spoken_blocks
 from agent_host_testing.corpus.recording import Expected, ExpectedCall, Recording
 from agent_host_testing.corpus.replaying import Replayed
 
-__all__ = ["differences", "signature_digest"]
+__all__ = ["differences", "has_again", "signature_digest"]
 
-#: The class that an HTTP status must become; a subclass of it will do.
-_CLASSES: dict[int, tuple[type[ProviderError], ...]] = {
-    400: (InvalidRequestError,),
-    401: (AuthenticationError,),
-    403: (AuthenticationError,),
-    404: (InvalidRequestError,),
-    413: (InvalidRequestError,),
-    422: (InvalidRequestError,),
-    429: (RateLimitError,),
-    503: (OverloadedError, ServerError),
-    529: (OverloadedError,),
+#: What becomes of an answer that is none.
+_NO_ANSWERS = (ContentBlockedError, MalformedCallError, ProtocolError)
+#: Our words for how an answer ended, by those of the vendors.
+_FINISHES = {
+    "stop": ("stop", "end_turn", "stop_sequence", "completed", "complete", "eos"),
+    "tool_calls": ("tool_calls", "tool_use", "function_call", "tool_call"),
+    "length": (
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_length",
+        "model_context_window_exceeded",
+    ),
+    "refusal": ("refusal",),
+    "blocked": ("content_filter", "safety", "recitation", "prohibited_content"),
+    "pause": ("pause_turn", "compaction"),
 }
 
 
@@ -45,82 +48,109 @@ def differences(recording: Recording, result: Replayed) -> list[str]:
     """What is not as expected, in sentences; nothing if all is."""
     expected = recording.expected
     if expected.get("error"):
-        return list(_error_differences(expected, recording.status, result))
+        return [*failure_differences(recording, result), *_stream_differences(recording, result)]
     error = result.seen.error
+    if isinstance(error, _NO_ANSWERS) and _is_no_answer(expected):
+        return []
     if error is not None:
         words = error.explain() if isinstance(error, AgentError) else str(error)
         return [f"it failed with {type(error).__name__}: {words}"]
     return [
-        *_answer_differences(expected, recording.stream, result),
-        *_call_differences(expected.get("tool_calls") or [], result),
-        *_usage_differences(recording, result),
-        *_history_differences(expected, result),
+        *_answer_differences(expected, result),
+        *_stream_differences(recording, result),
+        *_call_differences(recording, result),
+        *_usage_differences(recording, result.seen.metadata.get("usage")),
+        *_citation_differences(recording, result),
+        *_signature_differences(recording, result),
+        *_hosted_differences(recording, result),
     ]
 
 
-def _differs(what: str, found: object, expected: object) -> Iterator[str]:
-    if found != expected:
-        yield f"{what} is {found!r} instead of {expected!r}"
+def _is_no_answer(expected: Expected) -> bool:
+    """Whether it was withheld or failed: SDKs give nothing then, and we say so."""
+    if any(expected.get(key) for key in ("text", "tool_calls", "refusal", "server_tools")):
+        return False
+    word = expected.get("finish_reason")
+    return word is None or not {"stop", "length", "pause"}.issuperset(_finishes(expected))
 
 
-def _error_differences(expected: Expected, status: int, result: Replayed) -> Iterator[str]:
-    error, wanted = result.seen.error, expected.get("error") or {}
-    if not isinstance(error, ProviderError):
-        yield f"it ended with {error!r} instead of an error of the provider"
-        return
-    classes = _CLASSES.get(status, (ServerError,) if status >= 500 else (ProviderError,))
-    if not isinstance(error, classes):
-        names = " or ".join(each.__name__ for each in classes)
-        yield f"the error is a {type(error).__name__} instead of {names}"
-    if status != 200:
-        yield from _differs("the status of the error", error.status, status)
-    message = wanted.get("message")
-    if message and str(message)[:60] not in error.message:
-        yield f"the error says {error.message!r}, which lacks {message!r}"
-    yield from _differs("the text that was kept", result.seen.text, expected.get("text") or "")
-    if result.seen.metadata.get("tool_calls"):
-        yield "a call of an answer that failed is in the session"
-
-
-def _answer_differences(expected: Expected, stream: bool, result: Replayed) -> Iterator[str]:
+def _answer_differences(expected: Expected, result: Replayed) -> Iterator[str]:
     seen, metadata = result.seen, result.seen.metadata
-    yield from _differs("the text", seen.text, expected.get("text") or "")
-    if stream:
-        text = seen.streamed_text
-        yield from _differs("the streamed text", text, expected.get("text") or "")
-    yield from _differs("the reasoning", seen.reasoning, expected.get("reasoning") or "")
-    finish = metadata.get("finish_reason") or None
-    yield from _differs("finish_reason", finish, expected.get("finish_reason"))
-    yield from _differs("refusal", metadata.get("refusal") or None, expected.get("refusal"))
+    yield from differs("the text", seen.text, expected.get("text") or "")
+    yield from differs("the reasoning", seen.reasoning, expected.get("reasoning") or "")
+    word = metadata.get("finish_reason") or None
+    yield from differs("finish_reason", word, expected.get("finish_reason"))
+    finish = metadata.get("finish")
+    if finish not in _finishes(expected):
+        yield f"finish is {finish!r} for {word!r}"
+    for key in ("refusal", "tool_plan"):
+        yield from differs(key, metadata.get(key) or None, expected.get(key) or None)
     for key, name in (("id", "response_id"), ("model", "model")):
-        if metadata.get(name) and expected.get(key):
-            yield from _differs(name, metadata[name], expected.get(key))
+        if expected.get(key):
+            yield from differs(name, metadata.get(name), expected.get(key))
 
 
-def _call_differences(expected: list[ExpectedCall], result: Replayed) -> Iterator[str]:
+def _finishes(expected: Expected) -> tuple[str, ...]:
+    """What the end of an answer may be called; what it holds counts more than the vendor's word."""
+    word = (expected.get("finish_reason") or "stop").lower()
+    known = tuple(finish for finish, words in _FINISHES.items() if word in words)
+    if known not in (("stop",), ("tool_calls",)):
+        return known or tuple(_FINISHES)
+    if expected.get("tool_calls"):
+        return ("tool_calls",)
+    return ("refusal",) if expected.get("refusal") else ("stop",)
+
+
+def _stream_differences(recording: Recording, result: Replayed) -> Iterator[str]:
+    """What was shown while the answer came; a whole answer shows nothing."""
+    if not recording.stream:
+        return
+    seen, expected = result.seen, recording.expected
+    yield from differs("the streamed text", seen.streamed_text, expected.get("text") or "")
+    shown, wanted = seen.streamed_reasoning, expected.get("reasoning") or ""
+    yield from differs("the streamed reasoning", shown, wanted)
+    usage = seen.metadata.get("usage")
+    reports = [event["usage"] for event in seen.of("usage")]
+    if expected.get("error"):
+        # There may be no message to say it in.
+        usage = reports[0] if reports else usage
+        yield from _usage_differences(recording, usage)
+    yield from differs("what was reported of usage", reports, [usage] if usage else [])
+
+
+def _call_differences(recording: Recording, result: Replayed) -> Iterator[str]:
+    expected = recording.expected.get("tool_calls") or []
     names = [view.tool_name for view in result.calls]
     wanted = [call["name"] for call in expected]
     if names != wanted:
         yield f"the calls are {names} instead of {wanted}"
         return
-    for call, view in zip(expected, result.calls, strict=True):
+    written = [block.value.get("text") for block in spoken_blocks(recording, "call")]
+    # An answer that the SDK reads in another way than we do is the SDK's to judge.
+    texts = written if len(written) == len(expected) else [None] * len(expected)
+    broken = result.seen.metadata.get("tool_call_errors") or {}
+    for call, view, text in zip(expected, result.calls, texts, strict=True):
         if call["id"] is not None:
-            yield from _differs(f"the id of {call['name']}", view.call_id, call["id"])
-        yield from _arguments(call, view, result.seen.metadata.get("tool_call_errors") or {})
+            yield from differs(f"the id of {call['name']}", view.call_id, call["id"])
+        yield from _arguments(call, view, text, broken)
 
 
-def _arguments(call: ExpectedCall, view: CallView, broken: Mapping[str, str]) -> Iterator[str]:
+def _arguments(
+    call: ExpectedCall, view: CallView, text: str | None, broken: Mapping[str, str]
+) -> Iterator[str]:
     name, raw = call["name"], call.get("arguments_raw")
     if view.payload_kind == "text":
-        yield from _differs(f"the input of {name}", view.payload, raw)
+        yield from differs(f"the input of {name}", view.payload, raw)
     elif isinstance(call["arguments"], dict):
-        yield from _differs(f"the arguments of {name}", view.payload, call["arguments"])
+        yield from differs(f"the arguments of {name}", view.payload, call["arguments"])
+        if text and view.call_id not in broken:
+            yield from differs(f"the text of the arguments of {name}", view.text, text)
     elif view.call_id not in broken:
         yield f"the arguments of {name} were {raw!r}, and it is not marked as broken"
 
 
-def _usage_differences(recording: Recording, result: Replayed) -> Iterator[str]:
-    expected, usage = recording.expected.get("usage"), result.seen.metadata.get("usage")
+def _usage_differences(recording: Recording, usage: Any) -> Iterator[str]:
+    expected = recording.expected.get("usage")
     if expected is None:
         if usage:
             yield f"usage is {usage} although nothing was reported"
@@ -128,70 +158,90 @@ def _usage_differences(recording: Recording, result: Replayed) -> Iterator[str]:
     if not isinstance(usage, Mapping) or not isinstance(usage.get("raw"), Mapping):
         yield f"usage is {usage!r}, without what the provider said"
         return
-    found = PROTOCOLS[recording.protocol].usage(usage["raw"])
+    protocol = PROTOCOLS[recording.protocol]
+    found = protocol.usage(usage["raw"])
     for count, number in expected.items():
         if number is not None:
-            yield from _differs(f"usage.raw {count}", found.get(count), number)
-    yield from _count_differences(recording.protocol, expected, usage)
+            yield from differs(f"usage.raw {count}", found.get(count), number)
+    for count, number in protocol.counts(usage["raw"]).items():
+        if number is not None:
+            yield from differs(f"usage.{count}", usage.get(count), number)
 
 
-def _count_differences(
-    protocol: str, expected: Mapping[str, int | None], usage: Mapping[str, Any]
-) -> Iterator[str]:
-    """The counts that mean the same everywhere: the prompt with what was cached of it."""
-    cached = expected.get("cache_read_tokens") or 0
-    prompt = expected.get("input_tokens")
-    if protocol == "anthropic.messages" and prompt is not None:
-        prompt += cached + (expected.get("cache_write_tokens") or 0)
-    if prompt is not None:
-        # What a provider's own tools put into the prompt is counted apart from it.
-        prompt += usage["raw"].get("toolUsePromptTokenCount") or 0
-        yield from _differs("usage.input", usage.get("input"), prompt)
-    if cached:
-        yield from _differs("usage.cached_input", usage.get("cached_input"), cached)
-    thought = expected.get("reasoning_tokens") or 0
-    if thought:
-        yield from _differs("usage.reasoning", usage.get("reasoning"), thought)
+def _citation_differences(recording: Recording, result: Replayed) -> Iterator[str]:
+    kept = list(_values(result.seen.metadata))
+    for citation in recorded_answer(recording).citations:
+        if citation not in kept:
+            yield f"the metadata has no citation {citation!r}"
 
 
-def _history_differences(expected: Expected, result: Replayed) -> Iterator[str]:
-    """What the native history must hold: signatures in order, and items of the provider's tools."""
+def _signature_differences(recording: Recording, result: Replayed) -> Iterator[str]:
+    """The native history holds every signature, in order and to the letter."""
+    expected = recording.expected
     wanted = expected.get("signature_sha256_16") or []
     other = expected.get("signature_sha256_16_item_done") or wanted
-    known = set(wanted) | set(other)
-    digests = (signature_digest(text) for text in _texts(result.natives))
-    found = [digest for digest in digests if digest in known]
+    known = {*wanted, *other}
+    texts = [value for value in _values(result.natives) if isinstance(value, str)]
+    kept = [text for text in texts if signature_digest(text) in known]
+    found = [signature_digest(text) for text in kept]
     if found not in (wanted, other):
         yield f"the natives hold the signatures {found} instead of {wanted}"
-    for kind in expected.get("server_tools") or ():
-        if not any(kind == item.get("type") or kind in item for item in _objects(result.natives)):
+    sent = {value for value in _values(documents_of(recording)) if isinstance(value, str)}
+    spelt = {signature_digest(text) for text in sent}
+    for text in kept:
+        # One that came in pieces stands nowhere as a whole.
+        if text not in sent and signature_digest(text) in spelt:
+            yield f"the natives hold a signature in another spelling: {text[:40]!r}…"
+
+
+def _hosted_differences(recording: Recording, result: Replayed) -> Iterator[str]:
+    """The native history holds what the provider's own tools did, as it was told."""
+    history = recorded_answer(recording).history
+    for kind in recording.expected.get("server_tools") or ():
+        kept, told = _items(result.natives, kind), _items(history, kind)
+        if not kept:
             yield f"the natives hold no {kind}"
+        for item in told:
+            if not any(has_again(each, item) for each in kept):
+                yield f"the natives hold {kept} instead of {item}"
+
+
+def _items(value: Any, kind: str) -> list[Mapping[str, Any]]:
+    """The items of a kind, which some APIs have as their type and others as their only key."""
+    found = (item for item in _values(value) if isinstance(item, Mapping))
+    return [item for item in found if item.get("type") == kind or kind in item]
+
+
+def has_again(ours: Any, theirs: Any) -> bool:
+    """Whether ours has all that theirs has; keys that are null say nothing."""
+    if isinstance(theirs, Mapping):
+        return isinstance(ours, Mapping) and all(
+            value is None or (key in ours and has_again(ours[key], value))
+            for key, value in theirs.items()
+        )
+    if isinstance(theirs, (list, tuple)):
+        return (
+            isinstance(ours, (list, tuple))
+            and len(ours) == len(theirs)
+            and all(map(has_again, ours, theirs))
+        )
+    return bool(ours == theirs)
 
 
 def signature_digest(text: str) -> str | None:
-    """A signature as recordings name it."""
-    plain = signature(text)
+    """A signature as recordings name it: in one of base64's alphabets, without padding."""
+    plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     return hashlib.sha256(plain.encode()).hexdigest()[:16] if plain else None
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
+def _values(value: Any) -> Iterator[Any]:
+    """The value and everything in it."""
+    yield value
+    if isinstance(value, Mapping):
         for key, item in value.items():
             # Notes that a provider keeps for itself say again what the message says.
             if key != "_metadata":
-                yield from _texts(item)
+                yield from _values(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _texts(item)
-
-
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(value, Mapping):
-        yield value
-        for item in value.values():
-            yield from _objects(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _objects(item)
+            yield from _values(item)

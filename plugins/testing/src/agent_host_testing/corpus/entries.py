@@ -14,6 +14,7 @@ from typing import Any, Literal
 from agent_hookspecs.messages import CoreMessage, MultipartContent, Role
 
 __all__ = [
+    "Answer",
     "Block",
     "Entry",
     "Turn",
@@ -32,8 +33,9 @@ class Block:
     """One thing that was said. What ``value`` holds depends on the kind:
 
     ``text``: text, perhaps signature and citations. ``reasoning``: text, signature, perhaps id.
-    ``call``: id, name, arguments, perhaps signature. ``result``: id, name, content (blocks), error.
-    ``media``: kind and what says where it is. ``native``: part, as only its API understands it.
+    ``call``: id, name, arguments, perhaps their text as it was written and a signature.
+    ``result``: id, name, content (blocks), error. ``media``: kind and what says where it is.
+    ``native``: part, as only its API understands it.
     """
 
     kind: Kind
@@ -63,6 +65,18 @@ class Turn:
     tools: tuple[dict[str, Any], ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     family: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model answered.
+
+    ``history`` is the part of a request's body by which the answer is sent back as it was;
+    ``citations`` are what it refers to, in the API's own shape.
+    """
+
+    history: Mapping[str, Any]
+    citations: tuple[Any, ...] = ()
 
 
 def text_block(text: str, **more: Any) -> Block:
@@ -151,7 +165,10 @@ def _assistant(entry: Entry, number: int) -> CoreMessage:
             {
                 "id": call["id"] or f"tc_{number}_{place}",
                 "type": "function",
-                "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
+                "function": {
+                    "name": call["name"],
+                    "arguments": call.get("text") or json.dumps(call["arguments"]),
+                },
             }
             for place, call in enumerate(calls)
         ]

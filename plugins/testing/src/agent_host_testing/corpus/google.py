@@ -1,13 +1,15 @@
-"""Requests of Gemini's generateContent, whichever cloud they went to."""
+"""Requests and answers of Gemini's generateContent, whichever cloud they went to."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.entries import Block, Entry, Turn, text_block
+from agent_host_testing.corpus.entries import Answer, Block, Entry, Turn, text_block
 from agent_host_testing.corpus.reading import (
+    answered,
     data_url,
     function_schema,
     left,
@@ -18,7 +20,7 @@ from agent_host_testing.corpus.reading import (
     without_unset,
 )
 
-__all__ = ["generate_turn", "generate_usage"]
+__all__ = ["generate_answer", "generate_counts", "generate_turn", "generate_usage"]
 
 FAMILY = "google.generate_content"
 
@@ -74,6 +76,42 @@ def generate_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
         "cache_read_tokens": raw.get("cachedContentTokenCount"),
         "reasoning_tokens": raw.get("thoughtsTokenCount"),
     }
+
+
+def generate_counts(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of the contract: what Gemini's own tools read is prompt, thoughts are output."""
+    usage = generate_usage(raw)
+    prompt, answer, thought = (
+        usage[f"{count}_tokens"] for count in ("input", "output", "reasoning")
+    )
+    read = raw.get("toolUsePromptTokenCount")
+    return {
+        "input": _sum(prompt, read),
+        "output": _sum(answer, thought),
+        "cached_input": usage["cache_read_tokens"],
+        "reasoning": thought,
+    }
+
+
+def _sum(*counts: int | None) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+#: What a candidate says of its sources, beside its parts.
+_SOURCES = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
+
+
+def generate_answer(documents: Sequence[Any]) -> Answer:
+    """The parts of the first candidate; of its sources, what was said last."""
+    parts: list[Any] = []
+    sources: dict[str, Any] = {}
+    for document in documents:
+        for candidate in document.get("candidates") or ():
+            if not candidate.get("index"):
+                parts += (candidate.get("content") or {}).get("parts") or ()
+                sources |= {key: candidate[key] for key in _SOURCES if candidate.get(key)}
+    return answered({"contents": [{"role": "model", "parts": parts}]}, sources.values())
 
 
 def _camel(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,11 +199,30 @@ def _file(media_type: str | None, url: str) -> Block:
     return media(named, url=url, media_type=media_type)
 
 
+#: The keys under which clients put what a tool gave if it is no object.
+_WRAPPERS = ("result", "output", "error")
+
+
 def _result(response: Mapping[str, Any]) -> Block:
-    """What a tool gave; a single value under whatever key is a text."""
+    """What a tool gave, as text; an object that is no wrapper is given as JSON."""
     given = response.get("response") or {}
-    values = list(given.values())
-    text = values[0] if len(values) == 1 and isinstance(values[0], str) else None
-    first = text_block(text) if text is not None else Block("native", {"part": given})
-    content = (first, *map(_part, response.get("parts") or ()))
-    return Block("result", {"id": response.get("id"), "name": response["name"], "content": content})
+    value: Any = given
+    if len(given) == 1:
+        [(key, only)] = given.items()
+        value = only if isinstance(only, str) or key in _WRAPPERS else given
+    content = (text_block(_written(value)), *map(_part, response.get("parts") or ()))
+    result = {"id": response.get("id"), "name": response["name"], "content": content}
+    return Block("result", {**result, **({"error": True} if [*given] == ["error"] else {})})
+
+
+def _written(value: Any) -> str:
+    """A value as text; JSON is written in one way, whoever wrote it."""
+    if isinstance(value, str):
+        try:
+            read = json.loads(value)
+        except ValueError:
+            return value
+        if not isinstance(read, (dict, list)):
+            return value
+        value = read
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

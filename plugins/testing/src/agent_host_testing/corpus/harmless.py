@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from agent_host_testing.corpus.comparing import signature_digest
 from agent_host_testing.corpus.entries import Block, Entry, merge_neighbours, text_block
 from agent_host_testing.corpus.recording import Recording
 
-__all__ = ["HARMLESS", "Entries", "Harmless"]
+__all__ = ["ASK_FOR_REASONING", "HARMLESS", "Entries", "Harmless", "rebuilt", "sent_back"]
 
 Entries = list[Entry]
 Change = Callable[[Entries, Entries, Sequence[Recording]], tuple[Entries, Entries]]
@@ -63,6 +64,15 @@ def _is_empty(block: Block) -> bool:
     return block.kind == "text" and not block.value["text"] and not block.value.get("signature")
 
 
+def _is_blank(block: Block) -> bool:
+    """Whether a block is a text of spaces, which some APIs give and refuse to take."""
+    return (
+        block.kind == "text"
+        and not block.value["text"].strip()
+        and not block.value.get("signature")
+    )
+
+
 #: What some recorders write in place of typographic signs.
 _QUOTES = str.maketrans("‘’“”", "''\"\"")
 
@@ -77,11 +87,22 @@ def _plain_quotes(entries: Entries) -> Entries:
     return _blocks(entries, change)
 
 
-def _system_first(entries: Entries) -> Entries:
-    said = [entry for entry in entries if entry.role == "system"]
+def _one_instruction(entries: Entries) -> Entries:
+    """The instructions at the beginning as one; those that come later stay where they are."""
+    said = list(takewhile(lambda entry: entry.role == "system", entries))
     text = "\n\n".join(block.value["text"] for entry in said for block in entry.blocks)
-    rest = [entry for entry in entries if entry.role != "system"]
+    rest = entries[len(said) :]
     return [Entry("system", (text_block(text),)), *rest] if text else rest
+
+
+def _without_argument_texts(entries: Entries) -> Entries:
+    def change(entry: Entry, block: Block) -> Block:
+        if block.kind != "call":
+            return block
+        known = {key: value for key, value in block.value.items() if key != "text"}
+        return replace(block, value=known)
+
+    return _blocks(entries, change)
 
 
 def _one_text(entries: Entries) -> Entries:
@@ -202,10 +223,14 @@ HARMLESS: tuple[Harmless, ...] = (
     ),
     Harmless("stream flags", "how an answer is sent does not change what was asked"),
     Harmless("cache markers", "they change the price and not the conversation"),
-    Harmless("descriptions and annotations of tool schemas", "the tool's name is what is called"),
     Harmless("a text or a list with one text", "every API reads both"),
-    Harmless("arguments as text or as an object", "the wire's form is the strict servers' affair"),
+    Harmless(
+        "arguments as text or as an object, in any spelling",
+        "recorded clients write them anew; that we do not is seen against the answer itself",
+        _both(_without_argument_texts),
+    ),
     Harmless("the key around the result of a tool", "Gemini takes any object"),
+    Harmless("a result as an object or as its JSON", "our tools give text; the model reads both"),
     Harmless("ids and status of items that are told apart by call_id", "they are optional"),
     Harmless(
         "all of a request that the API refused",
@@ -222,9 +247,9 @@ HARMLESS: tuple[Harmless, ...] = (
         _both(_without_empty),
     ),
     Harmless(
-        "where instructions stand",
-        "as a message, or apart from the messages, the model is told first",
-        _both(_system_first),
+        "the form of the first instructions",
+        "as messages, or apart from the messages, the model is told them first",
+        _both(_one_instruction),
     ),
     Harmless(
         "neighbours of one role",
@@ -253,7 +278,7 @@ HARMLESS: tuple[Harmless, ...] = (
     ),
     Harmless(
         "unsigned reasoning",
-        "no API asks for it back; those who take it read it as text",
+        "those who ask for it back are told apart where answers are compared",
         _unsigned_reasoning,
     ),
     Harmless(
@@ -270,3 +295,35 @@ HARMLESS: tuple[Harmless, ...] = (
         "we send back what we got, and no answer before had such a key",
     ),
 )
+
+
+#: The providers that ask for the reasoning that led to calls, though nobody signed it.
+ASK_FOR_REASONING = ("deepseek", "moonshot", "zai")
+
+
+def sent_back(blocks: Sequence[Block], *, with_reasoning: bool) -> list[Block]:
+    """What of an answer must be sent again to the letter; unsigned reasoning only if asked for."""
+    kept = [
+        block
+        for block in blocks
+        if with_reasoning or block.kind != "reasoning" or block.value["signature"]
+    ]
+    entries = _one_text(_without_empty([Entry("assistant", tuple(kept))]))
+    return [block for entry in entries for block in entry.blocks if not _is_blank(block)]
+
+
+def rebuilt(entries: Entries) -> Entries:
+    """A conversation as far as a session can be made of it: what was said, called and given back.
+
+    The ids of calls that were made elsewhere are the provider's to choose.
+    """
+    kept = ("text", "name", "arguments", "content", "error")
+
+    def change(entry: Entry, block: Block) -> Block | None:
+        if entry.role not in ("assistant", "tool"):
+            return block
+        if block.kind not in ("text", "call", "result"):
+            return None
+        return replace(block, value={key: block.value[key] for key in kept if key in block.value})
+
+    return [entry for entry in _blocks(entries, change) if entry.blocks]

@@ -1,14 +1,28 @@
-"""Requests of Ollama's own chat API."""
+"""Requests and answers of Ollama's own chat API."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.entries import Block, Entry, Turn, parse_arguments, text_block
-from agent_host_testing.corpus.reading import data_url, function_schema, left, media, without_unset
+from agent_host_testing.corpus.entries import (
+    Answer,
+    Block,
+    Entry,
+    Turn,
+    parse_arguments,
+    text_block,
+)
+from agent_host_testing.corpus.reading import (
+    answered,
+    data_url,
+    function_schema,
+    left,
+    media,
+    without_unset,
+)
 
-__all__ = ["ollama_turn", "ollama_usage"]
+__all__ = ["ollama_answer", "ollama_counts", "ollama_turn", "ollama_usage"]
 
 _TAKEN = ("messages", "model", "stream", "tools", "options", "format")
 _KNOBS = {"num_predict": "max_output_tokens", "temperature": "temperature", "seed": "seed"}
@@ -42,6 +56,23 @@ def ollama_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
         "input_tokens": raw.get("prompt_eval_count"),
         "output_tokens": raw.get("eval_count"),
     }
+
+
+def ollama_counts(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of the contract."""
+    usage = ollama_usage(raw)
+    return {"input": usage["input_tokens"], "output": usage["output_tokens"]}
+
+
+def ollama_answer(documents: Sequence[Any]) -> Answer:
+    """The message of an answer, be it whole or in lines."""
+    said = [document.get("message") or {} for document in documents]
+    message = {
+        "role": "assistant",
+        **{key: "".join(m.get(key) or "" for m in said) for key in ("thinking", "content")},
+        "tool_calls": [call for each in said for call in each.get("tool_calls") or ()],
+    }
+    return answered({"messages": [message]})
 
 
 def _entries(messages: Any) -> Iterator[Entry]:

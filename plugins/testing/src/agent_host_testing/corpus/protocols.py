@@ -2,37 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_host_testing.corpus.anthropic import messages_turn, messages_usage
-from agent_host_testing.corpus.chat import chat_turn, chat_usage
-from agent_host_testing.corpus.entries import Turn
-from agent_host_testing.corpus.google import generate_turn, generate_usage
-from agent_host_testing.corpus.ollama import ollama_turn, ollama_usage
+from agent_host_testing.corpus.anthropic import (
+    messages_answer,
+    messages_counts,
+    messages_turn,
+    messages_usage,
+)
+from agent_host_testing.corpus.chat import chat_answer, chat_counts, chat_turn, chat_usage
+from agent_host_testing.corpus.cohere import (
+    cohere_answer,
+    cohere_counts,
+    cohere_turn,
+    cohere_usage,
+)
+from agent_host_testing.corpus.documents import documents_of
+from agent_host_testing.corpus.entries import Answer, Block, Turn
+from agent_host_testing.corpus.google import (
+    generate_answer,
+    generate_counts,
+    generate_turn,
+    generate_usage,
+)
+from agent_host_testing.corpus.ollama import (
+    ollama_answer,
+    ollama_counts,
+    ollama_turn,
+    ollama_usage,
+)
 from agent_host_testing.corpus.recording import Recording
-from agent_host_testing.corpus.responses import responses_turn, responses_usage
+from agent_host_testing.corpus.responses import (
+    responses_answer,
+    responses_counts,
+    responses_turn,
+    responses_usage,
+)
 
-__all__ = ["PROTOCOLS", "RecordedProtocol", "in_scope", "translate_recording"]
+__all__ = [
+    "PROTOCOLS",
+    "RecordedProtocol",
+    "in_scope",
+    "recorded_answer",
+    "spoken_blocks",
+    "translate_recording",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedProtocol:
-    """How to read a protocol's requests and counts; ``format`` is who plays its server."""
+    """How to read a protocol. A further one is a row here and a module with these functions.
+
+    ``format`` is the wire format of its server, by the kit's name or an author's own; ``endpoint``
+    is what of an address comes after the base URL.
+    ``turn`` reads a request, ``answer`` the documents of an answer. ``usage`` gives the provider's
+    numbers under the names of the recordings, ``counts`` under those of the contract.
+    """
 
     format: str
+    endpoint: str
     turn: Callable[[Mapping[str, Any], str], Turn]
+    answer: Callable[[Sequence[Any]], Answer]
     usage: Callable[[Mapping[str, Any]], dict[str, Any]]
+    counts: Callable[[Mapping[str, Any]], dict[str, Any]]
 
+
+_CHAT = RecordedProtocol(
+    "openai.chat", "/chat/completions", chat_turn, chat_answer, chat_usage, chat_counts
+)
 
 PROTOCOLS: dict[str, RecordedProtocol] = {
-    "openai.chat": RecordedProtocol("openai.chat", chat_turn, chat_usage),
-    "mistral.chat": RecordedProtocol("openai.chat", chat_turn, chat_usage),
-    "openai.responses": RecordedProtocol("openai.responses", responses_turn, responses_usage),
-    "anthropic.messages": RecordedProtocol("anthropic.messages", messages_turn, messages_usage),
-    "google.generate": RecordedProtocol("google.generate", generate_turn, generate_usage),
-    "ollama.chat": RecordedProtocol("ollama.chat", ollama_turn, ollama_usage),
+    "openai.chat": _CHAT,
+    "mistral.chat": _CHAT,
+    "openai.responses": RecordedProtocol(
+        "openai.responses",
+        "/responses",
+        responses_turn,
+        responses_answer,
+        responses_usage,
+        responses_counts,
+    ),
+    "anthropic.messages": RecordedProtocol(
+        "anthropic.messages",
+        r"(?:/v1/messages|/models/[^/]+:(?:streamRawPredict|rawPredict))",
+        messages_turn,
+        messages_answer,
+        messages_usage,
+        messages_counts,
+    ),
+    "google.generate": RecordedProtocol(
+        "google.generate",
+        r"/models/[^/]+:(?:streamGenerateContent|generateContent)",
+        generate_turn,
+        generate_answer,
+        generate_usage,
+        generate_counts,
+    ),
+    "ollama.chat": RecordedProtocol(
+        "ollama.chat", "/api/chat", ollama_turn, ollama_answer, ollama_usage, ollama_counts
+    ),
+    "cohere.v2": RecordedProtocol(
+        "cohere.v2", "/v2/chat", cohere_turn, cohere_answer, cohere_usage, cohere_counts
+    ),
 }
 
 
@@ -44,3 +117,15 @@ def in_scope(recording: Recording) -> bool:
 def translate_recording(recording: Recording) -> Turn:
     """What a user would have done to have the recorded request sent."""
     return PROTOCOLS[recording.protocol].turn(recording.request, recording.url)
+
+
+def recorded_answer(recording: Recording) -> Answer:
+    """What the recorded answer says, read from its bytes."""
+    return PROTOCOLS[recording.protocol].answer(documents_of(recording))
+
+
+def spoken_blocks(recording: Recording, *kinds: str) -> list[Block]:
+    """What the recorded answer says, block by block; of these kinds, if any are given."""
+    turn = PROTOCOLS[recording.protocol].turn(recorded_answer(recording).history, recording.url)
+    blocks = [block for entry in turn.entries for block in entry.blocks]
+    return [block for block in blocks if not kinds or block.kind in kinds]

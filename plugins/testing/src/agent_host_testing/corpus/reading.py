@@ -9,15 +9,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.entries import Block, Entry
+from agent_host_testing.corpus.entries import Answer, Block, Entry
 
 __all__ = [
+    "answered",
     "data_url",
     "function_schema",
     "left",
     "media",
     "model_in",
     "signature",
+    "strict_schema",
     "user_entries",
     "without_unset",
 ]
@@ -56,11 +58,19 @@ def function_schema(declared: Mapping[str, Any], parameters: str = "parameters")
     }
 
 
+def strict_schema(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool of an API that may be told to hold calls to its schema."""
+    return {**function_schema(declared), **({"strict": True} if declared.get("strict") else {})}
+
+
 def signature(value: Any) -> str | None:
-    """A signature in one of the alphabets that base64 has, without padding."""
-    if not isinstance(value, str) or not value:
-        return None
-    return value.replace("-", "+").replace("_", "/").rstrip("=")
+    """A signature as it was written; None where there is none."""
+    return value if isinstance(value, str) and value else None
+
+
+def answered(history: Mapping[str, Any], citations: Iterable[Any] = ()) -> Answer:
+    """An answer without the citations that say nothing."""
+    return Answer(history, tuple(citation for citation in citations if citation))
 
 
 def model_in(url: str) -> str | None:

@@ -37,6 +37,7 @@ class Expected(TypedDict, total=False):
     tool_calls: list[ExpectedCall]
     finish_reason: str | None
     refusal: str | None
+    tool_plan: str | None
     usage: dict[str, int | None] | None
     server_tools: list[str]
     error: dict[str, Any] | None

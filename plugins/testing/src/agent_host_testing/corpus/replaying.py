@@ -6,47 +6,66 @@ what the result should be.
 
 from __future__ import annotations
 
-import random
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_hookspecs import ToolPlugin
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.tool_interop import CallView
+from agent_host import AgentCore, Session
 from agent_host_testing.corpus.entries import Entry, Turn, core_messages, tool_name
-from agent_host_testing.corpus.protocols import PROTOCOLS, translate_recording
+from agent_host_testing.corpus.playback import Playback, Way
+from agent_host_testing.corpus.protocols import translate_recording
 from agent_host_testing.corpus.recording import Recording
-from agent_host_testing.script import Raw
-from agent_host_testing.server import FakeServer
 from agent_host_testing.shapes.checking import ShapeSubject
-from agent_host_testing.shapes.seen import Ask, Seen, ask_core, calls_in
+from agent_host_testing.shapes.seen import (
+    Ask,
+    Asking,
+    Seen,
+    calls_in,
+    conduct_steps,
+    conduct_steps_async,
+)
+from agent_host_testing.wire import Request
 
-__all__ = ["ProviderFor", "Replayed", "continues", "replay", "replay_group"]
+__all__ = [
+    "FurtherTurn",
+    "PlayedSession",
+    "ProviderFor",
+    "Replayed",
+    "continues",
+    "play_session",
+    "replay",
+]
 
 #: Which provider, with which settings, plays the one that was recorded.
 ProviderFor = Callable[[Recording], ShapeSubject]
-
-#: Streams are cut so many times.
-_CUTS = 24
-_NOT_SENT = ("content-length", "content-encoding", "transfer-encoding", "connection")
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """What came of one recording.
 
-    ``request`` is the body that the provider sent, None if it sent none. ``continued`` says whether
-    it went on from the session that the recording before had led to; otherwise the history was made
-    from the recorded request, and has no signatures.
+    ``player`` is the provider that took the recorded one's place, ``request`` what it sent, None if
+    it sent nothing. ``continued`` says whether it went on from the session that the recording
+    before had led to; otherwise the history was made from the recorded request, and has no
+    signatures.
     """
 
     recording: Recording
+    player: str
     seen: Seen
     calls: tuple[CallView, ...]
-    request: Mapping[str, Any] | None
+    request: Request | None
     continued: bool = False
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The body that was sent; empty if none was."""
+        return self.request.body if self.request is not None else {}
 
     @property
     def natives(self) -> Sequence[Any]:
@@ -55,93 +74,123 @@ class Replayed:
         return found
 
 
-def replay(recording: Recording, provider: ShapeSubject, *, seed: int = 0) -> Replayed:
+@dataclass(frozen=True, slots=True)
+class FurtherTurn:
+    """The requests of one turn more than was recorded: straight on, and from a stored session."""
+
+    straight: Request | None
+    loaded: Request | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedSession:
+    """A recorded session as it was played; ``further`` is None if its last answer failed."""
+
+    way: Way
+    turns: list[Replayed] = field(default_factory=list)
+    further: FurtherTurn | None = None
+
+
+def replay(recording: Recording, provider: ShapeSubject, way: Way | None = None) -> Replayed:
     """One recording by itself."""
-    [replayed] = replay_group([recording], lambda _: provider, seed=seed)
-    return replayed
+    return play_session([recording], lambda _: provider, way).turns[0]
 
 
-def replay_group(
-    group: Sequence[Recording], provider_for: ProviderFor, *, seed: int = 0
-) -> list[Replayed]:
-    """The recordings of a session, all of one protocol, one after the other.
+def play_session(
+    group: Sequence[Recording], provider_for: ProviderFor, way: Way | None = None
+) -> PlayedSession:
+    """The recordings of a session, all of one protocol, one after the other; then a turn more.
 
     One that goes on where the one before ended does so in our session as well, so that whatever was
-    signed is sent back by us; any other begins anew. Streams are cut where ``seed`` says.
+    signed is sent back by us; any other begins anew.
     """
-    format = PROTOCOLS[group[0].protocol].format
+    way = way or Way()
     played: list[Replayed] = []
-    answers: list[Raw] = []
     # One server for all of them: signatures go back to the address they came from.
-    server = FakeServer(
-        format, strict=False, models=_models(group), rest=lambda request: answers[-1]
-    )
-    with server:
+    with Playback(group, way) as playback:
         for recording in group:
             before = played[-1] if played else None
-            answers.append(_answer(recording, seed))
-            played.append(_play_turn(recording, provider_for(recording), server, before))
-    return played
-
-
-def _models(group: Sequence[Recording]) -> tuple[str, ...]:
-    names = (translate_recording(recording).settings.get("model") for recording in group)
-    return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+            playback.play(recording)
+            played.append(_play_turn(recording, provider_for(recording), playback, way, before))
+        last = played[-1]
+        further = None
+        if last.seen.error is None:
+            further = _play_further(last, provider_for(last.recording), playback, way)
+    return PlayedSession(way, played, further)
 
 
 def _play_turn(
     recording: Recording,
     provider: ShapeSubject,
-    server: FakeServer,
+    playback: Playback,
+    way: Way,
     before: Replayed | None,
 ) -> Replayed:
     turn = translate_recording(recording)
     goes_on = before is not None and continues(before, recording)
-    with provider.core() as core:
+    if before is not None and goes_on:
+        session = before.seen.session.with_added(*_new_messages(before, turn))
+    else:
+        session = Session().with_added(*core_messages(turn.entries, turn.family))
+    seen, calls, request = _ask(recording, session, provider, playback, way)
+    player = str(provider.config(playback.server.url).get("provider"))
+    return Replayed(recording, player, seen, calls, request, goes_on)
+
+
+def _play_further(
+    last: Replayed, provider: ShapeSubject, playback: Playback, way: Way
+) -> FurtherTurn:
+    """Answer the open calls, or say something: in the session, and in what is stored of it."""
+    results = [_result_message(view) for view in last.calls]
+    said: CoreMessage = {"role": "user", "content": "And then?", "metadata": {}}
+    session = last.seen.session.with_added(*(results or [said]))
+    stored = Session.from_dict(json.loads(json.dumps(session.to_dict())))
+    straight, loaded = (
+        _ask(last.recording, each, provider, playback, way)[2] for each in (session, stored)
+    )
+    return FurtherTurn(straight, loaded)
+
+
+def _result_message(view: CallView) -> CoreMessage:
+    named = {"tool_call_id": view.call_id or "", "tool_name": view.tool_name or ""}
+    return {"role": "tool", "content": "Nothing new.", "metadata": named}
+
+
+def _ask(
+    recording: Recording,
+    session: Session,
+    provider: ShapeSubject,
+    playback: Playback,
+    way: Way,
+) -> tuple[Seen, tuple[CallView, ...], Request | None]:
+    """Send the session as the recorded request was sent."""
+    turn = translate_recording(recording)
+    sent = len(playback.server.requests)
+    core = provider.core()
+    try:
         if turn.tools:
             core.register_tool(_tools(turn.tools))
-        given = provider.config(server.base_url)
+        given = provider.config(playback.base_url(recording))
         known = {"timeout": 20, "model": "recorded"}
         config = {**known, **_settings(turn.settings, given), "retries": 0}
         # Other tools that happen to be installed were not on offer.
         config["use_tools"] = list(map(tool_name, turn.tools))
-        if before is not None and goes_on:
-            session = before.seen.session.with_added(*_new_messages(before, turn))
-        else:
-            session = core.create_session().with_added(*core_messages(turn.entries, turn.family))
-        sent = len(server.requests)
-        seen = ask_core(core, Ask(session, config, recording.stream))
-        calls = tuple(calls_in(core, config, seen))
-    operation = server.format.operation
-    generated = [each for each in server.requests[sent:] if operation(each) == "generate"]
-    body = generated[-1].body if generated else None
-    return Replayed(recording, seen, calls, body, goes_on)
+        conduct = conduct_steps_async if way.awaited else conduct_steps
+        seen, calls = conduct(_steps(core, Ask(session, config, recording.stream)), core)
+    finally:
+        core.close()
+    return seen, calls, playback.last_request(sent)
+
+
+def _steps(core: AgentCore, ask: Ask) -> Asking[tuple[Seen, tuple[CallView, ...]]]:
+    seen: Seen = yield ask
+    return seen, tuple(calls_in(core, ask.config, seen))
 
 
 def _settings(recorded: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The recorded settings below those of the one who replays; bodies to add are both added."""
     extra = {**(recorded.get("extra_body") or {}), **(given.get("extra_body") or {})}
     return {**recorded, **given, **({"extra_body": extra} if extra else {})}
-
-
-def _answer(recording: Recording, seed: int) -> Raw:
-    headers = {
-        name: value
-        for name, value in recording.headers.items()
-        if name.lower() not in _NOT_SENT and value.isascii()
-    }
-    return Raw(_pieces(recording, seed), recording.status, headers)
-
-
-def _pieces(recording: Recording, seed: int) -> tuple[bytes, ...]:
-    """The body, a stream's in pieces of any length."""
-    body = recording.body
-    if not recording.stream or len(body) < 2:
-        return (body,)
-    chance = random.Random(f"{seed} {recording.name}")
-    places = sorted(chance.sample(range(1, len(body)), min(_CUTS, len(body) - 1)))
-    edges = zip([0, *places], [*places, len(body)], strict=True)
-    return tuple(body[start:end] for start, end in edges)
 
 
 def continues(before: Replayed, recording: Recording) -> bool:

@@ -1,4 +1,4 @@
-"""Compares the requests that a provider sends with the recorded ones.
+"""Compares the requests that a provider sends with the recorded ones, and with what was answered.
 
 Owns what is compared and the words for what differs. What does not matter is for `harmless` to say.
 """
@@ -8,24 +8,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_host_testing.corpus.entries import Block, merge_neighbours, tool_name
-from agent_host_testing.corpus.harmless import HARMLESS, Entries
-from agent_host_testing.corpus.protocols import PROTOCOLS, translate_recording
+from agent_host_testing.corpus.comparing import has_again
+from agent_host_testing.corpus.declarations import declaration_differences
+from agent_host_testing.corpus.entries import Block, Entry, merge_neighbours
+from agent_host_testing.corpus.harmless import (
+    ASK_FOR_REASONING,
+    HARMLESS,
+    Entries,
+    rebuilt,
+    sent_back,
+)
+from agent_host_testing.corpus.protocols import PROTOCOLS, spoken_blocks, translate_recording
 from agent_host_testing.corpus.recording import Recording
-from agent_host_testing.corpus.replaying import ProviderFor, Replayed, replay_group
+from agent_host_testing.corpus.replaying import Replayed
 
-__all__ = ["compare_requests", "next_request_differences", "request_differences"]
+__all__ = ["history_differences", "request_differences"]
 
 #: Statuses by which an API says that it cannot take a request as it is.
 _REFUSED = (400, 413, 422)
 
 
 def request_differences(
-    recording: Recording, body: Mapping[str, Any], before: Sequence[Recording] = ()
+    recording: Recording,
+    body: Mapping[str, Any],
+    before: Sequence[Recording] = (),
+    *,
+    from_scratch: bool = False,
 ) -> list[str]:
     """How a request's conversation and tools differ from the recorded ones.
 
-    ``before`` are the recordings of the turns that led to it.
+    ``before`` are the recordings of the turns that led to it. One that was made ``from_scratch``,
+    of the recorded request alone, lacks what only the answers themselves could have brought.
     """
     if recording.status in _REFUSED:
         return []
@@ -35,12 +48,14 @@ def request_differences(
     for harmless in HARMLESS:
         if harmless.change is not None:
             mine, wanted = harmless.change(mine, wanted, before)
-    names, declared = list(map(tool_name, ours.tools)), list(map(tool_name, theirs.tools))
+    if from_scratch:
+        mine, wanted = rebuilt(mine), rebuilt(wanted)
     answers = b"".join(each.body for each in before)
-    found = list(_entry_differences(merge_neighbours(mine), merge_neighbours(wanted), answers))
-    if names != declared:
-        found.append(f"the tools are {names} instead of {declared}")
     hosted, known = ours.settings.get("builtin_tools"), theirs.settings.get("builtin_tools")
+    found = [
+        *_entry_differences(merge_neighbours(mine), merge_neighbours(wanted), answers),
+        *declaration_differences(ours.tools, theirs.tools),
+    ]
     if hosted != known:
         found.append(f"the provider's own tools are {hosted} instead of {known}")
     return found
@@ -97,24 +112,59 @@ def _says_again(ours: Any, theirs: Any, answers: bytes) -> bool:
     return bool(ours == theirs)
 
 
-def next_request_differences(
-    group: Sequence[Recording], provider_for: ProviderFor, *, seed: int = 0
-) -> list[str]:
-    """How the requests by which we go on in a session differ from the recorded ones."""
-    return compare_requests(replay_group(group, provider_for, seed=seed))
+def history_differences(before: Replayed, body: Mapping[str, Any]) -> list[str]:
+    """How a request carries on from the turn before: what was sent then, and what was answered.
+
+    No recorded client is asked: the history is sent again as it was, and then the answer as it was.
+    """
+    recording = before.recording
+    read = PROTOCOLS[recording.protocol].turn
+    earlier = read(before.body, recording.url).entries
+    entries = read(body, recording.url).entries
+    if earlier[-1].role == "assistant":
+        # The answer goes on with what was begun for it, and is sent back as one with it.
+        return []
+    since = _since(earlier, entries)
+    if since is None:
+        return ["what was sent before is not sent again as it was"]
+    return list(_answer_differences(before, since))
 
 
-def compare_requests(played: Sequence[Replayed]) -> list[str]:
-    """`next_request_differences` of a session that has been played."""
-    found: list[str] = []
-    for number, replayed in enumerate(played):
-        if not replayed.continued:
+def _since(earlier: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry] | None:
+    """What comes after the earlier entries, the last of which may go on; None without them."""
+    *first, last = earlier
+    if [*entries[: len(first)]] != first or len(entries) < len(earlier):
+        return None
+    again, length = entries[len(first)], len(last.blocks)
+    if again.role != last.role or again.blocks[:length] != last.blocks:
+        return None
+    more = again.blocks[length:]
+    return [*([Entry(last.role, more)] if more else []), *entries[len(earlier) :]]
+
+
+def _answer_differences(before: Replayed, entries: Sequence[Entry]) -> Iterator[str]:
+    said: list[Block] = []
+    for entry in entries:
+        if entry.role != "assistant":
+            break
+        said += entry.blocks
+    asked = before.player in ASK_FOR_REASONING and bool(before.calls)
+    wanted = sent_back(spoken_blocks(before.recording), with_reasoning=asked)
+    ours = sent_back(said, with_reasoning=asked)
+    kinds, expected = [block.kind for block in ours], [block.kind for block in wanted]
+    if kinds != expected:
+        yield f"the answer comes back as {kinds} instead of {expected}"
+        return
+    broken = before.seen.metadata.get("tool_call_errors") or {}
+    for block, other in zip(ours, wanted, strict=True):
+        if other.kind == "call" and block.value["id"] in broken:
             continue
-        name = replayed.recording.name
-        if replayed.request is None:
-            found.append(f"{name}: no request was sent: {replayed.seen.error!r}")
-            continue
-        before = [each.recording for each in played[:number]]
-        differing = request_differences(replayed.recording, replayed.request, before)
-        found += [f"{name}: {each}" for each in differing]
-    return found
+        if not _unchanged(block, other):
+            yield f"of the answer comes back {block} instead of {other}"
+
+
+def _unchanged(ours: Block, answered: Block) -> bool:
+    """Whether a block is sent back as it came; what had no id may have been given one."""
+    return all(
+        has_again(ours.value.get(key), value) for key, value in answered.value.items() if value
+    )

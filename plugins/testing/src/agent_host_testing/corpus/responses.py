@@ -1,15 +1,29 @@
-"""Requests of OpenAI's Responses API."""
+"""Requests and answers of OpenAI's Responses API."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_hookspecs.messages import Role
-from agent_host_testing.corpus.entries import Block, Entry, Turn, parse_arguments, text_block
-from agent_host_testing.corpus.reading import function_schema, left, media, signature, without_unset
+from agent_host_testing.corpus.entries import (
+    Answer,
+    Block,
+    Entry,
+    Turn,
+    parse_arguments,
+    text_block,
+)
+from agent_host_testing.corpus.reading import (
+    answered,
+    left,
+    media,
+    signature,
+    strict_schema,
+    without_unset,
+)
 
-__all__ = ["responses_turn", "responses_usage"]
+__all__ = ["responses_answer", "responses_counts", "responses_turn", "responses_usage"]
 
 FAMILY = "openai.responses"
 
@@ -56,7 +70,7 @@ def responses_turn(body: Mapping[str, Any], url: str) -> Turn:
     extra |= without_unset(text=text or None, reasoning=reasoning or None)
     return Turn(
         tuple(_entries(body)),
-        tuple(function_schema(t) if t["type"] == "function" else dict(t) for t in own),
+        tuple(strict_schema(t) if t["type"] == "function" else dict(t) for t in own),
         {**settings, **({"extra_body": extra} if extra else {})},
         FAMILY,
     )
@@ -71,6 +85,36 @@ def responses_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
         "cache_read_tokens": (raw.get("input_tokens_details") or {}).get("cached_tokens"),
         "reasoning_tokens": (raw.get("output_tokens_details") or {}).get("reasoning_tokens"),
     }
+
+
+def responses_counts(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of the contract."""
+    usage = responses_usage(raw)
+    return {
+        "input": usage["input_tokens"],
+        "output": usage["output_tokens"],
+        "cached_input": usage["cache_read_tokens"],
+        "reasoning": usage["reasoning_tokens"],
+    }
+
+
+def responses_answer(documents: Sequence[Any]) -> Answer:
+    """The items of an answer, each as it was finished."""
+    done = [each for each in documents if each.get("type") == "response.output_item.done"]
+    items = [each["item"] for each in sorted(done, key=lambda each: each.get("output_index", 0))]
+    for document in documents:
+        listed = (document.get("response") or document).get("output") or ()
+        items = items if len(items) >= len(listed) else list(listed)
+    while items and items[-1].get("type") == "reasoning":
+        # The API refuses reasoning that led to nothing.
+        items.pop()
+    texts = [part for item in items for part in item.get("content") or () if _is_text(item)]
+    notes = [note for part in texts for note in part.get("annotations") or ()]
+    return answered({"input": items}, notes)
+
+
+def _is_text(item: Mapping[str, Any]) -> bool:
+    return item.get("type") == "message"
 
 
 def _entries(body: Mapping[str, Any]) -> Iterator[Entry]:
@@ -93,7 +137,7 @@ def _entry(item: Mapping[str, Any]) -> Entry:
     if kind in _CALLS:
         arguments = item["arguments"] if kind == "function_call" else item["input"]
         value = parse_arguments(arguments) if kind == "function_call" else arguments
-        call = {"id": item["call_id"], "name": item["name"], "arguments": value}
+        call = {"id": item["call_id"], "name": item["name"], "arguments": value, "text": arguments}
         return Entry("assistant", (Block("call", call),))
     if kind in _OUTPUTS:
         content = tuple(_contents(item.get("output")))
@@ -104,7 +148,15 @@ def _entry(item: Mapping[str, Any]) -> Entry:
         text = "".join(piece.get("text", "") for piece in pieces)
         signed = signature(item.get("encrypted_content"))
         return Entry("assistant", (Block("reasoning", {"text": text, "signature": signed}),))
-    return Entry("assistant", (Block("native", {"part": dict(item)}),))
+    return Entry("assistant", (Block("native", {"part": _taken_back(item)}),))
+
+
+def _taken_back(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item without the sources of a search, which the API gives on request and never takes."""
+    action = item.get("action")
+    if not isinstance(action, Mapping):
+        return dict(item)
+    return {**item, "action": {k: v for k, v in action.items() if k != "sources"}}
 
 
 def _contents(content: Any) -> Iterator[Block]:

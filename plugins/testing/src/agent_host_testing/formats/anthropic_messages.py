@@ -70,7 +70,7 @@ _ERRORS: dict[FailureKind, tuple[int, str]] = {
 class AnthropicMessages(WireFormat):
     name: ClassVar[str] = "anthropic.messages"
     stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
-    request_id_header: ClassVar[str] = "request-id"
+    request_id_header = "request-id"
 
     def operation(self, request: Request) -> Operation | None:
         addresses: dict[tuple[str, str], Operation] = {

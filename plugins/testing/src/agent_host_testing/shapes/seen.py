@@ -81,6 +81,10 @@ class Seen:
     def streamed_text(self) -> str:
         return "".join(event["message"].get("content") or "" for event in self.of("partial"))
 
+    @property
+    def streamed_reasoning(self) -> str:
+        return "".join(event["text"] for event in self.of("reasoning"))
+
 
 Asking = Generator[Ask | RunCalls, Any, T]
 

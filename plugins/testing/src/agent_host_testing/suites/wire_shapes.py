@@ -10,14 +10,15 @@ import pytest
 
 from agent_host.core import AgentCore
 from agent_host_testing.corpus import (
+    EVERY_WAY,
     PROTOCOLS,
+    WAYS,
     Recording,
-    compare_requests,
-    differences,
     group_sessions,
     in_scope,
     load_recordings,
-    replay_group,
+    play_session,
+    session_differences,
 )
 from agent_host_testing.formats import wire_format
 from agent_host_testing.shapes import Shape, check_shape, shapes_for
@@ -100,16 +101,18 @@ class ShapeChecks(ProviderSuite):
         require(not found, "\n".join(found))
 
     @check("recordings", "docs/testing.md#recordings")
-    def test_recording(self, recorded_session: list[Recording] | None) -> None:
+    def test_recording(
+        self, recorded_session: list[Recording] | None, pytestconfig: pytest.Config
+    ) -> None:
         """A recorded session gives what the vendor's SDK made of it, and goes on as recorded."""
         if recorded_session is None:
             not_claimed("--corpus names no folder with recordings of this wire")
         subject = _Subject(self, without=("model",))
-        played = replay_group(recorded_session, lambda _: subject)
         found = [
-            f"{replayed.recording.name}: {difference}"
-            for replayed in played
-            for difference in differences(replayed.recording, replayed)
+            f"{way}: {difference}"
+            for way in (EVERY_WAY if pytestconfig.getoption("corpus_thorough", False) else WAYS)
+            for difference in session_differences(
+                play_session(recorded_session, lambda _: subject, way)
+            )
         ]
-        found += compare_requests(played)
         require(not found, "\n".join(found))
