@@ -30,12 +30,12 @@ from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.agent.questions import Ask
 from agent_host.agent.resume import LaterRun, stored_decisions
 from agent_host.config import AppConfig, load_config, parse_config
+from agent_host.config.catalog import configured_catalog
 from agent_host.config.check import check_loading, check_request
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
-from agent_host.plugins.fresh_keys import KEY_SETTINGS
+from agent_host.plugins.access import KEY_SETTINGS, set_variable
 from agent_host.plugins.implementation import Implementation, log_failure
-from agent_host.plugins.load import load_catalog
 from agent_host.plugins.stores import open_store
 from agent_host.private import config_home
 from agent_host.redaction import without_secrets
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import LoadedPlugin, OnManager
     from agent_host.plugins.catalog import Catalog, PluginRecord
-    from agent_host.plugins.stack import PlainWarning
+    from agent_host.plugins.stack import PlainWarning, Stack
 
 __all__ = ["AgentApplication", "Answer"]
 
@@ -94,7 +94,8 @@ class Answer:
 class AgentApplication:
     """Agents as a config describes them, on the plugins that are installed.
 
-    ``config`` is a path, a dict in the form of the file, or None for what `find_config` finds.
+    ``config`` is a path, a dict in the form of the file, what `load_config` gave, or None for what
+    `find_config` finds.
     ``tools`` are tool classes or decorated functions of the program's own. ``approve`` is asked
     about calls that the policy neither allows nor denies; without it they are denied. ``ask`` puts
     the questions of tools to a person. With ``park`` a run that nobody answers waits in the store.
@@ -105,7 +106,7 @@ class AgentApplication:
 
     def __init__(
         self,
-        config: Mapping[str, Any] | str | Path | None = None,
+        config: Mapping[str, Any] | AppConfig | str | Path | None = None,
         *,
         tools: Iterable[Any] = (),
         approve: Approve | None = None,
@@ -120,9 +121,7 @@ class AgentApplication:
         values = self.config.values
         # For plugins, which look there; the config itself does not need it.
         os.environ.update(values.get("env", {}))
-        catalog = load_catalog(
-            self.config.loader_settings(), base=self.config.folder, clones=self.config.clones()
-        )
+        catalog = configured_catalog(self.config)
         check_loading(self.config, catalog)
         self.core = AgentCore(
             catalog=catalog,
@@ -395,6 +394,10 @@ class AgentApplication:
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )
 
+    def stack(self, **options: Any) -> Stack:
+        """The stack that a run with these options has, which are those of `stream`; to look at."""
+        return self.core.stack(self._begin_run("", asynchronous=False, **options).config)
+
     def request_config(
         self,
         agent: str | None = None,
@@ -433,9 +436,10 @@ class AgentApplication:
             # It may be one of those that cannot be used, and a request says why.
             return
         record = installed[named] if named is not None else _fallback(catalog)
-        variable = record.entry.key_variable if record is not None and record.entry else None
-        has_key = any(config.get(key) for key in KEY_SETTINGS)
-        if variable and not has_key and self.config.env.get(variable):
+        if record is None or record.entry is None or any(config.get(key) for key in KEY_SETTINGS):
+            return
+        variable = set_variable(record.entry, self.config.env)
+        if variable is not None:
             config["api_key"] = self.config.env[variable]
 
     def _fallback_warnings(self, config: Mapping[str, Any]) -> list[PlainWarning]:
@@ -600,7 +604,9 @@ def _fallback(catalog: Catalog) -> PluginRecord | None:
         return None
 
 
-def _load(config: Mapping[str, Any] | str | Path | None) -> AppConfig:
+def _load(config: Mapping[str, Any] | AppConfig | str | Path | None) -> AppConfig:
+    if isinstance(config, AppConfig):
+        return config
     if isinstance(config, Mapping):
         return parse_config(dict(config))
     return load_config(None if config is None else Path(config))

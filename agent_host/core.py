@@ -192,33 +192,37 @@ class AgentCore:
         A provider that leaves the listing to the host is asked for all of them, also when the
         config names one.
         """
-        stack = self._stack(config)
+        stack = self.stack(config)
         if "model" in config and stack.managers.provider.implements("models_request"):
-            stack = self._stack({key: config[key] for key in config if key != "model"})
+            stack = self.stack({key: config[key] for key in config if key != "model"})
         # Copies, here and below: what the core has is everybody's.
         models: list[ModelInfo] = plain_copy(stack.models)
         return models
 
+    def stack(self, config: Config) -> Stack:
+        """The stack that this config's requests have; to look at, for its tools may be closed."""
+        return self._complete(self._stacks.stack(config))
+
     def resolution(self, config: Config) -> Resolution:
         """Which plugins this config's requests use, in which order, and why."""
-        return self._stack(config).resolution
+        return self.stack(config).resolution
 
     def get_tags(self, config: Config) -> list[str]:
         """The tags of the stack that this config resolves to."""
-        return sorted(self._stack(config).resolution.tags)
+        return sorted(self.stack(config).resolution.tags)
 
     def get_config_schema(self, config: Config) -> dict[str, dict[str, Any]]:
         """The settings that the active plugins understand, by key."""
-        settings: dict[str, dict[str, Any]] = plain_copy(self._stack(config).schema.to_dict())
+        settings: dict[str, dict[str, Any]] = plain_copy(self.stack(config).schema.to_dict())
         return settings
 
     def get_ui_elements(self, config: Config) -> list[dict[str, Any]]:
         """The input elements that the active plugins suggest for their settings."""
-        return ui_elements(self._stack(config), self.get_models(config), self)
+        return ui_elements(self.stack(config), self.get_models(config), self)
 
     def get_tool_schemas(self, config: Config) -> list[ToolDescriptor]:
         """The tools on offer, each with the schema its plugin authored."""
-        descriptors = self._stack(config).descriptors
+        descriptors = self.stack(config).descriptors
         return [replace(each, schema=plain_copy(each.schema)) for each in descriptors]
 
     def get_actions(self, config: Config) -> list[dict[str, Any]]:
@@ -376,7 +380,7 @@ class AgentCore:
 
     def warm_up(self, config: Config) -> None:
         """Load plugins, models, tools and what requests need now, so that a first one need not."""
-        stack = self._stack(config)
+        stack = self.stack(config)
         self._wire.warm_up(_address(stack))
         framing.warm_up()
 
@@ -385,9 +389,6 @@ class AgentCore:
         stack = await self._acomplete(self._stacks.stack(config))
         await self._async_wire.warm_up(_address(stack))
         framing.warm_up()
-
-    def _stack(self, config: Config) -> Stack:
-        return self._complete(self._stacks.stack(config))
 
     def _complete(self, steps: Steps[T]) -> T:
         try:

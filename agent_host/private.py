@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_hookspecs.logs import get_logger
+from agent_host.places import config_folder
 
 __all__ = ["config_home", "data_home", "read_private", "replace_private", "write_private"]
 
@@ -21,11 +22,7 @@ log = get_logger(__name__)
 
 def config_home() -> Path:
     """The user's own folder for config and decisions."""
-    named = os.environ.get("AGENT_HOST_CONFIG_HOME")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA")
-    return Path(base, "agent-host") if base else Path.home() / ".config" / "agent-host"
+    return Path(config_folder())
 
 
 def data_home() -> Path:

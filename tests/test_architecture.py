@@ -172,7 +172,7 @@ ROOMS = (
     "cli",
 )
 #: Modules beside the folders that know nothing of the host.
-BASE = {"_version", "checking", "private", "redaction", "threads", "trust"}
+BASE = {"_version", "checking", "places", "private", "redaction", "threads", "trust"}
 
 
 def room(module: str) -> str:

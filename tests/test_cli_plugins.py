@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -54,13 +55,120 @@ def tree(tmp_path: Path) -> Path:
     return folder
 
 
-def test_list_shows_every_plugin_with_role_state_and_origin(tree: Path) -> None:
+def test_list_groups_by_role_and_says_only_what_is_worth_saying(tree: Path) -> None:
     run = run_host("plugins", "list", trees=[tree], COLUMNS="200")
     assert run.code == 0
-    lines = {line.split()[0]: line.split() for line in run.out.splitlines()}
-    assert lines["NAME"] == ["NAME", "ROLE", "STATE", "FROM", "NOTE"]
-    assert lines["main"] == ["main", "provider", "discovered", "dist-main", "1.0", "Main"]
-    assert lines["audit"][-3:] == ["off", "by", "default"]
+    lines = {line.split()[0]: line.split() for line in run.out.splitlines() if line}
+    assert lines["PROVIDERS"] == ["PROVIDERS", "STATE", "FROM", "NOTE"]
+    assert lines["main"] == ["main", "no", "key", "needed", "dist-main", "1.0", "Main"]
+    assert lines["audit"] == ["audit", "off", "dist-audit", "1.0"]
+    assert lines["first"] == ["first", "dist-first", "1.0"]
+    assert "discovered" not in run.out
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_list_fits_the_width_of_the_terminal(tree: Path, columns: int) -> None:
+    install(tree, "keyed", "provider", requires_api_key=True, key_variable="KEYED_API_KEY")
+    run = run_host("plugins", "list", trees=[tree], COLUMNS=str(columns))
+    # A name that is longer than a line stays in one piece, and alone.
+    long = [line for line in run.out.splitlines() if len(line) > columns]
+    assert [line for line in long if " " in line] == []
+    assert ("dist-keyed" in run.out) is (columns == 200)
+
+
+KEYED: dict[str, Any] = {"requires_api_key": True, "key_variable": "KEYED_API_KEY"}
+
+
+@pytest.mark.parametrize(
+    ("config", "env", "state", "place"),
+    [
+        (None, {}, "key missing", "set KEYED_API_KEY"),
+        (None, {"KEYED_API_KEY": "k"}, "key set", "from KEYED_API_KEY"),
+        ({"env": {"KEYED_API_KEY": "k"}}, {}, "key set", "from KEYED_API_KEY"),
+        ({"request_defaults": {"api_key": "k"}}, {}, "key set", "from request_defaults"),
+        ({"providers": {"a": {"provider": "keyed"}}}, {}, "key missing", "set KEYED_API_KEY"),
+        (
+            {"providers": {"a": {"provider": "keyed", "api_key_file": "key.txt"}}},
+            {},
+            "key set",
+            "from providers.a",
+        ),
+        (
+            {"providers": {"a": {"provider": "keyed", "api_key": "${env:MINE}"}}},
+            {"KEYED_API_KEY": "k"},
+            "key missing",
+            "set MINE",
+        ),
+        (
+            {"providers": {"a": {"provider": "keyed", "api_key": "${env:MINE}"}}},
+            {"MINE": "k"},
+            "key set",
+            "which a run would use, from providers.a",
+        ),
+        (
+            {"agents": {"default": {"provider": "keyed", "api_key": "k"}}},
+            {},
+            "key set",
+            "from agents.default",
+        ),
+        ({"denied_plugins": ["keyed"]}, {}, "denied", "bundle 'keyed' is denied"),
+        ({"allowed_plugins": ["main"]}, {}, "not allowed", "not on the allow list"),
+    ],
+)
+def test_list_says_whether_config_or_environment_has_the_key(
+    tmp_path: Path, config: dict[str, Any] | None, env: dict[str, str], state: str, place: str
+) -> None:
+    install(tmp_path / "tree", "keyed", "provider", source=POISON, **KEYED)
+    if config is not None:
+        (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
+    named = ["--config", "c.json"] if config is not None else []
+    run = run_host(
+        "plugins", "list", *named, trees=[tmp_path / "tree"], cwd=tmp_path, COLUMNS="200", **env
+    )
+    (line,) = [line for line in run.out.splitlines() if line.startswith("keyed ")]
+    assert state in line
+    assert place in line
+
+
+def test_what_a_provider_needs_besides_a_key_is_said(tmp_path: Path) -> None:
+    install(tmp_path, "far", "provider", source=POISON, requires_base_url=True)
+    line = run_host("plugins", "list", trees=[tmp_path], COLUMNS="80").out
+    assert "far " in line
+    record = run_host("plugins", "list", "--json", trees=[tmp_path]).plugin("far")
+    assert (record["key"], record["missing"]) == ("none", ["base_url"])
+
+
+def test_the_config_that_a_run_would_find_is_obeyed(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    install(tree, "one", source=POISON)
+    (tmp_path / "agent-host.json").write_text('{"denied_plugins": ["one"]}', encoding="utf-8")
+    run = run_host("plugins", "list", "--json", trees=[tree], cwd=tmp_path)
+    assert run.plugin("one")["reason"] == "bundle 'one' is denied"
+
+
+@pytest.mark.parametrize("command", [["list"], ["info", "one"], ["explain"], ["doctor"]])
+def test_a_config_that_needs_trust_is_refused_as_a_run_refuses_it(
+    tmp_path: Path, command: list[str]
+) -> None:
+    install(tmp_path / "tree", "one")
+    (tmp_path / "agent-host.json").write_text('{"plugins": ["path:p"]}', encoding="utf-8")
+    ran = run_host("run", "Hello", trees=[tmp_path / "tree"], cwd=tmp_path)
+    asked = run_host("plugins", *command, trees=[tmp_path / "tree"], cwd=tmp_path)
+    assert (asked.code, asked.err) == (1, ran.err)
+    assert "agent-host config trust" in asked.err
+
+
+@pytest.mark.parametrize(
+    "options", [["--agent", "nobody"], ["--provider", "nobody"], ["--config", "nothing.json"]]
+)
+@pytest.mark.parametrize("command", [["list"], ["info", "one"], ["explain"], ["doctor"]])
+def test_what_a_run_would_not_find_is_an_error(
+    tmp_path: Path, command: list[str], options: list[str]
+) -> None:
+    install(tmp_path / "tree", "one")
+    run = run_host("plugins", *command, *options, trees=[tmp_path / "tree"], cwd=tmp_path)
+    assert run.code == 1, run.out
+    assert options[1] in run.err
 
 
 def test_list_can_be_limited_to_a_role(tree: Path) -> None:
@@ -94,6 +202,9 @@ def test_list_as_json_has_all_a_script_needs(tree: Path) -> None:
         "version": "1.0",
         "origin": "installed",
         "source": "pkg_tools",
+        "key": None,
+        "key_from": "",
+        "missing": [],
     }
 
 
@@ -117,7 +228,7 @@ def test_info_shows_what_the_descriptor_says(tree: Path, name: str) -> None:
 def test_info_of_an_unknown_name_suggests_a_known_one(tree: Path) -> None:
     run = run_host("plugins", "info", "tool", trees=[tree])
     assert run.code == 1
-    assert "there is no plugin, bundle or distribution 'tool'" in run.err
+    assert "there is no plugin, bundle, distribution or tool 'tool'" in run.err
     assert "did you mean 'tools'?" in run.err
 
 
@@ -125,27 +236,156 @@ def test_info_of_an_unknown_name_suggests_a_known_one(tree: Path) -> None:
 BUNDLED_OUT = ("--deny", "files", "--deny", "repairs")
 
 
-def test_explain_prints_rounds_tags_rejections_and_order_with_why(tree: Path) -> None:
-    run = run_host(
-        "plugins",
-        "explain",
-        "--provider",
-        "main",
-        "--model",
-        "large",
-        *BUNDLED_OUT,
-        trees=[tree],
-        COLUMNS="200",
-    )
+def explain_large(tree: Path, *more: str) -> str:
+    options = ["--provider", "main", "--model", "large", *BUNDLED_OUT, *more]
+    run = run_host("plugins", "explain", *options, trees=[tree], COLUMNS="200")
     assert run.code == 0, run.err
-    text = run.out
-    assert "Provider  main (dist-main)" in text
-    assert "Model     large" in text
+    return run.out
+
+
+def test_explain_says_first_who_takes_part_why_and_what_is_off(tree: Path) -> None:
+    text = explain_large(tree)
+    assert "Provider  main (dist-main)\nModel     large\n" in text
+    table = [line.split(maxsplit=2) for line in text.splitlines() if line.startswith("extension ")]
+    assert table == [
+        ["extension", "first", "always; priority 7"],
+        ["extension", "tools", "has supports_tools; after first"],
+    ]
+    assert "feature:audit\n      off by default; name it in enabled_plugins" in text
+    assert "→ --enable audit tries it" in text
+    assert "pkg_audit" not in text, "what was left out is not imported"
+    assert "Rounds" not in text
+    assert "--all shows them." in text
+
+
+def test_explain_with_all_has_rounds_reasons_and_the_order_of_every_hook(tree: Path) -> None:
+    text = explain_large(tree, "--all")
     assert "extension:first, extension:tools; gained tags from-first" in text
     assert "nothing changes" in text
-    assert "feature:audit\n      off by default; name it in enabled_plugins" in text
     assert "first (priority 7) → tools (after first)" in text
-    assert "pkg_audit" not in text, "what was left out is not imported"
+
+
+def test_explain_folds_what_is_about_other_providers(tree: Path) -> None:
+    for number in range(30):
+        install(tree, f"far{number}", required_tags=["wire:far", "supports_tools"])
+    install(tree, "near", required_tags=["provider:main", "supports_sight"])
+    install(tree, "shy", forbidden_tags=["supports_tools"])
+    text = explain_large(tree)
+    assert "far1" not in text
+    assert "extension:near\n" in text
+    assert """→ if the model can: --set 'add_tags=["supports_sight"]'""" in text
+    assert "extension:shy" not in text
+    assert "1 plugin that a tag keeps out" in text
+    assert len(text.splitlines()) < 40
+    assert "extension:far1\n" in explain_large(tree, "--all")
+
+
+def test_explain_says_what_the_config_keeps_out_and_what_is_broken(tree: Path) -> None:
+    install(tree, "bad", source="raise ValueError('x')")
+    text = explain_large(tree, "--deny", "audit")
+    assert "bundle 'audit' is denied" in text
+    assert "→ take audit off denied_plugins" in text
+    assert "raised ValueError: x" in text
+    assert "name it in enabled_plugins" not in text
+
+
+def test_explain_says_that_the_key_of_the_provider_is_missing(tmp_path: Path) -> None:
+    install(tmp_path, "keyed", "provider", **KEYED)
+    run = run_host("plugins", "explain", "--provider", "keyed", trees=[tmp_path])
+    assert "missing: set KEYED_API_KEY" in run.out
+    told = ["--set", "api_key=k"]
+    run = run_host("plugins", "explain", "--provider", "keyed", *told, trees=[tmp_path])
+    assert "set, from --set" in run.out
+
+
+def test_doctor_says_which_key_is_missing_of_providers_that_are_named(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    install(tree, "keyed", "provider", **KEYED)
+    install(tree, "other", "provider", requires_api_key=True, key_variable="OTHER_KEY")
+    config = {"providers": {"main": {"provider": "keyed"}}}
+    (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
+
+    def found(*options: str) -> list[tuple[str, str]]:
+        run = run_host("plugins", "doctor", "--json", *options, trees=[tree], cwd=tmp_path)
+        assert run.json["problems"] == []
+        return [(each["plugin"], each["message"]) for each in run.json["warnings"]]
+
+    main = ("keyed", "providers.main: key missing: set KEYED_API_KEY")
+    assert found() == []
+    assert found("--config", "c.json") == [main]
+    assert found("--provider", "other") == [("other", "key missing: set OTHER_KEY")]
+    strict = ["--config", "c.json", "--strict"]
+    assert run_host("plugins", "doctor", *strict, trees=[tree], cwd=tmp_path).code == 1
+
+
+def test_doctor_obeys_the_lists_and_sources_of_the_config(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    install(tree, "bad", source="raise ValueError('x')")
+    described = full("pkg_src", "feature", "sourced")
+    write_package(tmp_path / "p", "pkg_src", descriptor=described, source="raise ValueError('y')")
+    config = {"plugins": ["path:p"], "denied_plugins": ["bad"]}
+    (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
+    options = ["--config", "c.json", "--json"]
+    run = run_host("plugins", "doctor", *options, trees=[tree], cwd=tmp_path)
+    assert [each["plugin"] for each in run.json["problems"]] == ["sourced"]
+
+
+SCHEMA = {
+    "token": {"type": "string", "secret": True, "description": "A token."},
+    "speed": {"type": "integer", "default": 3, "enum": [1, 3], "description": "How fast."},
+    "hot": {"type": "boolean", "required": True, "description": "Whether it is hot."},
+}
+
+
+def test_info_shows_settings_with_type_default_help_value_and_place(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    install(tree, "one", "feature", source=POISON, config_schema=SCHEMA)
+    config = {"request_defaults": {"token": "t0psecret"}, "agents": {"a": {"speed": 1}}}
+    (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
+    options = ["one", "--config", "c.json", "--agent", "a"]
+    run = run_host("plugins", "info", *options, trees=[tree], cwd=tmp_path)
+    _, _, settings = run.out.partition("Settings\n")
+    assert settings.splitlines() == [
+        "  token  (string; secret)",
+        "      A token.",
+        "      set, from request_defaults.token",
+        "  speed  (integer: 1, 3; default 3)",
+        "      How fast.",
+        "      is 1, from agents.a.speed",
+        "  hot  (boolean; required)",
+        "      Whether it is hot.",
+    ]
+    record = run_host("plugins", "info", *options, "--json", trees=[tree], cwd=tmp_path).plugin(
+        "one"
+    )
+    assert record["settings"][0]["secret"] is True
+    assert record["settings"][1]["from"] == "agents.a.speed"
+    assert "t0psecret" not in run.out + json.dumps(record)
+
+
+def test_info_finds_the_plugin_that_offers_a_tool(tmp_path: Path) -> None:
+    described = full("pkg_bench", "tool", "bench", tools={"saw_wood": "write", "look": "read"})
+    install(tmp_path, "bench", "tool", source=POISON, descriptor=described)
+    run = run_host("plugins", "info", "saw_wood", trees=[tmp_path])
+    assert "Name          bench\n" in run.out
+    assert "saw_wood  write" in run.out
+    assert (
+        "did you mean 'saw_wood'?" in run_host("plugins", "info", "saw_wod", trees=[tmp_path]).err
+    )
+
+
+def test_info_imports_a_plugin_for_its_hooks_only_when_told_to(tmp_path: Path) -> None:
+    body = "\n    def get_config_schema(self):\n        return {'deep': {'type': 'string'}}\n"
+    source = "print('imported')\n" + EXTENSION.format(name="one") + body
+    install(tmp_path, "one", source=source, dynamic=["get_config_schema"])
+    plain = run_host("plugins", "info", "one", trees=[tmp_path])
+    assert "imported" not in plain.err
+    assert "deep" not in plain.out
+    assert "--hooks" in plain.out
+    told = run_host("plugins", "info", "one", "--hooks", trees=[tmp_path])
+    assert "imported" in told.err
+    assert "Hooks         finalize, get_config_schema\n" in told.out
+    assert "deep  (string)" in told.out
 
 
 def test_explain_as_json_depends_on_model_and_settings(tree: Path) -> None:
@@ -361,7 +601,7 @@ def in_terminal(tree: Path, **environment: str) -> str:
 
 
 def test_colours_are_for_terminals_that_want_them(tree: Path) -> None:
-    assert "\x1b[32mdiscovered" in in_terminal(tree, TERM="xterm")
+    assert "\x1b[33moff" in in_terminal(tree, TERM="xterm")
     assert "\x1b" not in in_terminal(tree, TERM="xterm", NO_COLOR="1")
     assert "\x1b" not in run_host("plugins", "list", trees=[tree]).out
 
@@ -457,8 +697,8 @@ def test_a_plugin_cannot_take_a_command_of_our_own(tmp_path: Path) -> None:
 def test_a_bundle_that_is_not_there_is_told_by_its_option(command: list[str]) -> None:
     run = run_host("plugins", *command, "--deny", "ecko", "--prefer", "provider:x=nobody")
     assert run.code == 0
-    assert "--deny: there is no bundle 'ecko' (did you mean 'echo'?)" in run.err
-    assert "--prefer: there is no distribution 'nobody'" in run.err
+    assert "--deny or denied_plugins: there is no bundle 'ecko' (did you mean 'echo'?)" in run.err
+    assert "--prefer or prefer_plugins: there is no distribution 'nobody'" in run.err
 
 
 def test_doctor_finds_names_in_the_settings_that_nothing_has() -> None:

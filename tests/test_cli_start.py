@@ -13,7 +13,7 @@ import pytest
 from agent_hookspecs import API_VERSION
 from agent_host import __version__
 from agent_host.cli.app import EXIT_CODES
-from making import POISON, install, run_host, run_python, settle, write_package
+from making import POISON, full, install, run_host, run_python, settle, write_package
 
 MODULES = """
 from agent_host.cli import main
@@ -214,16 +214,34 @@ def test_every_shell_gets_a_completion_script(shell: str) -> None:
         ("agent-host plugins list --ro", "--role"),
         ("agent-host plugins list --role pro", "provider"),
         ("agent-host plugins info on", "one"),
+        ("agent-host plugins info saw", "saw_wood"),
         ("agent-host plugins explain --provider ma", "main"),
+        ("agent-host run --provider ma", "main"),
+        ("agent-host run --provider al", "alias"),
+        ("agent-host run --agent re", "reviewer"),
+        ("agent-host run --provider main --model ma", "main-large"),
+        ("agent-host run --model of", "of-the-alias"),
+        ("agent-host run --tools sa", "saw_wood"),
+        ("agent-host run --set spe", "speed="),
     ],
 )
 def test_completion_knows_commands_options_and_plugins(
     tmp_path: Path, words: str, wanted: str
 ) -> None:
-    install(tmp_path, "one", source=POISON)
-    install(tmp_path, "main", "provider", source=POISON)
+    tree = tmp_path / "tree"
+    install(tree, "one", source=POISON, config_schema={"speed": {"type": "integer"}})
+    models = {"model": {"type": "string", "enum": ["main-small", "main-large"]}}
+    install(tree, "main", "provider", source=POISON, config_schema=models)
+    described = full("pkg_bench", "tool", "bench", tools={"saw_wood": "write"})
+    install(tree, "bench", "tool", source=POISON, descriptor=described)
+    config = {
+        "providers": {"alias": {"provider": "main", "model": "of-the-alias"}},
+        "agents": {"reviewer": {"provider": "alias"}},
+    }
+    (tmp_path / "agent-host.json").write_text(json.dumps(config), encoding="utf-8")
     run = run_host(
-        trees=[tmp_path],
+        trees=[tree],
+        cwd=tmp_path,
         _AGENT_HOST_COMPLETE="bash_complete",
         COMP_WORDS=words,
         COMP_CWORD=str(len(words.split(" ")) - 1),

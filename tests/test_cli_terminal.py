@@ -264,8 +264,25 @@ def test_a_list_of_plugins_fits_the_terminal(place: Path) -> None:
     write_package(place / "long", "long_pkg", descriptor=described)
     with terminal("plugins", "list", "--plugin", "path:long", cwd=place) as seen:
         assert seen.end() == 0
-    assert "\na_tool_whose_name_is_longer_than_most\n" in seen.shown
+    assert "\na_tool_whose_name_is_longer_than_most " in seen.shown
     assert all(len(line) <= 80 for line in seen.shown.splitlines())
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("command", [["explain"], ["explain", "--all"], ["info", "save"], ["list"]])
+def test_what_is_told_of_plugins_fits_the_terminal(
+    place: Path, command: list[str], columns: int
+) -> None:
+    config = json.loads((place / "c.json").read_text("utf-8"))
+    config["allowed_plugins"] = ["echo", "bench_pkg"]
+    (place / "c.json").write_text(json.dumps(config), encoding="utf-8")
+    options = [*command, "--config", "c.json"]
+    with terminal("plugins", *options, cwd=place, columns=columns) as seen:
+        assert seen.end() == 0
+    assert "workbench" in seen.shown
+    long = [line for line in seen.shown.splitlines() if len(line) > columns]
+    # What has no place to break, such as a path, may be longer; a table keeps its columns.
+    assert [line for line in long if max(map(len, line.split())) < columns - 16] == []
 
 
 def test_without_a_prompt_a_person_is_told_to_give_one(place: Path) -> None:

@@ -3,11 +3,59 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-__all__ = ["parse_pairs", "parse_settings"]
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = [
+    "REQUEST_OPTIONS",
+    "complete_with",
+    "parse_pairs",
+    "parse_settings",
+    "request_options",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def complete_with(
+    name: str,
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """What completes an option by a function of `agent_host.cli.complete`, imported when called."""
+
+    def complete(
+        context: click.Context, parameter: click.Parameter, begun: str
+    ) -> list[CompletionItem]:
+        found: list[CompletionItem] = getattr(import_module("agent_host.cli.complete"), name)(
+            context, parameter, begun
+        )
+        return found
+
+    return complete
+
+
+#: Whom to ask, as every command says it that is about a request.
+REQUEST_OPTIONS = (
+    click.option("--agent", metavar="NAME", shell_complete=complete_with("complete_agent"),
+                 help="An agent of the config."),
+    click.option("--provider", metavar="NAME", shell_complete=complete_with("complete_provider"),
+                 help="A provider alias of the config, or a plugin id."),
+    click.option("--model", metavar="ID", shell_complete=complete_with("complete_model"),
+                 help="The model."),
+)  # fmt: skip
+
+
+def request_options(command: F) -> F:
+    """Give a command the options that say whom to ask."""
+    decorated: Any = command
+    for option in reversed(REQUEST_OPTIONS):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
 
 
 def parse_pairs(

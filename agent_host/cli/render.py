@@ -11,32 +11,21 @@ from typing import Any, TextIO
 
 import click
 
-from agent_hookspecs.logs import describe_traceback
-
 __all__ = [
     "clean_text",
     "is_terminal",
     "print_error",
+    "print_heading",
     "print_json",
     "print_pairs",
     "print_table",
     "print_text",
     "print_traceback",
     "print_wrapped",
-    "state_mark",
     "style_text",
     "terminal_width",
     "text_width",
 ]
-
-_STATE_COLOURS = {
-    "loaded": "green",
-    "discovered": "green",
-    "gated": "yellow",
-    "disabled": "yellow",
-    "incompatible": "red",
-    "failed": "red",
-}
 
 #: A first column wider than this makes way for the others where there is little room.
 _SHORT = 28
@@ -59,8 +48,9 @@ def style_text(text: str, **how: Any) -> str:
     return text if os.environ.get("NO_COLOR") else click.style(text, **how)
 
 
-def state_mark(state: str) -> str:
-    return style_text(state, fg=_STATE_COLOURS.get(state))
+def print_heading(text: str) -> None:
+    """Print what stands above a part of the output, after an empty line."""
+    click.echo(f"\n{style_text(text, bold=True)}")
 
 
 def print_json(document: Mapping[str, object]) -> None:
@@ -94,6 +84,9 @@ def print_error(message: str, hint: str = "") -> None:
 def print_traceback(error: BaseException) -> None:
     """Print where an error comes from, the plugin's own frames included, if that is asked for."""
     if os.environ.get("AGENT_HOST_DEBUG"):
+        # Here, because it brings logging, which a list can do without.
+        from agent_hookspecs.logs import describe_traceback
+
         click.echo(describe_traceback(error), err=True, nl=False)
 
 

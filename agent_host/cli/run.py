@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_hookspecs.errors import AgentError
-from agent_host.cli.options import parse_settings
+from agent_host.cli.options import complete_with, parse_settings, request_options
 from agent_host.cli.render import is_terminal, print_traceback
 from agent_host.cli.screen import Screen, ask_approval, ask_question, quiet_logs
 from agent_host.cli.trace import HookTrace
@@ -51,10 +51,9 @@ _PATIENCE = 1.0
     type=click.Path(path_type=Path, dir_okay=False),
     help="The config file; by default agent-host.json or .toml here, then your own.",
 )
-@click.option("--agent", metavar="NAME", help="The agent of the config to run.")
-@click.option("--provider", metavar="NAME", help="A provider alias of the config, or a plugin id.")
-@click.option("--model", metavar="ID", help="The model.")
-@click.option("--tools", multiple=True, metavar="PATTERN", help="Offer only tools that match.")
+@request_options
+@click.option("--tools", multiple=True, metavar="PATTERN", help="Offer only tools that match.",
+              shell_complete=complete_with("complete_tool"))  # fmt: skip
 @click.option("--no-tools", is_flag=True, help="Offer no tools.")
 @click.option("--system", metavar="TEXT", help="The system prompt.")
 @click.option(
@@ -62,6 +61,7 @@ _PATIENCE = 1.0
     "settings",
     multiple=True,
     callback=parse_settings,
+    shell_complete=complete_with("complete_setting"),
     metavar="KEY=VALUE",
     help="A further setting of the request; VALUE may be JSON.",
 )

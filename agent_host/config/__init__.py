@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from agent_host.config.files import find_config, load_config, parse_config
 from agent_host.config.placeholders import substitute
-from agent_host.config.values import AppConfig
+from agent_host.config.values import AppConfig, Layers
 
 __all__ = [
     "AppConfig",
+    "Layers",
     "find_config",
     "load_config",
     "parse_config",

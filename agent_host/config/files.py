@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,29 +18,25 @@ from agent_hookspecs.logs import redact, remember_secrets
 from agent_host.config.placeholders import check_placeholders, config_error
 from agent_host.config.untrusted import refuse_untrusted
 from agent_host.config.values import AppConfig
-from agent_host.private import config_home
+from agent_host.places import find_config_file, own_config_file
 from agent_host.redaction import named_secrets
 from agent_host.trust import is_trusted
 
 __all__ = ["find_config", "load_config", "parse_config"]
 
-_NAMES_IN_FOLDER = ("agent-host.json", "agent-host.toml")
-_NAMES_AT_HOME = ("config.json", "config.toml")
 #: Where people keep keys: what stands there is never repeated in a message.
 _CONFIDENTIAL = re.compile(r"(env|providers|agents|request_defaults)\b")
 
 
 def find_config(folder: Path | None = None) -> Path | None:
     """The working folder's config if there is one, else the user's own, else None."""
-    return _first_file(folder or Path.cwd(), _NAMES_IN_FOLDER) or _own_config()
+    found = find_config_file(folder)
+    return None if found is None else Path(found)
 
 
 def _own_config() -> Path | None:
-    return _first_file(config_home(), _NAMES_AT_HOME)
-
-
-def _first_file(folder: Path, names: Iterable[str]) -> Path | None:
-    return next((file for name in names if (file := folder / name).is_file()), None)
+    found = own_config_file()
+    return None if found is None else Path(found)
 
 
 def load_config(file: Path | None = None, *, folder: Path | None = None) -> AppConfig:

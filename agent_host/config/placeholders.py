@@ -10,7 +10,13 @@ from typing import Any
 from agent_hookspecs.errors import ConfigError
 from agent_host.redaction import PLACEHOLDER, leaves
 
-__all__ = ["check_placeholders", "config_error", "has_placeholder", "substitute"]
+__all__ = [
+    "check_placeholders",
+    "config_error",
+    "has_placeholder",
+    "placeholders",
+    "substitute",
+]
 
 #: What people write who know placeholders from elsewhere.
 _BARE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
@@ -74,6 +80,12 @@ def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(value):
             yield from _texts(item, f"{where}[{number}]")
+
+
+def placeholders(value: Any) -> Iterator[str]:
+    """The names of the environment variables a value asks for without a default."""
+    for text in leaves(value):
+        yield from (m["name"] for m in PLACEHOLDER.finditer(text) if m["default"] is None)
 
 
 def has_placeholder(value: object) -> bool:

@@ -15,11 +15,14 @@ from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest_name
-from agent_host.config.placeholders import config_error, substitute
+from agent_host.config.placeholders import config_error, placeholders, substitute
 from agent_host.plugins.catalog import LoaderSettings
 from agent_host.redaction import named_secrets
 
-__all__ = ["AppConfig"]
+__all__ = ["AppConfig", "Layers"]
+
+#: Settings with the keys of the places where they stand; of several, the last one counts.
+Layers = list[tuple[str, Mapping[str, Any]]]
 
 #: What an agent has besides settings of its requests.
 _NOT_SETTINGS = ("provider", "system", "tools")
@@ -68,6 +71,17 @@ class AppConfig:
         self, agent: str | None = None, provider: str | None = None, model: str | None = None
     ) -> dict[str, Any]:
         """The effective settings: defaults, then the provider alias, then agent, then caller."""
+        settings: dict[str, Any] = {}
+        for where, layer in self.request_layers(agent, provider, model):
+            # What the caller names is taken as it stands.
+            settings |= self._fill(where, layer) if where else layer
+        remember_secrets(named_secrets(settings))
+        return settings
+
+    def request_layers(
+        self, agent: str | None = None, provider: str | None = None, model: str | None = None
+    ) -> Layers:
+        """The settings of a request as the config has them; what the caller names has no key."""
         described = self._agent(agent)
         aliases: Mapping[str, Any] = self.values.get("providers", {})
         named = self._provider_name(agent, provider)
@@ -75,16 +89,57 @@ class AppConfig:
         if named != self._provider_name(agent, None):
             # The agent's model is one of the agent's provider.
             own.pop("model", None)
-        settings = self._filled("request_defaults")
+        layers: Layers = [("request_defaults", self.values.get("request_defaults", {}))]
         if named is not None and named in aliases:
-            settings |= self._fill(f"providers.{named}", aliases[named])
+            layers.append((f"providers.{named}", aliases[named]))
         elif named is not None:
-            settings["provider"] = named
-        settings |= self._fill(f"agents.{agent or 'default'}", own)
+            layers.append(("" if provider else f"agents.{agent or 'default'}", {"provider": named}))
+        layers.append((f"agents.{agent or 'default'}", own))
         if model is not None:
-            settings["model"] = model
-        remember_secrets(named_secrets(settings))
-        return settings
+            layers.append(("", {"model": model}))
+        return layers
+
+    def provider_plugin(
+        self, agent: str | None = None, provider: str | None = None, model: str | None = None
+    ) -> str | None:
+        """The provider plugin that a request names, by whichever alias; None if it names none."""
+        return _named_provider(self.request_layers(agent, provider, model))
+
+    def requests_to(self, provider: str) -> list[tuple[str, Layers]]:
+        """The ways in which the config leads to a provider plugin: aliases and agents, by key.
+
+        Each with its layers, as `request_layers` gives them. If there is none, that of whoever
+        names the plugin itself, which has no key.
+        """
+        aliases: Mapping[str, Any] = self.values.get("providers", {})
+        names = [name for name, of in aliases.items() if of.get("provider") == provider]
+        found = [(f"providers.{name}", self.request_layers(None, name)) for name in names]
+        found += [
+            (f"agents.{agent}", layers)
+            for agent in self.values.get("agents", {})
+            if _named_provider(layers := self.request_layers(agent)) == provider
+        ]
+        return found or [("", self.request_layers(None, provider))]
+
+    def fill_layers(self, layers: Layers) -> tuple[Layers, dict[str, tuple[str, ...]]]:
+        """The layers with what the environment has, and by setting the variables that it has not.
+
+        A setting that asks for such a variable is left out of the layers.
+        """
+        env = self.env
+        filled: Layers = []
+        unset: dict[str, tuple[str, ...]] = {}
+        for where, layer in layers:
+            # What the caller names is taken as it stands.
+            lacking = {
+                key: names
+                for key, value in (layer.items() if where else ())
+                if (names := tuple(name for name in placeholders(value) if name not in env))
+            }
+            known = {key: value for key, value in layer.items() if key not in lacking}
+            filled.append((where, self._fill(where, known) if where else known))
+            unset |= lacking
+        return filled, unset
 
     def sections(
         self, agent: str | None = None, provider: str | None = None
@@ -154,3 +209,8 @@ class AppConfig:
 
     def _fill(self, where: str, value: Any) -> Any:
         return substitute(value, self.env, where, self.file)
+
+
+def _named_provider(layers: Layers) -> str | None:
+    named = [layer["provider"] for _, layer in layers if "provider" in layer]
+    return named[-1] if named else None

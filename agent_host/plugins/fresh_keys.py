@@ -28,14 +28,13 @@ from agent_hookspecs.logs import redact, remember_secrets
 from agent_hookspecs.messages import Config
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Call, Steps
+from agent_host.plugins.access import KEY_SETTINGS
 from agent_host.plugins.keys import data_key
 
-__all__ = ["KEY_SETTINGS", "FreshKey", "FreshKeys"]
+__all__ = ["FreshKey", "FreshKeys"]
 
 T = TypeVar("T")
 
-#: The settings that say where a key comes from; a config has at most one of them.
-KEY_SETTINGS = ("api_key", "api_key_command", "api_key_file")
 _LIFETIME = "api_key_seconds"
 
 _MAX_KEYS = 64

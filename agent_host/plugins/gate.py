@@ -8,12 +8,13 @@ that watch a changed tag are judged again, so long chains cost no more than shor
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Literal
 
 from agent_hookspecs.errors import GatingError
 from agent_hookspecs.values import dataclass
 
-__all__ = ["Candidate", "Gating", "Round", "gate", "with_twins"]
+__all__ = ["Candidate", "Gating", "Objection", "Round", "gate", "with_twins"]
 
 #: Two names that plugins use for one capability.
 _TWINS = {"supports_reasoning": "supports_thinking", "supports_thinking": "supports_reasoning"}
@@ -60,13 +61,43 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a candidate does not take part; ``tags`` are those that it misses, or refuses.
+
+    It is off by default, misses or refuses tags, its own ``is_enabled`` declined, or the config
+    does not want it, for which ``words`` has the reason.
+    """
+
+    kind: Literal["off", "unwanted", "missing", "refused", "declined"]
+    tags: tuple[str, ...] = ()
+    words: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The same in words."""
+        tags = ("tag " if len(self.tags) == 1 else "tags ") + ", ".join(self.tags)
+        return {
+            "off": "off by default; name it in enabled_plugins",
+            "unwanted": self.words,
+            "missing": f"needs {tags}, which nothing that takes part provides",
+            "refused": f"refuses {tags}, which is present",
+            "declined": "its is_enabled said no",
+        }[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
 class Gating:
-    """The decision: who takes part, with which tags, and why the others do not."""
+    """The decision: who takes part, with which tags, and what speaks against the others."""
 
     enabled: tuple[str, ...]
     tags: Tags
     rounds: tuple[Round, ...]
-    rejected: dict[str, str]
+    objections: Mapping[str, Objection]
+
+    @property
+    def rejected(self) -> dict[str, str]:
+        """The reasons of those that do not take part, in words."""
+        return {key: objection.reason for key, objection in self.objections.items()}
 
 
 def gate(
@@ -126,10 +157,11 @@ def gate(
         enabled=tuple(ranked[number].key for number in sorted(active)),
         tags=tags,
         rounds=tuple(rounds),
-        rejected={
-            candidate.key: _objection(candidate, tags, enabled, forced) or ""
+        objections={
+            candidate.key: objection
             for number, candidate in enumerate(ranked)
             if number not in active
+            and (objection := _objection(candidate, tags, enabled, forced)) is not None
         },
     )
 
@@ -149,14 +181,14 @@ def _tags_of(candidate: Candidate) -> Tags:
 
 def _objection(
     candidate: Candidate, tags: Tags, enabled: Collection[str], forced: Collection[str]
-) -> str | None:
+) -> Objection | None:
     """Why the candidate does not take part; None if it does."""
     if candidate.name in forced:
         return None
     if not candidate.default_enabled and candidate.name not in enabled:
-        return "off by default; name it in enabled_plugins"
+        return Objection("off")
     if candidate.refusal is not None:
-        return candidate.refusal
+        return Objection("unwanted", words=candidate.refusal)
     ask = candidate.is_enabled
     answer = ask(tags) if ask is not None and candidate.asked_first else None
     if answer is None:
@@ -164,20 +196,15 @@ def _objection(
         if objection is not None or ask is None or candidate.asked_first:
             return objection
         answer = ask(tags)
-    return "its is_enabled said no" if answer is False else None
+    return Objection("declined") if answer is False else None
 
 
-def _tag_objection(candidate: Candidate, tags: Tags) -> str | None:
+def _tag_objection(candidate: Candidate, tags: Tags) -> Objection | None:
     if not candidate.required <= tags:
-        missing = sorted(candidate.required - tags)
-        return f"needs {_quote_tags(missing)}, which nothing that takes part provides"
+        return Objection("missing", tuple(sorted(candidate.required - tags)))
     if not candidate.forbidden.isdisjoint(tags):
-        return f"refuses {_quote_tags(sorted(candidate.forbidden & tags))}, which is present"
+        return Objection("refused", tuple(sorted(candidate.forbidden & tags)))
     return None
-
-
-def _quote_tags(names: Sequence[str]) -> str:
-    return ("tag " if len(names) == 1 else "tags ") + ", ".join(names)
 
 
 def _flip_error(rounds: Sequence[Round], order: Sequence[str]) -> GatingError:

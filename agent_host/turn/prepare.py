@@ -8,7 +8,7 @@ from agent_hookspecs.errors import ConfigError, ContractError
 from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.messages import Config, CoreMessage, NativeMessage
 from agent_host.drivers.effects import Steps
-from agent_host.plugins.fresh_keys import KEY_SETTINGS
+from agent_host.plugins.access import KEY_SETTINGS
 from agent_host.sessions.natives import Origin, retained_history
 from agent_host.wire.request import without_userinfo
 

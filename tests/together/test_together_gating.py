@@ -167,4 +167,4 @@ def test_the_explanation_is_there_for_people_too(
     assert f"{stop.provider} (agent-host-" in shown
     assert "supports_reasoning" in shown
     for name in EXTENSIONS[stop.name][1:3]:
-        assert f"{name} (" in shown
+        assert f"extension  {name} " in shown

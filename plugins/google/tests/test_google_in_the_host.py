@@ -33,6 +33,13 @@ def sse(*documents: dict[str, Any]) -> bytes:
     return b"".join(b"data: " + json.dumps(each).encode() + b"\r\n\r\n" for each in documents)
 
 
+#: A call that this address has not signed, as the API wants it.
+UNSIGNED = {
+    "functionCall": {"name": "f", "args": {}},
+    "thoughtSignature": "skip_thought_signature_validator",
+}
+
+
 def answer(*parts: dict[str, Any], reason: str | None = "STOP") -> dict[str, Any]:
     finish = {"finishReason": reason} if reason else {}
     content = {"role": "model", "parts": list(parts)} if parts else {}
@@ -154,7 +161,7 @@ def test_another_address_gets_neither_signatures_nor_ids(talk: Talk) -> None:
     talk.config["base_url"] += "/v1beta"
     talk.stream(answer({"text": "Ok."}))
     assert talk.sent["contents"][1:] == [
-        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+        {"role": "model", "parts": [UNSIGNED]},
         {
             "role": "user",
             "parts": [{"functionResponse": {"name": "f", "response": {"result": "done"}}}],
@@ -171,7 +178,7 @@ def test_a_broken_call_is_stored_empty_and_noted(talk: Talk) -> None:
     assert final["metadata"]["tool_call_errors"] == {call["id"]: "invalid_json"}
     talk.tell(0, "it was broken")
     talk.whole(json.dumps(answer({"text": "Sorry."})).encode())
-    assert talk.sent["contents"][1]["parts"] == [{"functionCall": {"name": "f", "args": {}}}]
+    assert talk.sent["contents"][1]["parts"] == [UNSIGNED]
 
 
 def test_streamed_and_whole_answers_are_the_same(talk: Talk) -> None:

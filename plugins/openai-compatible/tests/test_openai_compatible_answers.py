@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from openai_compatible_bench import END, call, chunk, delta, function_call, read
 
 from agent_hookspecs.errors import (
@@ -344,6 +344,7 @@ _JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(_KEYS, _JSON, max_size=4), max_size=4), st.booleans())
 def test_no_delta_however_odd_breaks_the_reader(odd: list[dict[str, Any]], whole: bool) -> None:
     key = "message" if whole else "delta"

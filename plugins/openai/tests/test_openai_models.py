@@ -106,7 +106,7 @@ CHAT = {"chat_tools", "chat_thoughts", "chat_usage"}
 )
 def test_which_extensions_take_part(settings: dict[str, Any], active: set[str]) -> None:
     with wire() as served:
-        stack = served.core._stack(config(served, **settings))
+        stack = served.core.stack(config(served, **settings))
         found = {plugin.name for plugin in stack.resolution.plugins["extension"]}
     assert found == active
 
