@@ -121,10 +121,8 @@ class AgentApplication:
         values = self.config.values
         # For plugins, which look there; the config itself does not need it.
         os.environ.update(values.get("env", {}))
-        catalog = configured_catalog(self.config)
-        check_loading(self.config, catalog)
         self.core = AgentCore(
-            catalog=catalog,
+            catalog=configured_catalog(self.config),
             http=values.get("http"),
             http_client=http_client,
             async_http_client=async_http_client,
@@ -143,6 +141,7 @@ class AgentApplication:
         self._greeted: dict[str, LoadedPlugin] = {}
         self._observers: tuple[Callable[[Event], None], ...] = ()
         self._lock = threading.Lock()
+        self._is_loading_checked = False
 
     @property
     def decisions(self) -> deque[Decision]:
@@ -295,6 +294,7 @@ class AgentApplication:
         prompt: str,
         *,
         asynchronous: bool,
+        is_only_shown: bool = False,
         session: Session | str | None = None,
         agent: str | None = None,
         provider: str | None = None,
@@ -307,6 +307,9 @@ class AgentApplication:
         park: bool | None = None,
         **options: Any,
     ) -> AgentRun:
+        if not (is_only_shown or self._is_loading_checked):
+            check_loading(self.config, self.core.stacks.catalog)
+            self._is_loading_checked = True
         asked: dict[str, Any] = {
             "agent": agent,
             "provider": provider,
@@ -396,7 +399,8 @@ class AgentApplication:
 
     def stack(self, **options: Any) -> Stack:
         """The stack that a run with these options has, which are those of `stream`; to look at."""
-        return self.core.stack(self._begin_run("", asynchronous=False, **options).config)
+        run = self._begin_run("", asynchronous=False, is_only_shown=True, **options)
+        return self.core.stack(run.config)
 
     def request_config(
         self,

@@ -158,7 +158,6 @@ CONFIGS: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "a deny list": ({**DEFAULT, "denied_plugins": ["late", "bench"]}, []),
     "an allow list": ({**DEFAULT, "allowed_plugins": ["main", "plain", "witness", "early"]}, []),
     "a path source": ({**DEFAULT, "plugins": ["path:sources"]}, []),
-    "a source that is not there": ({**DEFAULT, "plugins": ["path:nowhere"]}, []),
     "an enabled plugin": ({**DEFAULT, "enabled_plugins": ["audit"]}, []),
     "a forced plugin": ({**DEFAULT, "force_enabled_plugins": ["able", "asked"]}, []),
     "a settled collision": ({**DEFAULT, "prefer_plugins": {"extension:shared": "dist-two"}}, []),
@@ -179,7 +178,7 @@ CONFIGS: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         },
         [],
     ),
-    "request defaults": ({**DEFAULT, "request_defaults": {"model": "large", "slow": True}}, []),
+    "request defaults": ({**DEFAULT, "request_defaults": {"model": "large", "seed": 7}}, []),
     "a setting by option": (DEFAULT, ["--set", "slow=true"]),
     "settings that the loop adds": ({**DEFAULT, "tools": {"parallel": True}}, []),
     "plugins enabled by the request": (

@@ -106,6 +106,7 @@ def _config(context: click.Context) -> AppConfig | None:
     try:
         return load_config(Path(file) if file else None)
     except (AgentError, OSError):
+        # Nothing is lost: the command that is being typed says what is wrong with the config.
         return None
 
 
@@ -121,6 +122,7 @@ def _catalog(context: click.Context) -> Catalog | None:
     try:
         return configured_catalog(_config(context) or AppConfig())
     except (AgentError, OSError):
+        # Nothing is lost: the command that is being typed says what is wrong with the plugins.
         return None
 
 

@@ -124,7 +124,8 @@ def absentees(resolution: Resolution) -> Iterator[Absentee]:
             # The reason ends with what to do.
             key = f"{record.key} ({record.bundle.owner})"
             yield Absentee(key, bundle, "broken", record.reason, "", True)
-        elif record.state == "gated":
+        elif record.state == "gated" and not (record.entry and record.entry.stores):
+            # A plugin that opens stores is asked by a store's URL, and takes part in no request.
             yield _explain_gated(record, resolution)
 
 
