@@ -462,7 +462,7 @@ def test_a_patch_is_shown_though_the_provider_has_nothing_to_show() -> None:
 
 def test_nothing_is_shown_of_a_message_that_nobody_has_patched() -> None:
     with core_with(Quiet).send_request_stream(said("Read"), {"retries": 0}) as stream:
-        events = list(stream)
+        events: list[Any] = list(stream)
     kinds = [event["type"] for event in events]
     assert kinds == ["request_started", "warning", "final", "done"]
     assert "no plugin reads its calls" in events[1]["message"]

@@ -6,6 +6,7 @@ It must not know where the values came from, nor what plugins there are.
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -46,7 +47,8 @@ class AppConfig:
 
     @property
     def env(self) -> Mapping[str, str]:
-        return {**os.environ, **self.values.get("env", {})}
+        """What placeholders and keys are looked up in; not a copy, for every run looks."""
+        return ChainMap(dict(self.values.get("env", {})), os.environ)
 
     def loader_settings(self) -> LoaderSettings:
         values = self.values
