@@ -63,7 +63,7 @@ def step(n: int) -> int:
 
 def turns(count: int) -> list[float]:
     """How long each turn of one run took, in milliseconds."""
-    config = {"tools": {"max_turns": count}, "allowed_plugins": ["none"]}
+    config = {"tools": {"max_turns": count}, "allowed_plugins": []}
     with AgentApplication(config, tools=[step]) as app:
         app.core.register_provider(Tireless)
         times: list[float] = []
