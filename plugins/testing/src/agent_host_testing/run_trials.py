@@ -160,7 +160,6 @@ def _kill_runs(url: str, options: Mapping[str, Any], amount: int) -> str:
         "store": url,
         "store_options": dict(options),
         "tools": {"effects": {"write": "allow"}},
-        "allowed_plugins": ["none", "postgres"],
     }
     # Once before the forks, so that processes find everything imported.
     with AgentApplication(config) as app:
