@@ -545,7 +545,7 @@ def test_what_is_made_of_an_answer_when_it_is_finished_is_shown(
 ) -> None:
     source = FINISHING.replace("CHANGED", repr(changed))
     (place / "finishing.py").write_text(source, encoding="utf-8")
-    config = {"plugins": ["path:finishing.py"], "denied_plugins": ["files"]}
+    config = {"plugins": ["path:finishing.py"]}
     (place / "f.json").write_text(json.dumps(config), encoding="utf-8")
     done = run(place, "--config", "f.json", "--provider", "echo", "Hello")
     assert (done.returncode, done.stdout.decode()) == (0, out)

@@ -64,7 +64,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     config = {
         "plugins": ["path:tools", "path:noting"],
-        "denied_plugins": ["files"],
+        "agents": {"default": {"tools": ["save", "wonder"]}},
         "tools": {"effects": {"read": "allow"}, "rules": [{"tool": "wonder", "decision": "allow"}]},
     }
     (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")

@@ -101,9 +101,16 @@ def test_a_knob_that_nobody_takes_is_a_warning() -> None:
         ]  # fmt: skip
 
 
-def test_a_provider_that_keeps_no_account_of_knobs_gets_no_warnings() -> None:
+def test_a_provider_that_keeps_no_account_of_knobs_takes_those_among_its_settings() -> None:
+    class Declaring(OpenAiLike):
+        def get_config_schema(self) -> dict[str, Any]:
+            return {knob: {"required": False} for knob in ("seed", "temperature")}
+
     with serve(answer) as server:
-        assert warnings_of(core_with(OpenAiLike), {"base_url": server.url, **KNOBS}) == []
+        told = warnings_of(core_with(Declaring), {"base_url": server.url, **KNOBS})
+    assert told == [
+        ("'effort' is set, but openai_like has no use for it; it was not sent", "openai_like")
+    ]
 
 
 def test_a_retry_does_not_repeat_a_warning() -> None:
