@@ -113,7 +113,9 @@ def _send_prompt(app: AgentApplication, prompt: str, session: Session | None) ->
         click.echo(f"{style_text('>', bold=True)} {line}")
     click.echo()
     screen = Screen(together=True)
-    with app.stream(prompt, session=session) as stream:
+    # Named, for nobody has to be told who answers in a demo.
+    provider = app.core.stacks.catalog.provider(None).name
+    with app.stream(prompt, session=session, provider=provider) as stream:
         for event in stream:
             screen.show(event)
             if event["type"] == "partial" and sys.stdout.isatty():
