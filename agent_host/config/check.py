@@ -114,7 +114,7 @@ class _Known:
         others = [record for record in catalog if record.role != "provider"]
         self._records = [*providers, *others]
 
-    def described(self) -> ConfigSchema:
+    def described_settings(self) -> ConfigSchema:
         return merge_schemas(
             (record.name, record.entry.config_schema) for record in self._records if record.entry
         )
@@ -139,7 +139,7 @@ class _Known:
 def _refuse_unknown(
     config: AppConfig, where: str, keys: Iterable[str], own_keys: Iterable[str], known: _Known
 ) -> None:
-    described = known.described().settings
+    described = known.described_settings().settings
     unknown = [key for key in keys if key not in described]
     asked = known.ask_classes() if unknown else None
     if asked is None:

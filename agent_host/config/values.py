@@ -154,7 +154,7 @@ class AppConfig:
         aliases: Mapping[str, Any] = self.values.get("providers", {})
         named, usual = self._provider_name(agent, provider), self._provider_name(agent, None)
         plugins = {name: alias["provider"] for name, alias in aliases.items()}
-        yield "request_defaults", self._filled("request_defaults"), None, ()
+        yield "request_defaults", self._fill_section("request_defaults"), None, ()
         if named is not None and named in aliases:
             where = f"providers.{named}"
             yield where, self._fill(where, aliases[named]), plugins[named], ()
@@ -182,7 +182,7 @@ class AppConfig:
         alone = next(iter(aliases)) if len(aliases) == 1 else None
         return provider or self._agent(agent).get("provider") or alone
 
-    def _filled(self, key: str) -> dict[str, Any]:
+    def _fill_section(self, key: str) -> dict[str, Any]:
         filled: dict[str, Any] = self._fill(key, self.values.get(key, {}))
         return filled
 

@@ -260,7 +260,7 @@ def _message_lines(message: CoreMessage) -> Iterator[str]:
     if content.strip():
         yield ""
         if message["role"] == "tool":
-            yield from _fenced(content)
+            yield from _fence_text(content)
         else:
             yield from content.split("\n")
     for call in metadata.get("tool_calls") or ():
@@ -269,7 +269,7 @@ def _message_lines(message: CoreMessage) -> Iterator[str]:
         yield f"Calls `{function.get('name', '')}`:"
         yield ""
         arguments = function.get("arguments", function.get("input", ""))
-        yield from _fenced(arguments if isinstance(arguments, str) else json.dumps(arguments))
+        yield from _fence_text(arguments if isinstance(arguments, str) else json.dumps(arguments))
     envelope = message.get("toolResult") or {}
     parts = [*(message.get("multipartContent") or ()), *_parts_of(envelope)]
     for part in parts:
@@ -298,7 +298,7 @@ def _part_lines(part: object) -> Iterator[str]:
     yield f"![{name}]({place})" if part.get("type") == "image" else f"[{name}]({place})"
 
 
-def _fenced(text: str) -> Iterator[str]:
+def _fence_text(text: str) -> Iterator[str]:
     fence = "```"
     while fence in text:
         fence += "`"

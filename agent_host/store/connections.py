@@ -80,7 +80,7 @@ class Connections:
         if self._file is None:
             self._only.acquire()
         try:
-            connection = self._take()
+            connection = self._take_connection()
             try:
                 yield connection
             finally:
@@ -99,7 +99,7 @@ class Connections:
         self._leave_parent()
         _close_all(self._idle, self._process)
 
-    def _take(self) -> sqlite3.Connection:
+    def _take_connection(self) -> sqlite3.Connection:
         self._leave_parent()
         try:
             return self._idle.pop()

@@ -57,14 +57,14 @@ def note_finish(
     with_word = [each for each in spoken if each["metadata"].get("finish_reason")]
     last = with_word[-1] if with_word else spoken[-1] if spoken else None
     word = str(last["metadata"]["finish_reason"]) if with_word and last else None
-    known = "stop" if word is None else _mapped(word, turn.stack.provider)
+    known = "stop" if word is None else _map_word(word, turn.stack.provider)
     turn.finish_reason = word
     turn.finish = _checked_finish(turn, word, known, spoken, has_unread_calls)
     if last is not None:
         last["metadata"]["finish"] = turn.finish
 
 
-def _mapped(word: str, provider: LoadedPlugin) -> Finish | None:
+def _map_word(word: str, provider: LoadedPlugin) -> Finish | None:
     """Our word for the server's; None if nobody knows it."""
     words: Mapping[str, Any] = getattr(provider.instance, "finish_reasons", {})
     known = words.get(word, words.get(word.lower(), word.lower()))

@@ -276,10 +276,10 @@ def _refusal(turn: Turn, status: int, headers: Mapping[str, str], body: bytes) -
     if isinstance(mapped, AgentError) and not isinstance(mapped, ProviderError):
         return mapped
     known = failure(status, headers, body, turn.provider)
-    return known if mapped is None else _completed(mapped, known)
+    return known if mapped is None else _complete_error(mapped, known)
 
 
-def _completed(mapped: ProviderError, known: ProviderError) -> ProviderError:
+def _complete_error(mapped: ProviderError, known: ProviderError) -> ProviderError:
     """The provider's error with what only the answer itself tells, such as the request's id."""
     for name in _TOLD_BY_ANSWER:
         if getattr(mapped, name) is None:

@@ -39,7 +39,7 @@ class PostgresServer:
     def create(self) -> None:
         if os.getuid() == 0:
             # The server refuses to run as root.
-            shutil.chown(self._folder, _unprivileged())
+            shutil.chown(self._folder, _unprivileged_user())
         self._run("initdb", "-D", self._data, "-U", "tester", "-A", "trust", "-E", "UTF8", "-N")
         settings = _SETTINGS.format(folder=self._folder)
         with (self._data / "postgresql.auto.conf").open("a") as file:
@@ -58,7 +58,7 @@ class PostgresServer:
     def _run(self, program: str, *arguments: str | Path) -> None:
         command = [str(self._programs / program), *map(str, arguments)]
         if os.getuid() == 0:
-            command = ["runuser", "-u", _unprivileged(), "--", *command]
+            command = ["runuser", "-u", _unprivileged_user(), "--", *command]
         output = self._folder / "output"
         # Not a pipe: the server would hold it open for as long as it runs.
         with output.open("a") as file:
@@ -74,7 +74,7 @@ class PostgresServer:
             raise RuntimeError(output.read_text("utf-8", "replace"))
 
 
-def _unprivileged() -> str:
+def _unprivileged_user() -> str:
     names = {each.pw_name for each in pwd.getpwall()}
     return "postgres" if "postgres" in names else "nobody"
 

@@ -71,7 +71,7 @@ class Conversation(Rendering):
         if not turns:
             turns.append(_opening())
         for place in self._with_media:
-            turns[place] = _expanded(turns[place], attachments_root, warn)
+            turns[place] = _expand_turn(turns[place], attachments_root, warn)
         last = turns[-1]
         if last["role"] == "assistant" and last["content"][-1].get("type") == "text":
             final = last["content"][-1]
@@ -96,7 +96,7 @@ class Conversation(Rendering):
     def _put(self, turn: Turn) -> None:
         if not self._closed and turn["role"] != "user":
             self._closed.append(_opening())
-        if _expanded(turn, None) is not turn:
+        if _expand_turn(turn, None) is not turn:
             self._with_media.append(len(self._closed))
         self.marked += count_markers(turn["content"])
         self._closed.append(turn)
@@ -111,7 +111,7 @@ def _not_sent(notes: object) -> Sequence[str]:
     return told if isinstance(told, list) else ()
 
 
-def _expanded(turn: Turn, root: str | None, warn: Warn | None = None) -> Turn:
+def _expand_turn(turn: Turn, root: str | None, warn: Warn | None = None) -> Turn:
     """The turn with its files read and its media as the API takes them; itself without any."""
     [expanded] = expand_attachments([turn], root=root, note=text_block, warn=warn)
     blocks = [*map(with_sources, expanded["content"])]

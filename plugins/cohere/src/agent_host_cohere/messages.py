@@ -84,7 +84,7 @@ def _assistant_message(message: CoreMessage, names: WireNames) -> NativeMessage:
     plan = message["metadata"].get("tool_plan") or text
     native: NativeMessage = {"role": "assistant", **({"tool_plan": plan} if plan else {})}
     native["tool_calls"] = [
-        DEFAULT_TOOL_INTEROP_REGISTRY.sanitize_tool_call(_renamed(call, names.encode))
+        DEFAULT_TOOL_INTEROP_REGISTRY.sanitize_tool_call(_rename_call(call, names.encode))
         for call in calls
     ]
     return native
@@ -142,11 +142,11 @@ def core_message(native: NativeMessage, names: WireNames) -> CoreMessage:
         if native.get(key):
             metadata[key] = native[key]
     if calls := native.get("tool_calls"):
-        metadata["tool_calls"] = [_renamed(call, names.decode) for call in calls]
+        metadata["tool_calls"] = [_rename_call(call, names.decode) for call in calls]
     text = "".join(part.get("text") or "" for part in parts)
     return {"role": "assistant", "content": text, "metadata": metadata}
 
 
-def _renamed(call: dict[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:
+def _rename_call(call: dict[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:
     function = call["function"]
     return {**call, "function": {**function, "name": rename(str(function.get("name") or ""))}}

@@ -41,7 +41,7 @@ def listed_models(body: Any) -> list[ModelInfo]:
     """The models of a list that can chat."""
     listed = body.get("models") if isinstance(body, dict) else None
     return [
-        _described(entry)
+        _describe_model(entry)
         for entry in (listed if isinstance(listed, list) else ())
         if isinstance(entry, dict)
         and isinstance(entry.get("name"), str)
@@ -50,7 +50,7 @@ def listed_models(body: Any) -> list[ModelInfo]:
     ]
 
 
-def _described(entry: dict[str, Any]) -> ModelInfo:
+def _describe_model(entry: dict[str, Any]) -> ModelInfo:
     known: dict[str, Any] = {"id": entry["name"], "name": entry["name"]}
     if entry.get("context_length"):
         known["context_length"] = int(entry["context_length"])

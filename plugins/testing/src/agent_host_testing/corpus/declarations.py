@@ -45,7 +45,7 @@ def _plain(schema: Any, root: Mapping[str, Any], following: tuple[str, ...]) -> 
         return [_plain(each, root, following) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    schema, following = _dereferenced(schema, root, following)
+    schema, following = _resolve_references(schema, root, following)
     plain = {
         _SAME_WORDS.get(key, key): _plain(value, root, following)
         for key, value in schema.items()
@@ -62,7 +62,7 @@ def _says_nothing(key: str, value: Any) -> bool:
     return (key == "required" and value == []) or (key == "properties" and value == {})
 
 
-def _dereferenced(
+def _resolve_references(
     schema: Mapping[str, Any], root: Mapping[str, Any], following: tuple[str, ...]
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """The schema with what it refers to in place of the reference; one in itself stays."""
