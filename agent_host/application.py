@@ -37,7 +37,6 @@ from agent_host.drivers.blocking import Stream, complete
 from agent_host.plugins.access import KEY_SETTINGS, set_variable
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.stores import open_store
-from agent_host.private import config_home
 from agent_host.redaction import without_secrets
 from agent_host.runs.recorder import RunRecorder
 from agent_host.runs.runs import Runs
@@ -132,7 +131,7 @@ class AgentApplication:
             self.core.register_tool(tool)
         described = values.get("tools", {})
         self.limits = Limits.of(described)
-        self.policy = Policy.of(described, Memory(config_home() / "allowed-tools.json"))
+        self.policy = Policy.of(described, Memory.of_user())
         self._parallel = bool(described.get("parallel", False))
         self._approve = approve
         self._ask = ask

@@ -38,6 +38,7 @@ _COMMANDS = {
     "demo": ("agent_host.cli.demo", "Tour the host offline, in a minute."),
     "run": ("agent_host.cli.run", "Send a prompt to an agent."),
     "runs": ("agent_host.cli.runs", "See, decide, stop and resume runs."),
+    "tools": ("agent_host.cli.tools", "See tools, and those you need not be asked about."),
     "sessions": ("agent_host.cli.sessions", "See, search, move and branch sessions."),
     "completion": ("agent_host.cli.completion", "Print the completion script of your shell."),
     "plugins": ("agent_host.cli.plugins", "See, explain and check plugins."),

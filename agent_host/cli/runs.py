@@ -228,7 +228,12 @@ def approve(
 ) -> None:
     """Allow CALL, or every call that RUN waits for."""
     with open_application(config_file) as app:
-        _print_decided(app.runs.approve(run, call, always=always), as_json)
+        before = app.runs.find(run)
+        decided = app.runs.approve(run, call, always=always)
+    for question in () if as_json else before.questions:
+        if question.kind == "approval" and question.answer is None and call in (None, question.id):
+            _print_question(question)
+    _print_decided(decided, as_json)
 
 
 @runs.command(
