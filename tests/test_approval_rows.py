@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from agent_hookspecs.store.values import Question
 from agent_host.agent.policy import Approval, ToolUse
 from agent_host.agent.preview import NO_PREVIEW, Preview, ShownChange
 from agent_host.cli.approval import WORDS, Row, Rows, approval_rows, question_rows, read_word
 from agent_host.cli.outside import LOOK_ALIKES
 from agent_host.cli.render import text_width
-from agent_hookspecs.store.values import Question
 
 
 def rows_of(

@@ -1,4 +1,4 @@
-"""Text from outside on a terminal: it is shown and never obeyed, and never begins like a question."""
+"""Text from outside on a terminal: shown, never obeyed, and never taken for a question."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import click
 from agent_hookspecs.store.values import RunState
 from agent_host.cli.approval import approval_rows, question_rows
 from agent_host.cli.asking import print_rows
+from agent_host.cli.event_lines import print_event
 from agent_host.cli.render import (
     clean_text,
     print_error,
@@ -19,7 +20,7 @@ from agent_host.cli.render import (
     style_text,
     terminal_width,
 )
-from agent_host.cli.run import make_approver, make_asker, print_event, show_run
+from agent_host.cli.run import make_approver, make_asker, show_run
 from agent_host.cli.screen import Screen, quiet_logs
 from agent_host.cli.stored import open_application, short_id, show_time, stored_options, to_plain
 from agent_host.cli.trace import HookTrace

@@ -29,7 +29,7 @@ def tools() -> None:
 
 @tools.command(
     "list",
-    epilog="\b\nExamples:\n  agent-host tools list\n  agent-host tools list --config my.toml --json",
+    epilog="\b\nExamples:\n  agent-host tools list\n  agent-host tools list --json",
 )
 @choice_options
 def list_tools(choice: Choice, as_json: bool, strict: bool) -> int:
