@@ -84,7 +84,7 @@ def show(config_file: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(loaded.file) if loaded.file else None, "values": values})
         return
-    click.echo(f"# {loaded.file or 'no config file: the defaults'}")
+    click.echo(f"# {clean_text(loaded.file or 'no config file: the defaults')}")
     print_json(values)
 
 
@@ -104,4 +104,4 @@ def trust(folder: Path, revoke: bool, as_json: bool) -> None:
     if as_json:
         print_json({"folder": str(folder.resolve()), "trusted": not revoke})
     else:
-        click.echo(f"{folder.resolve()} is {'no longer' if revoke else 'now'} trusted.")
+        click.echo(f"{clean_text(folder.resolve())} is {'no longer' if revoke else 'now'} trusted.")
