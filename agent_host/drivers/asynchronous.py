@@ -111,9 +111,7 @@ class _AsyncDriver:
         if self._response is not None:
             self._closing = asyncio.ensure_future(self._response.aclose())
 
-    async def _run_work(
-        self, work: Coroutine[Any, Any, Any], seconds: float | None = None
-    ) -> Any:
+    async def _run_work(self, work: Coroutine[Any, Any, Any], seconds: float | None = None) -> Any:
         """What foreign work comes to. It is stopped, and is nothing, when the driver is closed."""
         task = self._work = asyncio.create_task(work)
         try:
