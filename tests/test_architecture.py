@@ -167,13 +167,14 @@ ROOMS = (
     "drivers",
     "plugins",
     "turn",
+    "output",
     "runs",
     "agent",
     "application",
     "cli",
 )
 #: Modules beside the folders that know nothing of the host.
-BASE = {"_version", "checking", "places", "private", "redaction", "threads", "trust"}
+BASE = {"_version", "checking", "json_schemas", "places", "private", "redaction", "threads", "trust"}
 
 
 def room(module: str) -> str:
