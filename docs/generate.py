@@ -40,7 +40,9 @@ KIND_WORDS: dict[PartKind, str] = {
     "dict": "a dict",
     "list": "a list",
     "dicts": "a list of dicts",
+    "text": "a string",
     "texts": "a list of strings",
+    "contents": "a list of strings and parts",
     "flag": "True, False or None",
 }
 PART = re.compile(r"(?<=<!-- part: )([a-z-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -122,8 +122,10 @@ def _make_shape(schema: dict[str, Any], convert: Callable[[Any], Any]) -> Output
     if schema.get("type") == "object" and "$ref" not in schema:
         return OutputShape(schema, False, convert)
     inner = {key: value for key, value in schema.items() if key not in ("$defs", "definitions")}
-    defined = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    wrapped = {
+    defined: dict[str, Any] = {
+        key: schema[key] for key in ("$defs", "definitions") if key in schema
+    }
+    wrapped: dict[str, Any] = {
         "type": "object",
         "properties": {_WRAPPED: inner},
         "required": [_WRAPPED],
@@ -146,7 +148,7 @@ def _close_objects(schema: Any) -> Any:
 
 
 def _readable_type(kind: Any) -> Any:
-    """The type as pydantic reads it, which knows the older form of typed dicts alone before 3.12."""
+    """The type as pydantic reads it: before 3.12, only the newer form of typed dicts."""
     if sys.version_info >= (3, 12):
         return kind
     from typing import is_typeddict
@@ -158,7 +160,8 @@ def _readable_type(kind: Any) -> Any:
             name: _readable_type(hint)
             for name, hint in get_type_hints(kind, include_extras=True).items()
         }
-        return TypedDict(kind.__name__, hints, total=getattr(kind, "__total__", True))
+        make: Any = TypedDict
+        return make(kind.__name__, hints, total=getattr(kind, "__total__", True))
     origin, args = get_origin(kind), get_args(kind)
     if origin in (list, dict, set, tuple) and args:
         return origin[tuple(_readable_type(each) for each in args)]
