@@ -25,6 +25,7 @@ from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask, question_event
 from agent_host.agent.unanswered import close_calls, last_answer
 from agent_host.drivers.effects import Emit, Interrupt, RunState, Steps
+from agent_host.input import refuse_unsupported
 from agent_host.plugins.own_tools import OwnTools
 from agent_host.plugins.settings import describe_unused
 from agent_host.turn.actions import run_trigger
@@ -138,6 +139,7 @@ class AgentRun:
             try:
                 stack = yield from own_tools.add_to(leased)
                 yield from self._warn(self._unused_settings(stack))
+                self._check_prompt(stack)
                 session = yield from self._begin(stack)
                 # Not before: only an opened store says whether questions can wait in it.
                 self._calls = self._make_answering(stack)
@@ -186,6 +188,7 @@ class AgentRun:
             try:
                 stack = yield from own_tools.add_to(leased)
                 yield from self._warn(self._unused_settings(stack))
+                self._check_prompt(stack)
                 start = self.start.with_added(self.prompt) if self.prompt else self.start
                 yield from check_turn(self._make_turn(stack, start))
             finally:
@@ -212,6 +215,15 @@ class AgentRun:
             announced = [name for each in catalog if each.entry for name in each.entry.tools]
             for pattern in self.policy.unused_patterns([*stack.tool_names, *announced]):
                 yield f"the rule for {pattern!r} is about no tool that there is", None
+
+    def _check_prompt(self, stack: Stack) -> None:
+        """Refuse what the prompt holds and the provider does not take, before anything is sent."""
+        messages = [self.prompt] if self.prompt is not None else self.start.messages[-1:]
+        for message in messages:
+            if message["role"] == "user":
+                refuse_unsupported(
+                    message, stack.resolution.tags, stack.provider.name, stack.config.get("model")
+                )
 
     # --- events and what is stored ---------------------------------------------------------------
 

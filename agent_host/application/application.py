@@ -27,6 +27,7 @@ from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.config.catalog import configured_catalog
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
+from agent_host.input import Prompt
 from agent_host.private import config_home
 from agent_host.runs.runs import Runs
 from agent_host.runs.sessions import Sessions
@@ -113,13 +114,13 @@ class AgentApplication:
         """The stored runs."""
         return Runs(self._runs.require_storage())
 
-    def run(self, prompt: str, **options: Any) -> Answer:
+    def run(self, prompt: Prompt, **options: Any) -> Answer:
         """Give an agent a prompt and wait for its answer. Options are those of `stream`."""
         run = self._runs.begin_run(prompt, asynchronous=False, **options)
         complete(run.steps(), self.core.wire)
         return answer_of_run(run)
 
-    def stream(self, prompt: str, **options: Any) -> Stream:
+    def stream(self, prompt: Prompt, **options: Any) -> Stream:
         """Give an agent a prompt and watch the events as they come.
 
         Options: ``session`` to go on with, or the id or name of a stored one; ``agent``,
@@ -132,7 +133,7 @@ class AgentApplication:
         run = self._runs.begin_run(prompt, asynchronous=False, **options)
         return Stream(run, self.core.wire, on_close=run.cancel)
 
-    async def arun(self, prompt: str, **options: Any) -> Answer:
+    async def arun(self, prompt: Prompt, **options: Any) -> Answer:
         """The async form of `run`."""
         from agent_host.drivers.asynchronous import acomplete
 
@@ -140,7 +141,7 @@ class AgentApplication:
         await acomplete(run.steps(), self.core.async_wire)
         return answer_of_run(run)
 
-    def astream(self, prompt: str, **options: Any) -> AsyncStream:
+    def astream(self, prompt: Prompt, **options: Any) -> AsyncStream:
         """The async form of `stream`; not itself a coroutine."""
         from agent_host.drivers.asynchronous import AsyncStream
 

@@ -25,6 +25,7 @@ from agent_host.agent.unanswered import close_calls
 from agent_host.application.request_config import fallback_warnings, make_request_config
 from agent_host.config import AppConfig
 from agent_host.config.check import check_loading
+from agent_host.input import Prompt, make_message
 from agent_host.redaction import without_secrets
 from agent_host.runs.recorder import RunRecorder
 from agent_host.runs.storage import Storage
@@ -58,7 +59,7 @@ class RunMaker:
 
     def begin_run(
         self,
-        prompt: str,
+        prompt: Prompt,
         *,
         asynchronous: bool,
         is_only_shown: bool = False,
@@ -92,7 +93,7 @@ class RunMaker:
         is_new = session is None
         if session is None:
             session = self.create_session(system or self.config.system_prompt(agent))
-        message: CoreMessage = {"role": "user", "content": prompt, "metadata": {}}
+        message = make_message(prompt)
         park = self.park if park is None else park
         if self.storage is None:
             if isinstance(session, str) or park:
