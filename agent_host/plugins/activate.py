@@ -67,7 +67,7 @@ class LoadedPlugin:
     def key(self) -> str:
         return f"{self.role}:{self.name}"
 
-    def tool_limits(self, what: Literal[timeouts, concurrency]) -> Mapping[str, Any]:
+    def tool_limits(self, what: Literal["timeouts", "concurrency"]) -> Mapping[str, Any]:
         """The limits that a tool plugin has set itself, by the names of its tools."""
         found = getattr(self.instance, what, None) or {}
         if not isinstance(found, Mapping) or not all(map(_is_limit, found.values())):
