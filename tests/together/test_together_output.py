@@ -89,7 +89,9 @@ def chat_rows() -> list[str]:
 @pytest.mark.parametrize("name", chat_rows())
 def test_every_server_of_the_chat_format_gives_answers_of_a_type(name: str) -> None:
     custom = stop("custom")
-    with custom.serve() as server, AgentApplication({"denied_plugins": ["files"]}) as app:
+    # Without a key of its own, for who expects it where differs.
+    serving = FakeServer(custom.format, models=(custom.bare,))
+    with serving as server, AgentApplication({"denied_plugins": ["files"]}) as app:
         settings = {
             "provider": name,
             "model": custom.bare,
