@@ -46,9 +46,10 @@ class AgentApplication:
 
     ``config`` is a path, a dict in the form of the file, what `load_config` gave, or None for what
     `find_config` finds.
-    ``tools`` are tool classes or decorated functions of the program's own. ``approve`` is asked
-    about calls that the policy neither allows nor denies; without it they are denied. ``ask`` puts
-    the questions of tools to a person. With ``park`` a run that nobody answers waits in the store.
+    ``tools`` are the program's own: functions, objects with tools as methods, or tool classes.
+    ``approve`` is asked about calls that the policy neither allows nor denies; without it they are
+    denied. ``ask`` puts the questions of tools to a person. With ``park`` a run that nobody answers
+    waits in the store.
     ``store`` says where sessions and runs are stored: a URL, a store, True for the user's own file
     if the config names none, or False; by default where the config says, or nowhere.
     ``on_manager`` is told of every pluggy manager that is made, to trace or monitor its calls.
@@ -124,7 +125,8 @@ class AgentApplication:
 
         Options: ``session`` to go on with, or the id or name of a stored one; ``agent``,
         ``provider`` and ``model`` to use, ``system`` for the system prompt and ``session_name`` for
-        the name of a new session, ``tools`` as patterns of tool names, ``settings`` for the
+        the name of a new session, ``tools`` of this run alone, ``deps`` for the tools of the
+        program, ``use_tools`` as patterns of names for those on offer, ``settings`` for the
         request, ``approve``, ``ask``, ``park``, ``limits``, ``context`` for the plugins, and
         ``parent`` for the id of the run that this one is a part of.
         """
@@ -200,12 +202,12 @@ class AgentApplication:
         agent: str | None = None,
         provider: str | None = None,
         model: str | None = None,
-        tools: Iterable[str] | None = None,
+        use_tools: Iterable[str] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The settings of a request, as a core wants them."""
         return make_request_config(
-            self.config, self.core.stacks, agent, provider, model, tools, settings
+            self.config, self.core.stacks, agent, provider, model, use_tools, settings
         )
 
     def create_session(self, system: str | None = None) -> Session:
