@@ -141,8 +141,8 @@ BREAKAGES = (
         ("test_ollama_requests.py::test_effort_is_a_switch_or_a_level",),
         Change(
             "reasoning.py",
-            'return bool(take_knob(state, "effort") != "none")',
-            'return bool(take_knob(state, "effort"))',
+            'return effort if levels or effort is None else effort != "none"',
+            "return effort if levels or effort is None else True",
         ),
     ),
     _breakage(
