@@ -6,13 +6,19 @@ else a schema asks is left to its validator, which throws away what does not fit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["obvious_values", "payload_strategy", "text_strategy"]
+__all__ = [
+    "corner_payloads",
+    "named_values",
+    "obvious_values",
+    "payload_strategy",
+    "text_strategy",
+]
 
 _TEXTS = ("", " ", "a", "a b", ".", "..", "/", "*", "[", "%s", "\x00", "\n", "é世👋", "-1", "x" * 300)
 #: Not all of Unicode, of which the tables alone take longer than all calls.
@@ -21,34 +27,40 @@ _LARGE = 10**9
 _DEPTH = 4
 
 
-def obvious_values(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[list[Any], bool]:
-    """Values that somebody would try first, and whether there are no others."""
+def named_values(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Any]:
+    """Values that the schema itself names, so that each of them has to be taken."""
     schema = _resolved(schema, root)
-    if "const" in schema:
-        return [schema["const"]], True
+    named = [schema[key] for key in ("const", "default", "minimum", "maximum") if key in schema]
     if isinstance(schema.get("enum"), list):
-        return [*schema["enum"]], True
-    choices = _choices(schema)
-    if choices:
-        tried = [obvious_values(each, root) for each in choices]
-        return [value for values, _ in tried for value in values], all(end for _, end in tried)
-    given = [schema[key] for key in ("default",) if key in schema]
-    given += schema["examples"] if isinstance(schema.get("examples"), list) else []
+        named += schema["enum"]
+    for each in _choices(schema):
+        named += named_values(each, root)
+    return [*named, False, True] if schema.get("type") == "boolean" else named
+
+
+def obvious_values(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Any]:
+    """Values that somebody would try first, of which at least one should be taken."""
+    named = named_values(schema, root)
+    schema = _resolved(schema, root)
+    if choices := _choices(schema):
+        return [*named, *(value for each in choices for value in obvious_values(each, root))]
+    examples = schema.get("examples")
+    known = [*named, *(examples if isinstance(examples, list) else ())]
     kind = schema.get("type")
-    if kind == "boolean":
-        return [False, True], True
+    if "const" in schema or "enum" in schema or kind == "boolean":
+        return known
     if kind in ("integer", "number"):
-        return [*given, *_obvious_numbers(schema, kind)], False
+        return [*known, *_obvious_numbers(schema, kind)]
     if kind == "array":
-        inner, _ = obvious_values(schema.get("items") or {}, root)
-        return [*given, inner[:1], [], inner[:2]], False
+        inner = obvious_values(schema.get("items") or {}, root)
+        return [*known, inner[:1], [], inner[:2]]
     if kind == "object":
         inside = schema.get("properties") or {}
-        first = {key: obvious_values(each, root)[0][:1] for key, each in inside.items()}
-        return [*given, {key: value[0] for key, value in first.items() if value}], False
+        first = {key: obvious_values(each, root)[:1] for key, each in inside.items()}
+        return [*known, {key: value[0] for key, value in first.items() if value}]
     if kind == "null":
-        return [None], True
-    return [*given, "a", "", ".", "*", "a b", "1", "a.txt"], False
+        return [None]
+    return [*known, "a", "", ".", "*", "a b", "1", "a.txt"]
 
 
 def _obvious_numbers(schema: Mapping[str, Any], kind: str) -> list[Any]:
@@ -60,6 +72,18 @@ def _obvious_numbers(schema: Mapping[str, Any], kind: str) -> list[Any]:
     fits = [each for each in wanted if each is not None]
     fits = [each for each in fits if low is None or each >= low]
     return [each for each in fits if high is None or each <= high]
+
+
+def corner_payloads(
+    parameters: Mapping[str, Any], sample: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """The sample with one odd text, and with everything at once that can be given."""
+    properties = parameters.get("properties") or {}
+    for name, schema in properties.items():
+        if _resolved(schema, parameters).get("type") == "string":
+            yield from ({**sample, name: text} for text in _TEXTS)
+    most = {name: obvious_values(schema, parameters)[:1] for name, schema in properties.items()}
+    yield {**{name: values[0] for name, values in most.items() if values}, **sample}
 
 
 def payload_strategy(

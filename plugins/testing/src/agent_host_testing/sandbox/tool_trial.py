@@ -11,14 +11,14 @@ import inspect
 import json
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from agent_hookspecs.errors import AgentError, ToolArgumentsError
+from agent_hookspecs.errors import AgentError, PluginError, ToolArgumentsError
 from agent_hookspecs.messages import Effect
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, SchemaView
 from agent_host.agent.arguments import arguments_objection
@@ -27,7 +27,13 @@ from agent_host.drivers.blocking import complete
 from agent_host.plugins.stack import PreparedTool
 from agent_host.turn.context import tool_context
 from agent_host_testing.sandbox import Order
-from agent_host_testing.sandbox.payloads import obvious_values, payload_strategy, text_strategy
+from agent_host_testing.sandbox.payloads import (
+    corner_payloads,
+    named_values,
+    obvious_values,
+    payload_strategy,
+    text_strategy,
+)
 from agent_host_testing.sandbox.watch import Kind, Watch, World
 from agent_host_testing.suites.hosting import Host, prepared_tool
 from agent_host_testing.suites.loading import catalog_of
@@ -45,8 +51,8 @@ ALLOWED: Mapping[Effect, frozenset[Kind]] = {
 _TRIED: tuple[Effect, ...] = ("read", "write")
 _KINDS: tuple[Kind, ...] = ("files", "environment", "working folder", "processes", "network")
 _EXAMPLES = 20
-#: Seconds for all payloads made from schemas; a slow tool gets fewer of them.
-_SECONDS = 0.6
+#: Seconds of work, and of waiting, for all payloads at random; a slow tool gets fewer of them.
+_SECONDS, _WAITING = 0.6, 5.0
 
 _Ending = Literal["result", "refused", "failed", "crashed"]
 
@@ -87,9 +93,11 @@ class _Trial:
         self._tool: PreparedTool = prepared_tool(stack, order.plugin)
         self._context = tool_context(stack, None)
         self._samples = order.samples
+        #: What payloads besides the sample did to the world.
+        self._done: dict[tuple[Kind, str], None] = {}
         self._world = world
         self._watch = watch
-        self._seconds = _SECONDS / max(1, len(order.samples))
+        self._share = 1 / max(1, len(order.samples))
 
     def look_at(self, name: str) -> _Found:
         found = _Found()
@@ -106,11 +114,15 @@ class _Trial:
             return found
         refused = frozenset(_KINDS) - ALLOWED[effect]
         schema = self._schema(name)
+        self._done.clear()
         if schema.payload_kind == "object" and isinstance(sample, Mapping):
             found.properties = [*self._properties(name, schema, sample, refused)]
-        for kind, what in self._generate(name, schema, found, refused):
-            if (kind, what) not in found.changes and kind not in ALLOWED[effect]:
-                found.changes.append((kind, what))
+        self._generate(name, schema, found, refused)
+        found.changes += [
+            (kind, what)
+            for kind, what in self._done
+            if kind not in ALLOWED[effect] and (kind, what) not in found.changes
+        ]
         return found
 
     def _schema(self, name: str) -> SchemaView:
@@ -143,15 +155,19 @@ class _Trial:
         call: Callable[[Any], _Ended],
     ) -> Iterator[str]:
         """What is wrong with a property that the sample does not have."""
-        values, complete_set = obvious_values(about, schema.parameters or {})
-        payloads = [(value, {**sample, key: value}) for value in values]
-        fit = [(v, p) for v, p in payloads if arguments_objection(schema, p) is None]
-        ends = [(value, call(payload)) for value, payload in fit]
+        parameters = schema.parameters or {}
+        named = named_values(about, parameters)
+        ends = []
+        for value in obvious_values(about, parameters):
+            payload = {**sample, key: value}
+            if arguments_objection(schema, payload) is None:
+                ends.append((value, call(payload)))
         bad = [(value, ended) for value, ended in ends if ended.ending in ("refused", "crashed")]
-        if bad and complete_set:
-            value, ended = bad[0]
-            yield f"the schema allows {value!r} for {key!r}, and the call ends in {ended.said}"
-        elif ends and len(bad) == len(ends):
+        for value, ended in bad:
+            if value in named:
+                yield f"the schema names {value!r} for {key!r}, and the call ends in {ended.said}"
+                return
+        if ends and len(bad) == len(ends):
             value, ended = bad[-1]
             yield (
                 f"no value of {key!r} is taken of {len(ends)} that the schema allows: with "
@@ -161,27 +177,31 @@ class _Trial:
 
     def _generate(
         self, name: str, schema: SchemaView, found: _Found, refused: Collection[Kind]
-    ) -> list[tuple[Kind, str]]:
-        """Call the tool with whatever its schema allows; what was done to the world by it."""
+    ) -> None:
+        """Call the tool with whatever its schema allows; note the first payload that is too much."""
         from hypothesis import HealthCheck, Phase, given, settings
 
-        done: dict[tuple[Kind, str], None] = {}
-        until = time.monotonic() + self._seconds
         sample = self._samples[name]
         if schema.payload_kind == "object":
-            payloads: Any = payload_strategy(
-                schema.parameters or {}, sample if isinstance(sample, Mapping) else {}
-            )
+            known = sample if isinstance(sample, Mapping) else {}
+            corners: Iterable[Any] = corner_payloads(schema.parameters or {}, known)
+            payloads: Any = payload_strategy(schema.parameters or {}, known)
         else:
-            payloads = text_strategy(_text(sample))
+            corners, payloads = (), text_strategy(_text(sample))
+        working = time.process_time() + _SECONDS * self._share
+        waiting = time.monotonic() + _WAITING * self._share
 
         def attempt(payload: Any) -> None:
-            if time.monotonic() > until or arguments_objection(schema, payload) is not None:
+            if arguments_objection(schema, payload) is not None:
                 return
             found.generated += 1
-            ended = self._confined(name, payload, refused, done)
+            ended = self._confined(name, payload, refused)
             if ended.ending == "crashed":
                 raise _CrashError(f"with {json.dumps(payload, ensure_ascii=False)}: {ended.said}")
+
+        def attempt_in_time(payload: Any) -> None:
+            if time.process_time() < working and time.monotonic() < waiting:
+                attempt(payload)
 
         limits = settings(
             max_examples=_EXAMPLES,
@@ -193,25 +213,19 @@ class _Trial:
             print_blob=False,
         )
         try:
-            limits(given(payloads)(attempt))()
+            for payload in corners:
+                attempt(payload)
+            limits(given(payloads)(attempt_in_time))()
         except _CrashError as crash:
             # Nothing is lost: it is what was looked for.
             found.crashes.append(str(crash))
-        return [*done]
 
-    def _confined(
-        self,
-        name: str,
-        payload: Any,
-        refused: Collection[Kind],
-        done: dict[tuple[Kind, str], None] | None = None,
-    ) -> _Ended:
+    def _confined(self, name: str, payload: Any, refused: Collection[Kind]) -> _Ended:
         """A call that can do nothing but what its effect says, and only in the world."""
         self._world.restore()
         with self._watch.looking(forbid=refused, confined=True) as seen:
             ended = self._call(name, payload)
-        if done is not None:
-            done |= dict.fromkeys(seen)
+        self._done |= dict.fromkeys(seen)
         return ended
 
     def _call(self, name: str, payload: Any) -> _Ended:
@@ -226,11 +240,12 @@ class _Trial:
             json.dumps(tool_message(result, name, "call_1"))
         except ToolArgumentsError as error:
             return _Ended("refused", _say(error))
-        except (AgentError, OSError) as error:
-            # Nothing is lost: the world may be such that it fails, and it says so.
-            return _Ended("failed", _say(error))
         except Exception as error:
-            return _Ended("crashed", _say(error))
+            # The host's word for what a plugin raised has that as its cause.
+            raised = (error.__cause__ or error) if isinstance(error, PluginError) else error
+            # The world may be such that a call fails, and the tool says so.
+            told = isinstance(raised, (AgentError, OSError))
+            return _Ended("failed" if told else "crashed", _say(raised))
         return _Ended("result")
 
 
@@ -267,7 +282,7 @@ async def _last_of(items: Any) -> Any:
     return last
 
 
-def _say(error: Exception) -> str:
+def _say(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
