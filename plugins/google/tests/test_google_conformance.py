@@ -12,6 +12,12 @@ class TestGoogleThree(ProviderConformance):
 
     package = "agent_host_google"
     plugin = "google"
+    expects = (
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_structured_output",
+        "supports_tools",
+    )
     wire = "google.generate"
     settings: ClassVar[dict[str, Any]] = {"model": "gemini-3-pro-preview"}
 
@@ -26,6 +32,7 @@ class TestGoogleTwoFive(TestGoogleThree):
 class TestGoogleTools(ExtensionConformance):
     package = "agent_host_google"
     plugin = "google_tools"
+    expects = ("initialize_request", "process_chunk")
     provider = "google"
     wire = "google.generate"
     settings: ClassVar[dict[str, Any]] = {"model": "gemini-3-pro-preview"}
@@ -37,3 +44,4 @@ class TestGoogleThinking(TestGoogleTools):
 
 class TestGoogleStructuredOutput(TestGoogleTools):
     plugin = "google_structured_output"
+    expects = ("initialize_request",)

@@ -16,11 +16,7 @@ from typing import Any
 
 import pytest
 
-from agent_host.drivers.blocking import complete
-from agent_host.plugins.stack import Stack
-from agent_host.turn.prepare import begin_state, prepare_turn
 from agent_host.turn.read import Reading, decode_item
-from agent_host.turn.turn import Turn
 from agent_host.wire.framing import framing
 from agent_host_testing.faults import Drip, Split
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
@@ -29,6 +25,7 @@ from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import PATIENCE, Outcome
 from agent_host_testing.suites.talking import ProviderSuite, Talk
+from agent_host_testing.suites.turns import prepare_by_hand, stack_of
 from agent_host_testing.violations import require
 from agent_host_testing.wire import Ledger
 
@@ -121,26 +118,26 @@ class CostChecks(ProviderSuite):
         return [*machine.decode(delivery.body), *machine.flush()]
 
     def _own_chunks(self, talk: Talk) -> Chunks:
-        stack = _stack(talk)
-        if not stack.managers.provider.implements("stream_api"):
+        turn = prepare_by_hand(talk)
+        if not turn.managers.provider.implements("stream_api"):
             not_claimed("the provider has no stream_api")
-        turn = _prepare(talk, stack)
-        source = stack.managers.provider.hook.stream_api(
+        source = turn.managers.provider.hook.stream_api(
             native_messages=turn.natives, state=turn.state, context=turn.context
         )
         return [(chunk, None) for item in source if (chunk := decode_item(item)) is not None]
 
-    def _reading(self, talk: Talk, stack: Stack) -> Reading:
-        turn = _prepare(talk, stack)
-        provider = stack.managers.provider
+    def _reading(self, talk: Talk) -> Reading:
+        turn = prepare_by_hand(talk)
+        provider = turn.managers.provider
         if provider.implements("build_request"):
             provider.hook.build_request(
                 native_messages=turn.natives, state=turn.state, stream=True, context=turn.context
             )
-        return Reading(stack.managers, turn.natives, turn.state, limits=turn.limits)
+        assert turn.reading is not None
+        return turn.reading
 
     def _feed(self, talk: Talk, chunks: Chunks, count: Callable[[Iterator[None]], int]) -> int:
-        reading = self._reading(talk, _stack(talk))
+        reading = self._reading(talk)
 
         def feeding() -> Iterator[None]:
             for each in chunks:
@@ -240,19 +237,8 @@ def _long(kind: str, size: int) -> Reply:
     return Reply((part,), fragments=size)
 
 
-def _stack(talk: Talk) -> Stack:
-    return complete(talk.host.core.stacks.stack(talk.config), talk.host.core.wire)
-
-
-def _prepare(talk: Talk, stack: Stack) -> Turn:
-    turn = Turn(stack, talk.session, talk.config, core=talk.host.core, stream=True)
-    complete(begin_state(turn), talk.host.core.wire)
-    prepare_turn(turn)
-    return turn
-
-
 def _framing(talk: Talk) -> Any:
-    return getattr(_stack(talk).provider.instance, "framing", "sse")
+    return getattr(stack_of(talk).provider.instance, "framing", "sse")
 
 
 def _exhaust(work: Iterator[None]) -> int:
