@@ -10,6 +10,7 @@ from agent_host_testing.suites.provider import ProviderConformance
 class TestAnthropic(ProviderConformance):
     package = "agent_host_anthropic"
     plugin = "anthropic"
+    key_variable = "ANTHROPIC_API_KEY"
     expects = (
         "supports_prompt_caching",
         "supports_reasoning",

@@ -12,6 +12,7 @@ from agent_host_testing import ExtensionConformance, ProviderConformance
 class TestCohere(ProviderConformance):
     package = "agent_host_cohere"
     plugin = "cohere"
+    key_variable = "COHERE_API_KEY"
     expects = (
         "supports_images",
         "supports_reasoning",

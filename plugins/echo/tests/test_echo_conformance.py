@@ -41,7 +41,10 @@ class TestEcho(ProviderConformance):
         for part in answer.parts:
             if isinstance(part, Text):
                 # Lines are what separates the parts of a prompt, and blanks around it do not count.
-                if part.text != part.text.strip() or sum(isinstance(p, Text) for p in answer.parts) > 1:
+                if (
+                    part.text != part.text.strip()
+                    or sum(isinstance(p, Text) for p in answer.parts) > 1
+                ):
                     return None
                 lines.append(part.text)
             elif isinstance(part, Thought) and not part.redacted:

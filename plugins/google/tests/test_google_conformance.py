@@ -12,6 +12,7 @@ class TestGoogleThree(ProviderConformance):
 
     package = "agent_host_google"
     plugin = "google"
+    key_variable = "GEMINI_API_KEY"
     expects = (
         "supports_reasoning",
         "supports_streaming",

@@ -10,6 +10,7 @@ from agent_host_testing import ExtensionConformance, ProviderConformance
 class TestOllama(ProviderConformance):
     package = "agent_host_ollama"
     plugin = "ollama"
+    key_variable = "OLLAMA_API_KEY"
     expects = (
         "supports_reasoning",
         "supports_streaming",

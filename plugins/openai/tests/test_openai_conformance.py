@@ -10,6 +10,7 @@ from agent_host_testing.suites.provider import ProviderConformance
 class TestResponses(ProviderConformance):
     package = "agent_host_openai"
     plugin = "openai"
+    key_variable = "OPENAI_API_KEY"
     expects = (
         "supports_custom_tools",
         "supports_images",
@@ -29,6 +30,7 @@ class TestResponses(ProviderConformance):
 class TestChat(ProviderConformance):
     package = "agent_host_openai"
     plugin = "openai"
+    key_variable = "OPENAI_API_KEY"
     expects = (
         "supports_images",
         "supports_streaming",

@@ -1,8 +1,8 @@
 """What pytest loads in every run in which the kit is installed; it must cost next to nothing.
 
-It knows the kit's options, and how outcomes of checks are shown: a failure in its own words, what is
-not claimed in one line for each suite. It imports nothing of the kit unless a report is asked for,
-so it knows checks by the names that their reports carry.
+It knows the kit's options, and how outcomes of checks are shown: a failure in its own words, what
+is not claimed in one line for each suite. It imports nothing of the kit unless a report is asked
+for, so it knows checks by the names that their reports carry.
 """
 
 from __future__ import annotations

@@ -101,6 +101,8 @@ class WireFormat(ABC):
     #: Content types of streamed and of whole answers.
     stream_type: ClassVar[str] = "text/event-stream"
     whole_type: ClassVar[str] = "application/json"
+    #: Whether the API takes instructions only before anything else is said.
+    instructions_first: ClassVar[bool] = False
     #: Whether the API has a place to say that a result is that of a tool that failed.
     marks_failed_results: ClassVar[bool] = False
     #: The header in which the API gives each answer an id.

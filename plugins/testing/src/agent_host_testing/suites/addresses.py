@@ -80,7 +80,7 @@ class AddressChecks(ProviderSuite):
                 talk.config["timeout"] = timeout
                 talk.again()
                 talk.say("Yes?")
-                turn = prepare_by_hand(talk)
+                turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
                 if own_hook(turn) is not None:
                     not_claimed("the provider does its own I/O, and waits as it likes")
                 found, _ = make_request(turn)

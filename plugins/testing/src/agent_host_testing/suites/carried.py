@@ -50,7 +50,7 @@ class Carried:
         return bool(self.places(text))
 
     def has_value(self, value: Any) -> bool:
-        """Whether the value is there: as a leaf, as all of its texts, or as keys if it is a dict."""
+        """Whether the value is a leaf; of a list all items, of a dict its keys in any place."""
         if isinstance(value, dict):
             return all(key in self.keys or self.has_value(key) for key in value)
         if isinstance(value, (list, tuple)):
@@ -74,7 +74,8 @@ class Carried:
         path = places[-1].path
         known = {each: [leaf.path for leaf in self._whole(each)] for each in candidates}
         for depth in range(len(path) - 1, 0, -1):
-            inside = [each for each, at in known.items() if any(p[:depth] == path[:depth] for p in at)]
+            part = path[:depth]
+            inside = [each for each, at in known.items() if any(p[:depth] == part for p in at)]
             if inside:
                 return inside[0] if len(inside) == 1 else None
         return None
@@ -84,8 +85,11 @@ class Carried:
 
     def in_order(self, texts: Sequence[str]) -> list[str]:
         """The texts in the order in which the request has them; those it lacks are left out."""
-        found = [(self.leaves.index(places[0]), places[0].value.index(text), text)
-                 for text in texts if (places := self.places(text))]
+        found = [
+            (self.leaves.index(places[0]), places[0].value.index(text), text)
+            for text in texts
+            if (places := self.places(text))
+        ]
         return [text for _, _, text in sorted(found)]
 
     def list_of(self, text: str) -> Path:

@@ -1,4 +1,4 @@
-"""Checks of where things stand in a request: instructions, turns, and each result beside its call."""
+"""Checks of where things stand in a request: instructions, turns, results beside their calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConversationChecks(ProviderSuite):
     @check("conversation", _WHERE)
     def test_messages_keep_their_order(self) -> None:
         """Messages are sent in their order; only what the API has a place of its own for is not."""
-        self.require_wire()
+        format = self.require_wire()
         said = [
             ("system", "order-one"),
             ("user", "order-two"),
@@ -46,7 +46,9 @@ class ConversationChecks(ProviderSuite):
                 count = len(sent.places(text))
                 require(count == 1, f"the {role} message {text!r} is there {count} times")
             turns = sent.list_of("order-two")
-            inside = [text for _, text in said if sent.list_of(text) == turns]
+            hoisted = {text for role, text in said if role == "system"}
+            among = [text for _, text in said if sent.list_of(text) == turns]
+            inside = [t for t in among if not format.instructions_first or t not in hoisted]
             found = sent.in_order(inside)
             require(found == inside, f"the messages are sent as {', '.join(found)}")
             apart = [text for _, text in said if text not in inside]
@@ -142,8 +144,8 @@ class ConversationChecks(ProviderSuite):
             for failed in (False, True):
                 talk.again()
                 talk.ask(Reply((Call("weather", {"place": "Oslo"}, id="call_fail_1"),))).expect()
-                marked = {"metadata": {"error": True}} if failed else {}
-                talk.session = _answer(talk, "no such place", **marked)
+                marked = {"error": True} if failed else {}
+                talk.session = _answer(talk, "no such place", metadata=marked)
                 talk.go_on(say("I see.")).expect()
                 bodies.append(json.dumps(talk.server.requests[-1].body))
             if format.marks_failed_results:

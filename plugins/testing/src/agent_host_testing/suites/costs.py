@@ -44,7 +44,7 @@ Chunks = list[tuple[Any, str | None]]
 class CostChecks(ProviderSuite):
     """Splits, the event loop, and linear cost."""
 
-    @check("byte splits", "docs/testing.md#bytes")
+    @check("byte splits", "docs/testing.md#bytes", slow=True)
     def test_every_split_of_bytes(self) -> None:
         """An answer is the same wherever its bytes are split on the way."""
         self.require_wire()
@@ -63,7 +63,7 @@ class CostChecks(ProviderSuite):
                 outcome = talk.ask(reply, fault=fault).expect().comparable()
                 require(outcome == expected, f"with {fault} the session is {outcome}")
 
-    @check("event loop", "docs/testing.md#the-event-loop")
+    @check("event loop", "docs/testing.md#the-event-loop", claim="supports_streaming")
     def test_event_loop_is_not_blocked(self) -> None:
         """While an async stream waits for its server, the event loop does other things."""
         reply = say(" ".join(f"word-{number}" for number in range(12)), fragments=12)
@@ -82,8 +82,25 @@ class CostChecks(ProviderSuite):
                 slowest = pause == _PAUSES[-1]
                 require(not slowest, "nothing else ran between first and last fragment")
 
+    @check("event loop", "docs/testing.md#the-event-loop")
+    def test_a_request_blocks_nothing(self) -> None:
+        """An async request waits for nothing and opens no file, from its first hook to its last."""
+        reply = say("Some words.")
+        with self.talk() as talk:
+            # What a package does once in a process is not the business of any request.
+            talk.ask(reply).expect()
+            with self.host() as fresh:
+                if self.wire is not None:
+                    talk.server.queue(reply)
+                session = fresh.core.add_message(
+                    fresh.core.create_session(), "user", self.prompt_to(reply)
+                )
+                with _blocking_calls(self.package) as blocking:
+                    fresh.ask(session, talk.config, asynchronous=True).expect()
+                require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
+
     @pytest.mark.parametrize("kind", KINDS)
-    @check("linear cost", "docs/testing.md#linear-cost")
+    @check("linear cost", "docs/testing.md#linear-cost", claim="supports_streaming", slow=True)
     def test_linear_cost(self, kind: str) -> None:
         """A stream of four times as many chunks costs four times as much."""
         if KINDS[kind]:
@@ -118,7 +135,7 @@ class CostChecks(ProviderSuite):
         return [*machine.decode(delivery.body), *machine.flush()]
 
     def _own_chunks(self, talk: Talk) -> Chunks:
-        turn = prepare_by_hand(talk)
+        turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
         if not turn.managers.provider.implements("stream_api"):
             not_claimed("the provider has no stream_api")
         source = turn.managers.provider.hook.stream_api(
@@ -127,7 +144,7 @@ class CostChecks(ProviderSuite):
         return [(chunk, None) for item in source if (chunk := decode_item(item)) is not None]
 
     def _reading(self, talk: Talk) -> Reading:
-        turn = prepare_by_hand(talk)
+        turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
         provider = turn.managers.provider
         if provider.implements("build_request"):
             provider.hook.build_request(
@@ -186,7 +203,14 @@ _MODULE_CALLS = {
     ("select", "select"),
     ("_posixsubprocess", "fork_exec"),
     ("posix", "system"),
+    ("posix", "open"),
+    ("nt", "open"),
+    ("_io", "open"),
+    ("io", "open"),
 }
+
+
+_IMPORTING = ("importlib._bootstrap", "importlib._bootstrap_external", "_frozen_importlib")
 
 
 @contextmanager
@@ -220,6 +244,9 @@ def _within(frame: FrameType | None, package: str) -> str:
     """The function of the package from which a call was made, directly or not; else empty."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
+        if module in _IMPORTING:
+            # A module that is imported late is read once in a process.
+            return ""
         if module == package or module.startswith(f"{package}."):
             return f"{module}.{frame.f_code.co_name}"
         frame = frame.f_back
@@ -238,7 +265,7 @@ def _long(kind: str, size: int) -> Reply:
 
 
 def _framing(talk: Talk) -> Any:
-    return getattr(stack_of(talk).provider.instance, "framing", "sse")
+    return getattr(stack_of(talk.host.core, talk.config).provider.instance, "framing", "sse")
 
 
 def _exhaust(work: Iterator[None]) -> int:

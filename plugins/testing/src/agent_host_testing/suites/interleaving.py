@@ -1,4 +1,4 @@
-"""Checks that requests of one core know nothing of each other, however they run beside each other."""
+"""Checks that requests of one core know nothing of each other, however they run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent_host.sessions.session import Session
 from agent_host_testing.script import Call, Part, Reply, Text, Thought
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.hosting import PATIENCE, Host, Outcome, recording_tools
@@ -36,15 +37,14 @@ class InterleavingChecks(ProviderSuite):
         run = {"taking turns": _take_turns, "threads": _in_threads, "tasks": _as_tasks}[way]
         with self.host(*classes) as host:
             asked = [self._asked(host, name) for name in _NAMES]
-            for name, (config, session, wanted), outcome in zip(
-                _NAMES, asked, run(host, [(s, c) for c, s, _ in asked]), strict=True
-            ):
+            outcomes = run(host, [(session, config) for session, config, _ in asked])
+            for name, (_, _, wanted), outcome in zip(_NAMES, asked, outcomes, strict=True):
                 require(outcome.error is None, f"{name}: {outcome.error!r}")
                 found = _gist(outcome)
                 require(found == wanted, f"{name} gives {found} instead of {wanted}")
 
-    def _asked(self, host: Host, name: str) -> tuple[dict[str, Any], Any, Any]:
-        """The config and session of a request, and what it gives if nobody disturbs it."""
+    def _asked(self, host: Host, name: str) -> tuple[Session, dict[str, Any], Any]:
+        """The session and config of a request, and what it gives if nobody disturbs it."""
         tool = f"kit:{name}.look"
         reply = self._reply(name, tool)
         more: dict[str, Any] = {"use_tools": [tool]} if self.claims(_TOOLS) else {}
@@ -60,7 +60,7 @@ class InterleavingChecks(ProviderSuite):
                 reply = self._reply(name, offered_name(server.format, server.requests[-1], tool))
             server.queue(reply, reply)
         wanted = _gist(host.ask(session, config).expect())
-        return config, session, wanted
+        return session, config, wanted
 
     def _reply(self, name: str, tool: str) -> Reply:
         parts: list[Part] = [Text(" ".join(f"{name}-{number}" for number in range(12)))]
@@ -91,9 +91,7 @@ class InterleavingChecks(ProviderSuite):
                 talk.session = talk.host.core.create_session()
                 talk.last = Outcome(talk.session)
                 found = [
-                    place
-                    for place, value in self._kept(talk.host)
-                    if _holds(value, marker, set())
+                    place for place, value in self._kept(talk.host) if _holds(value, marker, set())
                 ]
                 require(not found, f"of the request there is something in {', '.join(found)}")
 
@@ -149,7 +147,7 @@ def _gist(outcome: Outcome) -> Any:
     }
 
 
-Asked = list[tuple[Any, dict[str, Any]]]
+Asked = list[tuple[Session, dict[str, Any]]]
 
 
 def _take_turns(host: Host, asked: Asked) -> list[Outcome]:

@@ -35,11 +35,6 @@ _VALUES: Mapping[str, tuple[Any, Any]] = {
 _TOOL = "supports_tools"
 _REASONING = "supports_reasoning"
 _CHOICES = (None, "auto", "none", "required", "weather", "clock")
-#: Pairs of choices that a request may not confuse, unless somebody is told.
-_DIFFERENT = [
-    pair
-    for pair in combinations(_CHOICES[1:], 2)
-]
 
 
 class _Sent:

@@ -75,7 +75,7 @@ class PictureChecks(ProviderSuite):
                 warned = [event["message"] for event in outcome.of("warning")]
                 require(
                     there or warned,
-                    f"the bytes of a {name} in a {place} are not in the request, and nobody is told",
+                    f"the bytes of a {name} in a {place} are not sent, and nobody is told",
                 )
                 if kind == "image" and self.claims(_IMAGES):
                     told = "; ".join(warned)

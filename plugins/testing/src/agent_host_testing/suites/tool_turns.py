@@ -69,6 +69,42 @@ class ToolTurnChecks(ProviderSuite):
             require(said == "Let me look.", f"the content beside the call is {said!r}")
             _require_count(outcome.calls, 1)
 
+    @check("display", "docs/events.md#events", claim=_TOOLS)
+    def test_calls_are_shown(self) -> None:
+        """Calls are shown as they come: by the tool's own name, id and place, with arguments."""
+        names = (_ODD_NAME, "kit:clock.now")
+        with self.talk(tools=names) as talk:
+            wire = list(names)
+            if self.wire is not None:
+                talk.ask(say("Hello.")).expect()
+                request = talk.server.requests[-1]
+                wire = [offered_name(talk.server.format, request, name) for name in names]
+                talk.again()
+            places = ("Oslo", "Bergen", "Ålesund")
+            calls = [
+                Call(wire[n % 2], {"place": place}, id=f"call_shown_{n}")
+                for n, place in enumerate(places)
+            ]
+            outcome = talk.ask(Reply((Text("Let me look."), *calls))).expect()
+            made = _require_count(outcome.calls, 3)
+            started = outcome.of("tool_call_started")
+            shown = [(event["index"], event["name"]) for event in started]
+            wanted = [(n, names[n % 2]) for n in range(3)]
+            require(shown == wanted, f"shown are {shown} instead of {wanted}")
+            ids = [event["id"] for event in started]
+            # Where the wire gives no ids, one may be made up only when the call is complete.
+            agree = all(one in ("", two.id) for one, two in zip(ids, made, strict=True))
+            require(agree, f"shown are the ids {ids} of the calls {[each.id for each in made]}")
+            for number, each in enumerate(made):
+                deltas = [e for e in outcome.of("tool_call_delta") if e["index"] == number]
+                written = "".join(event["arguments"] for event in deltas)
+                require(
+                    written and json.loads(written) == json.loads(each.arguments),
+                    f"of the arguments {each.arguments} of call {number} it shows {written!r}",
+                )
+            roles = {event["message"].get("role") for event in outcome.of("partial")}
+            require(roles <= {"assistant"}, f"what is shown is of {roles}")
+
     @check("malformed calls", "docs/testing.md#malformed-calls", claim=_TOOLS)
     def test_malformed_calls(self) -> None:
         """A call whose arguments are no JSON object is stored as {}, not run, and replays."""
