@@ -12,7 +12,6 @@ from agent_host.sessions.session import Session
 from agent_host_testing.sandbox import Order, try_in_sandbox
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
-from agent_host_testing.suites.hooks import HookConformance
 from agent_host_testing.suites.natives import NATIVES, Natives
 from agent_host_testing.suites.speech import SpokenChecks
 from agent_host_testing.violations import require
