@@ -99,7 +99,7 @@ def run(
     if tools and no_tools:
         raise click.UsageError("--tools and --no-tools exclude each other")
     _check_store_options(go_on, no_store, options)
-    options["tools"] = () if no_tools else (tools or None)
+    options["use_tools"] = () if no_tools else (tools or None)
     options["approve"] = None if options["park"] else make_approver(yes, deny, as_json)
     options["ask"] = None if options["park"] else make_asker(deny, as_json)
     options["prompt"] = _read_prompt(prompt)
