@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from agent_hookspecs.errors import *
     from agent_hookspecs.events import *
     from agent_host.agent.limits import Limits as Limits
-    from agent_host.agent.policy import Approval as Approval, Decision as Decision
+    from agent_host.agent.policy import (
+        Approval as Approval,
+        Decision as Decision,
+        Edited as Edited,
+    )
     from agent_host.application import AgentApplication as AgentApplication, Answer as Answer
     from agent_host.config import AppConfig as AppConfig
     from agent_host.core import AgentCore as AgentCore
@@ -38,6 +42,7 @@ _DEFINED_IN = {
     "AsyncStream": "agent_host.drivers.asynchronous",
     "Audio": "agent_host.input",
     "Decision": "agent_host.agent.policy",
+    "Edited": "agent_host.agent.policy",
     "File": "agent_host.input",
     "Image": "agent_host.input",
     "InputError": "agent_host.input",

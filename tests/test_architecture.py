@@ -226,6 +226,7 @@ def test_the_public_names_of_the_host_are_these() -> None:
         "AsyncStream",
         "Audio",
         "Decision",
+        "Edited",
         "File",
         "Image",
         "InputError",
