@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from agent_hookspecs.errors import ConfigError, UnknownPluginError
+from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.events import Event, WarningEvent
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ActionResult, CoreMessage, Finish, Limit
@@ -32,11 +32,18 @@ from agent_host.agent.resume import LaterRun, stored_decisions
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.config.catalog import configured_catalog
 from agent_host.config.check import check_loading, check_request
+from agent_host.config.selection import (
+    Selection,
+    add_access,
+    describe_fallback,
+    fallback,
+    select,
+)
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.places import ignored_variables
-from agent_host.plugins.access import KEY_SETTINGS, set_variable
 from agent_host.plugins.implementation import Implementation, log_failure
+from agent_host.plugins.secrets import has_vaults
 from agent_host.plugins.stores import open_store
 from agent_host.private import config_home
 from agent_host.redaction import without_secrets
@@ -51,7 +58,7 @@ from agent_host.store.plugin import DEFAULT_URL
 if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import LoadedPlugin, OnManager
-    from agent_host.plugins.catalog import Catalog, PluginRecord
+    from agent_host.plugins.catalog import Catalog
     from agent_host.plugins.stack import PlainWarning, Stack
 
 __all__ = ["AgentApplication", "Answer"]
@@ -143,6 +150,8 @@ class AgentApplication:
         self._storage = self._make_storage(store)
         self._greeted: dict[str, LoadedPlugin] = {}
         self._observers: tuple[Callable[[Event], None], ...] = ()
+        # By what was asked; who can be asked does not change while the catalog is the same.
+        self._selections: dict[tuple[object, ...], tuple[Catalog, Selection]] = {}
         self._lock = threading.Lock()
         self._is_loading_checked = False
 
@@ -313,6 +322,10 @@ class AgentApplication:
         if not (is_only_shown or self._is_loading_checked):
             check_loading(self.config, self.core.stacks.catalog)
             self._is_loading_checked = True
+        if "provider" not in (settings or {}):
+            # What is stored names them too: whoever resumes the run asks the same.
+            chosen = self.select(agent, provider, model)
+            provider, model = chosen.provider, chosen.model
         asked: dict[str, Any] = {
             "agent": agent,
             "provider": provider,
@@ -414,20 +427,50 @@ class AgentApplication:
         settings: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The settings of a request, as a core wants them."""
-        config = self.config.request_config(agent, provider, model)
+        named = settings is not None and "provider" in settings
+        chosen = Selection(provider, model) if named else self.select(agent, provider, model)
+        config = self.config.request_config(agent, chosen.provider, chosen.model)
         if self.config.values:
             stacks = self.core.stacks
-            check_request(self.config, stacks.catalog, stacks.activator, agent, provider)
+            check_request(self.config, stacks.catalog, stacks.activator, agent, chosen.provider)
         if isinstance(tools, str):
             tools = [tools]
         patterns = list(tools) if tools is not None else self.config.tool_patterns(agent)
         if patterns is not None:
             config["use_tools"] = patterns
         config |= settings or {}
-        self._complete_provider(config, agent)
+        self._complete_provider(config, agent, chosen.provider)
         return config
 
-    def _complete_provider(self, config: dict[str, Any], agent: str | None) -> None:
+    def select(
+        self,
+        agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        parts: bool = False,
+    ) -> Selection:
+        """Whom a run with these options asks, and why if nobody has said so.
+
+        With ``parts`` the model may be a part of an id, for who types it.
+        """
+        catalog, key = self.core.stacks.catalog, (agent, provider, model, parts)
+        known, found = self._selections.get(key, (None, Selection()))
+        if known is not catalog:
+            found = select(self.config, catalog, agent, provider, model, parts=parts)
+            self._selections[key] = catalog, found
+            if found.why and not found.is_fallback:
+                log.info(
+                    "provider_selected",
+                    provider=found.provider,
+                    model=found.model,
+                    reason=found.why,
+                )
+        return found
+
+    def _complete_provider(
+        self, config: dict[str, Any], agent: str | None, provider: str | None
+    ) -> None:
         """Refuse a provider that is not there, and take its key from where it customarily is."""
         catalog, named = self.core.stacks.catalog, config.get("provider")
         if catalog.usable(None):
@@ -442,23 +485,18 @@ class AgentApplication:
                 raise self.config.unknown_error("provider", str(named), names, key)
             # It may be one of those that cannot be used, and a request says why.
             return
-        record = installed[named] if named is not None else _fallback(catalog)
-        if record is None or record.entry is None or any(config.get(key) for key in KEY_SETTINGS):
-            return
-        variable = set_variable(record.entry, self.config.env)
-        if variable is not None:
-            config["api_key"] = self.config.env[variable]
+        record = installed[named] if named is not None else fallback(catalog)
+        if record is not None and record.entry is not None:
+            stored = [self.config.provider_name(agent, provider) or record.name, record.name]
+            vaults = partial(has_vaults, catalog, self.core.stacks.activator)
+            add_access(config, record.entry, self.config.env, stored, vaults)
 
     def _fallback_warnings(self, config: Mapping[str, Any]) -> list[PlainWarning]:
         """Who answers, where nobody has said who should."""
-        record = _fallback(self.core.stacks.catalog) if config.get("provider") is None else None
+        record = fallback(self.core.stacks.catalog) if config.get("provider") is None else None
         if record is None or record.entry is None or not record.entry.fallback:
             return []
-        usable = [each.entry for each in self.core.stacks.catalog.usable("provider") if each.entry]
-        keys = [e for e in usable if e.key_variable and self.config.env.get(e.key_variable)]
-        found = ", ".join(f"{entry.key_variable} is set for {entry.name!r}" for entry in keys)
-        text = f"no provider is named, so {record.name!r} answers; name one with --provider or in "
-        return [(f"{text}the config" + (f" ({found})" if found else ""), record.name)]
+        return [(describe_fallback(record.entry), record.name)]
 
     def create_session(self, system: str | None = None) -> Session:
         """An empty session, or one that begins with a system prompt."""
@@ -601,14 +639,6 @@ def _tell(plugin: LoadedPlugin, hook: str, **arguments: Any) -> None:
 
 def _log_failure(plugin: LoadedPlugin, hook: str, error: BaseException) -> None:
     log_failure(log, "broadcast_failed", error, hook=hook, plugin=plugin.name)
-
-
-def _fallback(catalog: Catalog) -> PluginRecord | None:
-    """The provider of requests that name none, if that can be told."""
-    try:
-        return catalog.provider(None)
-    except UnknownPluginError:  # Nothing is lost: the request raises it too.
-        return None
 
 
 def _load(config: Mapping[str, Any] | AppConfig | str | Path | None) -> AppConfig:

@@ -172,7 +172,17 @@ ROOMS = (
     "cli",
 )
 #: Modules beside the folders that know nothing of the host.
-BASE = {"_version", "checking", "places", "private", "redaction", "threads", "trust"}
+BASE = {
+    "_version",
+    "checking",
+    "key_file",
+    "key_store",
+    "places",
+    "private",
+    "redaction",
+    "threads",
+    "trust",
+}
 
 
 def room(module: str) -> str:

@@ -42,6 +42,8 @@ EXIT_CODES = {
 #: Each command with the module that has it and its line in the help.
 _COMMANDS = {
     "config": ("agent_host.cli.config", "Check and show the configuration."),
+    "keys": ("agent_host.cli.keys", "Keep and try out the keys of providers."),
+    "models": ("agent_host.cli.models", "List the models that can be asked."),
     "demo": ("agent_host.cli.demo", "Tour the host offline, in a minute."),
     "run": ("agent_host.cli.run", "Send a prompt to an agent."),
     "runs": ("agent_host.cli.runs", "See, decide, stop and resume runs."),

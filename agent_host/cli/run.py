@@ -16,6 +16,7 @@ from agent_hookspecs.errors import AgentError
 from agent_host.cli.options import complete_with, parse_settings, request_options
 from agent_host.cli.render import is_terminal, print_traceback
 from agent_host.cli.screen import Screen, ask_approval, ask_question, quiet_logs
+from agent_host.cli.selection import complete_selection
 from agent_host.cli.trace import HookTrace
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def run(
     def begin(app: AgentApplication) -> Stream:
         if go_on:
             options["session"] = app.sessions.find_latest().id
+        complete_selection(app, options)
         return app.stream(**options)
 
     return show_run(config_file, begin, screen, trace, store=not no_store)

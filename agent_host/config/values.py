@@ -86,9 +86,9 @@ class AppConfig:
         """The settings of a request as the config has them; what the caller names has no key."""
         described = self._agent(agent)
         aliases: Mapping[str, Any] = self.values.get("providers", {})
-        named = self._provider_name(agent, provider)
+        named = self.provider_name(agent, provider)
         own = {key: value for key, value in described.items() if key not in _NOT_SETTINGS}
-        if named != self._provider_name(agent, None):
+        if named != self.provider_name(agent, None):
             # The agent's model is one of the agent's provider.
             own.pop("model", None)
         layers: Layers = [("request_defaults", self.values.get("request_defaults", {}))]
@@ -152,7 +152,7 @@ class AppConfig:
         and the keys it has besides settings.
         """
         aliases: Mapping[str, Any] = self.values.get("providers", {})
-        named, usual = self._provider_name(agent, provider), self._provider_name(agent, None)
+        named, usual = self.provider_name(agent, provider), self.provider_name(agent, None)
         plugins = {name: alias["provider"] for name, alias in aliases.items()}
         yield "request_defaults", self._fill_section("request_defaults"), None, ()
         if named is not None and named in aliases:
@@ -175,7 +175,7 @@ class AppConfig:
             *({"agent": None, "provider": alias} for alias in self.values.get("providers", {})),
         ]
 
-    def _provider_name(self, agent: str | None, provider: str | None) -> str | None:
+    def provider_name(self, agent: str | None, provider: str | None) -> str | None:
         """The alias or plugin id that a run uses, if anything names one."""
         aliases: Mapping[str, Any] = self.values.get("providers", {})
         # Whoever describes one provider and no more means that one.

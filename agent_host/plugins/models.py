@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
-from agent_hookspecs.errors import ProviderError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.values import dataclass
@@ -21,8 +20,9 @@ from agent_host.plugins.implementation import log_failure
 from agent_host.plugins.implementations import can_list_models
 from agent_host.plugins.keys import data_key
 from agent_host.plugins.request_spec import read_request_spec
+from agent_host.wire.failures import failure
 
-__all__ = ["Listing", "Listings", "valid_models"]
+__all__ = ["Listing", "Listings", "ask_models", "valid_models"]
 
 log = get_logger(__name__)
 
@@ -66,7 +66,7 @@ class Listings:
         """Ask the provider for its models and remember them; an error gives an empty list."""
         seconds = self._seconds
         try:
-            models = valid_models((yield from _ask_models(provider, config, fresh_key)))
+            models = yield from ask_models(provider, config, fresh_key)
             digest = data_key(models)
         except Exception as error:
             log_failure(log, "models_unavailable", error, provider=provider.name)
@@ -89,7 +89,14 @@ def valid_models(models: object) -> list[ModelInfo]:
     ]
 
 
-def _ask_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
+def ask_models(
+    provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None
+) -> Steps[list[ModelInfo]]:
+    """Ask the provider for its models; what goes wrong is raised."""
+    return valid_models((yield from _ask(provider, config, fresh_key)))
+
+
+def _ask(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
     """What the provider says its models are; nothing, if its descriptor says not to ask."""
     hooks = provider.implementations.keys()
     if not can_list_models(hooks):
@@ -120,7 +127,7 @@ def _fetch_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | 
         if response.status == 401 and (new := (yield from fresh_key.after_refusal(key))) != key:
             response, body = yield from _send_with_key(provider, config, new)
     if not 200 <= response.status < 300:
-        raise ProviderError(f"HTTP {response.status}", provider=provider.name)
+        raise failure(response.status, response.headers, body, provider.name)
     return provider.ask("parse_models", body=json.loads(body))
 
 
@@ -132,7 +139,15 @@ def _send_with_key(provider: LoadedPlugin, config: Config, key: str) -> Steps[tu
 
 def _send(provider: LoadedPlugin, config: Config, spec: object) -> Steps[tuple[Any, bytes]]:
     if isinstance(spec, Mapping):
-        spec = {"method": "GET", "timeout": _REQUEST_SECONDS, **spec}
+        spec = {"method": "GET", "timeout": _patience(config), **spec}
     response = yield Open(read_request_spec(spec, config, provider.name, "models_request"))
     body = yield ReadAll(_MAX_BYTES)
     return response, body
+
+
+def _patience(config: Config) -> Any:
+    """How long to wait: as the config says, but of a plain number of seconds no more than ours."""
+    named = config.get("timeout")
+    if isinstance(named, (int, float)) and not isinstance(named, bool):
+        return min(named, _REQUEST_SECONDS)
+    return named or _REQUEST_SECONDS
