@@ -44,9 +44,9 @@ _NAME = click.argument(
 
 
 @click.group(
-    epilog="\b\nExamples:\n  agent-host keys set openai\n"
-    "  pass show openai | agent-host keys set openai\n"
-    "  agent-host keys list\n  agent-host keys test\n  agent-host keys remove openai"
+    epilog="\b\nExamples:\n  agent-host keys set PROVIDER\n"
+    "  pass show my-key | agent-host keys set PROVIDER\n"
+    "  agent-host keys list\n  agent-host keys test\n  agent-host keys remove PROVIDER"
 )
 def keys() -> None:
     """Keep and try out the keys of providers.
@@ -58,8 +58,8 @@ def keys() -> None:
 
 @keys.command(
     "set",
-    epilog="\b\nExamples:\n  agent-host keys set openai\n"
-    "  pass show openai | agent-host keys set openai",
+    epilog="\b\nExamples:\n  agent-host keys set PROVIDER\n"
+    "  pass show my-key | agent-host keys set PROVIDER",
 )
 @_NAME
 @_CONFIG
@@ -157,7 +157,7 @@ def _where(place: str) -> str:
     return "the system's keyring" if place == "keyring" else "keys.json"
 
 
-@keys.command(epilog="\b\nExamples:\n  agent-host keys remove openai")
+@keys.command(epilog="\b\nExamples:\n  agent-host keys remove PROVIDER")
 @click.argument("name", metavar="PROVIDER", shell_complete=complete_with("complete_key"))
 @_JSON
 def remove(name: str, as_json: bool) -> None:
@@ -174,7 +174,7 @@ def remove(name: str, as_json: bool) -> None:
         click.echo(f"The key of {clean_text(name)} is forgotten.")
 
 
-@keys.command(epilog="\b\nExamples:\n  agent-host keys test\n  agent-host keys test openai --json")
+@keys.command(epilog="\b\nExamples:\n  agent-host keys test\n  agent-host keys test --json")
 @click.argument(
     "names", metavar="[PROVIDER]...", nargs=-1, shell_complete=complete_with("complete_provider")
 )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import ConfigError, UnknownPluginError
+from agent_hookspecs.logs import get_logger
 from agent_hookspecs.values import dataclass
 from agent_host.config.values import AppConfig
 from agent_host.key_store import stored_names
@@ -20,15 +21,21 @@ from agent_host.plugins.access import KEY_SETTINGS, find_access, set_variable, s
 from agent_host.plugins.catalog import Catalog, PluginRecord
 from agent_host.plugins.model_lists import ModelList, read_list
 
+if TYPE_CHECKING:
+    from agent_host.plugins.stacks import Stacks
+
 __all__ = [
     "MODEL_VARIABLE",
     "Selection",
+    "Selector",
     "add_access",
     "describe_fallback",
     "fallback",
     "select",
     "server_address",
 ]
+
+log = get_logger(__name__)
 
 #: Whom to ask where neither caller nor config says so, as ``--model`` takes it.
 MODEL_VARIABLE = "AGENT_HOST_MODEL"
@@ -98,6 +105,38 @@ def select(
         if whole is not None and whole[1] != model:
             return Selection(provider, whole[1], f"only that one has {model!r} in its id")
     return Selection(provider, model, why)
+
+
+class Selector:
+    """Selects for one application, and remembers it: servers are not looked for twice."""
+
+    def __init__(self, config: AppConfig, stacks: Stacks) -> None:
+        self.config = config
+        self.stacks = stacks
+        # With the catalog that was looked at, because a program may add to it.
+        self._known: dict[tuple[object, ...], tuple[Catalog, Selection]] = {}
+
+    def select(
+        self,
+        agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        parts: bool = False,
+    ) -> Selection:
+        """Whom to ask, as `select` says it; settings that name a provider leave nothing to it."""
+        if "provider" in (settings or {}):
+            return Selection(provider, model)
+        catalog, key = self.stacks.catalog, (agent, provider, model, parts)
+        looked_at, found = self._known.get(key, (None, Selection()))
+        if looked_at is not catalog:
+            found = select(self.config, catalog, agent, provider, model, parts=parts)
+            self._known[key] = catalog, found
+            if found.why and not found.is_fallback:
+                log.info("provider_selected", provider=found.provider, model=found.model,
+                         reason=found.why)  # fmt: skip
+        return found
 
 
 def _names_one(config: AppConfig, agent: str | None) -> bool:
