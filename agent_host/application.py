@@ -393,7 +393,10 @@ class AgentApplication:
             observe=self._observe,
             prompt=prompt,
             recorder=recorder,
-            first_warnings=self._fallback_warnings(config),
+            first_warnings=[
+                *((text, None) for text in self.config.warnings),
+                *self._fallback_warnings(config),
+            ],
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )
 

@@ -9,9 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-__all__ = ["config_folder", "find_config_file", "own_config_file"]
+__all__ = [
+    "NAMES_IN_FOLDER",
+    "config_folder",
+    "find_config_file",
+    "find_folder_file",
+    "own_config_file",
+]
 
-_NAMES_IN_FOLDER = ("agent-host.json", "agent-host.toml")
+NAMES_IN_FOLDER = ("agent-host.json", "agent-host.toml")
 _NAMES_AT_HOME = ("config.json", "config.toml")
 
 
@@ -26,7 +32,12 @@ def config_folder() -> str:
 
 def find_config_file(folder: str | os.PathLike[str] | None = None) -> str | None:
     """The config of a folder, by default the working one, else the user's own, else None."""
-    return _first_file(folder or os.getcwd(), _NAMES_IN_FOLDER) or own_config_file()
+    return find_folder_file(folder or os.getcwd()) or own_config_file()
+
+
+def find_folder_file(folder: str | os.PathLike[str]) -> str | None:
+    """The config that lies in a folder, else None."""
+    return _first_file(folder, NAMES_IN_FOLDER)
 
 
 def own_config_file() -> str | None:
