@@ -34,6 +34,7 @@ from agent_host.config.catalog import configured_catalog
 from agent_host.config.check import check_loading, check_request
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
+from agent_host.places import ignored_variables
 from agent_host.plugins.access import KEY_SETTINGS, set_variable
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.stores import open_store
@@ -117,6 +118,8 @@ class AgentApplication:
         async_http_client: Any = None,
         on_manager: OnManager | None = None,
     ) -> None:
+        for ignored in ignored_variables():
+            log.warning("variable_ignored", reason=ignored)
         self.config = _load(config)
         values = self.config.values
         # For plugins, which look there; the config itself does not need it.

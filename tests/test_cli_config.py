@@ -25,7 +25,7 @@ def host(place: Path, *arguments: str, **environment: str) -> Run:
     return run_host(
         *arguments,
         cwd=place / "work",
-        AGENT_HOST_CONFIG_HOME=str(place / "home"),
+        AGENT_HOST_HOME=str(place / "home"),
         **environment,
     )
 
@@ -164,3 +164,30 @@ def test_changes_are_data_for_scripts(place: Path) -> None:
 def test_only_folders_that_are_there_can_be_trusted(place: Path) -> None:
     assert host(place, "config", "trust", "nowhere").code == 2
     assert "has no config to trust" in host(place, "config", "trust").err
+
+
+def test_the_path_says_where_everything_is_and_which_files_count(place: Path) -> None:
+    home = place / "home"
+    nothing = host(place, "config", "path")
+    assert (nothing.code, str(home / "config.toml") in nothing.out) == (0, True)
+    lies(place, {"agents": {"a": {}}})
+    (place / "work" / "agent-host.toml").write_text("", encoding="utf-8")
+    home.mkdir()
+    (home / "config.toml").write_text("", encoding="utf-8")
+    found = host(place, "config", "path", "--json").json
+    assert found["folders"] == {
+        "config": str(home),
+        "data": str(home),
+        "cache": str(home / "cache"),
+        "state": str(home / "state"),
+    }
+    judged = {Path(each["file"]).name: each for each in found["files"]}
+    assert [each["counts"] for each in judged.values()] == [True, False, False, True]
+    assert judged["agent-host.json"]["trusted"] is False
+    assert "nobody trusts its folder" in judged["agent-host.json"]["why"]
+    assert judged["agent-host.toml"]["why"] == "agent-host.json beside it comes first"
+    assert judged["config.json"]["exists"] is False
+    host(place, "config", "trust")
+    trusted = host(place, "config", "path")
+    assert "which you trust" in trusted.out
+    assert "is used in its place" in trusted.out

@@ -76,9 +76,7 @@ def environment(place: Path, *, debug: bool = False) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AGENT_HOST_", "NO_COLOR"))}
     return {
         **kept,
-        "AGENT_HOST_CONFIG_HOME": str(place / "home"),
         "AGENT_HOST_HOME": str(place / "home"),
-        "AGENT_HOST_CACHE_DIR": str(place / "cache"),
         "PYTHONUTF8": "1",
         **({"AGENT_HOST_DEBUG": "1"} if debug else {}),
     }

@@ -42,15 +42,15 @@ def test_listing_loads_no_plugin_and_nothing_heavy(tmp_path: Path, output: list[
         install(tree, name, role, source=POISON)
     write_package(tree, "pkg_named", init=POISON, descriptor={"entries": ["pkg_named.plugin:P"]})
     settle(tree)
-    cache = tmp_path / "cache"
-    cold = run_python(MODULES, "plugins", "list", *output, trees=[tree], cache=cache)
+    home = tmp_path / "home"
+    cold = run_python(MODULES, "plugins", "list", *output, trees=[tree], home=home)
     checking = {"importlib_metadata", "pydantic", "pydantic_core"}
     assert cold.code == 0
     assert set(cold.err.split()) <= {"loaded:", "click", *checking}
     assert all(name in cold.out for name in ("one", "two", "three"))
-    if (cache / "index").exists():
+    if (home / "cache" / "index").exists():
         # Not so where something on the path has just been installed.
-        warm = run_python(MODULES, "plugins", "list", *output, trees=[tree], cache=cache)
+        warm = run_python(MODULES, "plugins", "list", *output, trees=[tree], home=home)
         assert set(warm.err.split()) <= {"loaded:", "click"}
         assert warm.out == cold.out
 

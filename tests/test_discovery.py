@@ -306,7 +306,6 @@ def test_a_distribution_that_only_a_finder_knows_is_found_and_loads(tmp_path: Pa
         + """
 import json
 from agent_host.plugins.activate import Activator
-from agent_host.plugins.index import cache_folder
 from agent_host.plugins.load import load_catalog
 seen = []
 for round in range(3):
@@ -320,7 +319,7 @@ for round in range(3):
 print(json.dumps(seen))
 """
     )
-    run = run_python(code, cache=tmp_path / "cache")
+    run = run_python(code, home=tmp_path / "home")
     assert run.code == 0, run.err
     listed = [["one", "7.0", "discovered"]]
     assert run.json == [listed, "feature:one", listed, []]

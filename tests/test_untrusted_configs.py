@@ -221,7 +221,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
-    monkeypatch.setenv("AGENT_HOST_CONFIG_HOME", str(home))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(home))
     monkeypatch.chdir(work)
     return work
 

@@ -16,7 +16,14 @@ import click
 
 from agent_hookspecs.errors import AgentError, PluginError
 from agent_host.cli.lazy import LazyGroup
-from agent_host.cli.render import print_error, print_json, print_traceback
+from agent_host.cli.render import (
+    print_error,
+    print_json,
+    print_traceback,
+    print_wrapped,
+    style_text,
+)
+from agent_host.places import ignored_variables
 
 if TYPE_CHECKING:
     from agent_host.plugins.catalog import PluginRecord
@@ -120,6 +127,8 @@ def run(arguments: Sequence[str]) -> int:
         # A plugin may have any name; a terminal that cannot show it is no reason to fail.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    for ignored in ignored_variables():
+        print_wrapped(style_text(f"warning: {ignored}", fg="yellow"))
     try:
         result = root.main(list(arguments), prog_name="agent-host", standalone_mode=False)
         # What is still buffered may meet a closed pipe; that belongs to this run, not to exit.

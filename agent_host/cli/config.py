@@ -6,9 +6,16 @@ from pathlib import Path
 
 import click
 
-from agent_host.cli.render import clean_text, print_json, print_wrapped, style_text
+from agent_host.cli.render import (
+    clean_text,
+    print_json,
+    print_table,
+    print_wrapped,
+    style_text,
+)
 from agent_host.cli.screen import format_warning, quiet_logs
 from agent_host.cli.trust import trust
+from agent_host.places import places
 
 __all__ = ["config"]
 
@@ -87,6 +94,35 @@ def show(config_file: Path | None, as_json: bool) -> None:
         return
     click.echo(f"# {loaded.file or 'no config file: the defaults'}")
     print_json(values)
+
+
+@config.command(epilog="\b\nExamples:\n  agent-host config path\n  agent-host config path --json")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+def path(as_json: bool) -> None:
+    """Show your folders, and which config files there are, count, are trusted, and why."""
+    from dataclasses import asdict
+
+    from agent_host.config.candidates import find_candidates
+
+    files = find_candidates()
+    if as_json:
+        print_json({"folders": places(), "files": [asdict(each) for each in files]})
+        return
+    print_table(
+        ["FOLDER", "IS"], [(name, clean_text(where or "none")) for name, where in places().items()]
+    )
+    click.echo()
+    rows = [
+        (clean_text(each.file), "counts" if each.counts else "", clean_text(each.why))
+        for each in files
+        if each.exists
+    ]
+    if rows:
+        print_table(["CONFIG FILE", "", "WHY"], rows)
+    else:
+        click.echo("No config file: the defaults are in force. It would be one of:")
+        for each in files:
+            click.echo(f"  {clean_text(each.file)}")
 
 
 config.add_command(trust)

@@ -24,7 +24,7 @@ from agent_host.places import find_config_file, find_folder_file, own_config_fil
 from agent_host.redaction import named_secrets
 from agent_host.trust import Contents, compare_contents, read_trusted
 
-__all__ = ["find_config", "load_config", "parse_config", "read_folder"]
+__all__ = ["find_config", "is_trusted", "load_config", "parse_config", "read_folder"]
 
 #: Where people keep keys: what stands there is never repeated in a message.
 _CONFIDENTIAL = re.compile(r"(env|providers|agents|request_defaults)\b")
@@ -82,6 +82,15 @@ def read_folder(folder: Path) -> Contents:
     file = Path(found)
     raw = _read_bytes(file)
     return read_contents(parse_config(_decode(raw, file), file), raw)
+
+
+def is_trusted(folder: Path) -> bool:
+    """Whether what lies in a folder is what the user has trusted."""
+    trusted = read_trusted(folder)
+    try:
+        return trusted is not None and not compare_contents(trusted, read_folder(folder))
+    except ConfigError:  # Nothing is lost: loading the config raises it too.
+        return False
 
 
 def _load_own(own: Path | None) -> AppConfig:
