@@ -46,7 +46,7 @@ from agent_host.runs.sessions import Sessions
 from agent_host.runs.storage import Storage
 from agent_host.sessions.frozen import plain_copy
 from agent_host.sessions.session import Session
-from agent_host.store.plugin import DEFAULT_URL
+from agent_host.store.plugin import DEFAULT_URL, database_files
 
 if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
@@ -131,6 +131,7 @@ class AgentApplication:
             async_http_client=async_http_client,
             on_manager=on_manager,
         )
+        self.core.stacks.protect(*self.config.own_paths())
         for tool in tools:
             self.core.register_tool(tool)
         described = values.get("tools", {})
@@ -163,6 +164,7 @@ class AgentApplication:
         options = self.config.values.get("store_options", {})
         stacks = self.core.stacks
         where = given
+        stacks.protect(*database_files(where))
         return Storage(lambda: open_store(where, options, stacks.catalog, stacks.activator))
 
     @property

@@ -79,6 +79,10 @@ class AppConfig:
             return None
         return Path(self.folder, os.path.expanduser(self._fill("plugin_cache_dir", named)))
 
+    def own_paths(self) -> list[Path]:
+        """What the config itself consists of and keeps, and no tool may touch."""
+        return [path for path in (self.file, self.clones()) if path is not None]
+
     def request_config(
         self, agent: str | None = None, provider: str | None = None, model: str | None = None
     ) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
+from agent_host.plugins.protected import PROTECTED
 from agent_host.plugins.resolve import BrokenPluginError, Resolution
 from agent_host.plugins.settings import ConfigSchema, merge_schemas, wants_tool
 from agent_host.plugins.stack import Lease, Managers, PlainWarning, PreparedTool, Stack
@@ -50,8 +51,12 @@ def build_stack(
     config: Config,
     warnings: list[PlainWarning],
     fresh_key: FreshKey | None,
+    protected: Sequence[str],
 ) -> Steps[Stack]:
-    """The stack of a resolution; ``warnings`` is what was left out, and is added to."""
+    """The stack of a resolution; ``warnings`` is what was left out, and is added to.
+
+    ``protected`` are the places that its tools may not touch.
+    """
 
     def report(implementation: Implementation, error: AgentError) -> None:
         name, hook = implementation.plugin, implementation.hook.name
@@ -72,7 +77,7 @@ def build_stack(
     lease = Lease(partial(_close_tools, tools))
     try:
         for plugin in resolution.plugins["tool"]:
-            own = schema.for_tool(plugin.name, config)
+            own = {**schema.for_tool(plugin.name, config), PROTECTED: [*protected]}
             tool = yield from _prepare_tool(plugin, managers.tool, own, registry, lease, warnings)
             if tool is not None:
                 names += [descriptor.tool_name for descriptor in tool.descriptors]
