@@ -261,7 +261,6 @@ ROOMS = {
     agent_hookspecs.authoring: AUTHORING,
     agent_hookspecs.tool_interop: TOOL_INTEROP,
     agent_hookspecs.store: STORE,
-    agent_hookspecs.protection: PROTECTION,
 }
 
 ROOT = Path(__file__).resolve().parents[2]
