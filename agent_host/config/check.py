@@ -16,7 +16,6 @@ from agent_host.checking import suggest
 from agent_host.config.placeholders import config_error
 from agent_host.config.values import AppConfig
 from agent_host.plugins.activate import Activator
-from agent_host.plugins.build import read_settings
 from agent_host.plugins.catalog import Catalog, PluginRecord
 from agent_host.plugins.settings import (
     HOST_SETTINGS,
@@ -24,6 +23,7 @@ from agent_host.plugins.settings import (
     Setting,
     is_common,
     merge_schemas,
+    read_settings,
     value_objection,
 )
 from agent_host.plugins.stack import PlainWarning

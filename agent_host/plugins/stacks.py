@@ -15,14 +15,14 @@ from agent_hookspecs.messages import Config, ModelInfo
 from agent_host.checking import suggest
 from agent_host.drivers.effects import Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin, OnManager
-from agent_host.plugins.build import build_stack, read_settings
+from agent_host.plugins.build import build_stack
 from agent_host.plugins.catalog import Catalog, complete_catalog
 from agent_host.plugins.fresh_keys import FreshKeys
 from agent_host.plugins.keys import config_key
 from agent_host.plugins.models import Listings
 from agent_host.plugins.protected import protected_paths
 from agent_host.plugins.resolve import BrokenPluginError, resolve, select_provider, set_aside
-from agent_host.plugins.settings import read_texts
+from agent_host.plugins.settings import read_settings, read_texts
 from agent_host.plugins.stack import PlainWarning, Stack
 
 __all__ = ["Stacks"]
