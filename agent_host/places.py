@@ -18,6 +18,7 @@ __all__ = [
     "config_folder",
     "data_folder",
     "find_config_file",
+    "find_folder_file",
     "ignored_variables",
     "own_config_file",
     "places",
@@ -91,7 +92,12 @@ def ignored_variables() -> Iterator[str]:
 
 def find_config_file(folder: str | os.PathLike[str] | None = None) -> str | None:
     """The config of a folder, by default the working one, else the user's own, else None."""
-    return _first_file(folder or os.getcwd(), NAMES_IN_FOLDER) or own_config_file()
+    return find_folder_file(folder or os.getcwd()) or own_config_file()
+
+
+def find_folder_file(folder: str | os.PathLike[str]) -> str | None:
+    """The config that lies in a folder, else None."""
+    return _first_file(folder, NAMES_IN_FOLDER)
 
 
 def own_config_file() -> str | None:

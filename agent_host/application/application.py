@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from agent_host.places import ignored_variables
 from agent_host.private import config_home
 from agent_host.runs.runs import Runs
 from agent_host.runs.sessions import Sessions
+from agent_host.sessions.frozen import freeze
 from agent_host.sessions.session import Session
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ class AgentApplication:
             async_http_client=async_http_client,
             on_manager=on_manager,
         )
+        self.core.stacks.protect(*self.config.own_paths())
         for tool in tools:
             self.core.register_tool(tool)
         described = values.get("tools", {})
@@ -291,7 +294,7 @@ class AgentApplication:
         return {
             "app": self,
             "application": self,
-            "base_config": dict(self.config.values),
+            "base_config": self.config.values,
             "trigger_source": "application",
         }
 
@@ -321,8 +324,9 @@ class AgentApplication:
 
 
 def _load(config: Mapping[str, Any] | AppConfig | str | Path | None) -> AppConfig:
-    if isinstance(config, AppConfig):
-        return config
+    """The config, whose values nobody can change: plugins get to see them."""
     if isinstance(config, Mapping):
-        return parse_config(dict(config))
-    return load_config(None if config is None else Path(config))
+        config = parse_config(dict(config))
+    elif not isinstance(config, AppConfig):
+        config = load_config(None if config is None else Path(config))
+    return replace(config, values=freeze(dict(config.values)))

@@ -51,7 +51,7 @@ class Observers:
             known, self._greeted = list(self._greeted.values()), {}
             self._observers = ()
         for plugin in known:
-            _tell(plugin, "host_closing", host=self._host)
+            _tell(plugin, "host_closing", host=self._host_for(plugin))
 
     def _greet_plugins(self) -> None:
         with self._lock:
@@ -59,7 +59,7 @@ class Observers:
             new = [plugin for plugin in loaded if plugin.key not in self._greeted]
             self._greeted |= {plugin.key: plugin for plugin in new}
         for plugin in new:
-            _tell(plugin, "host_started", host=self._host)
+            _tell(plugin, "host_started", host=self._host_for(plugin))
         if new:
             self._observers = tuple(
                 partial(self._show_to_plugin, plugin, implementation)
@@ -67,6 +67,10 @@ class Observers:
                 if plugin.host_manager is not None
                 for implementation in plugin.host_manager.implementations("observe_event")
             )
+
+    def _host_for(self, plugin: LoadedPlugin) -> object:
+        """Nobody for a tool: whoever has the application has every key."""
+        return None if plugin.role == "tool" else self._host
 
     def _show_to_plugin(
         self, plugin: LoadedPlugin, implementation: Implementation, event: Event

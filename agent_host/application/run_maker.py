@@ -214,6 +214,9 @@ class RunMaker:
             observe=self.observe,
             prompt=prompt,
             recorder=recorder,
-            first_warnings=fallback_warnings(self.core.stacks.catalog, config),
+            first_warnings=[
+                *((text, None) for text in self.config.warnings),
+                *fallback_warnings(self.core.stacks.catalog, config),
+            ],
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )

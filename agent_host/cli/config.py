@@ -14,6 +14,7 @@ from agent_host.cli.render import (
     style_text,
 )
 from agent_host.cli.screen import format_warning, quiet_logs
+from agent_host.cli.trust import trust
 from agent_host.places import places
 
 __all__ = ["config"]
@@ -124,20 +125,4 @@ def path(as_json: bool) -> None:
             click.echo(f"  {clean_text(each.file)}")
 
 
-@config.command(
-    epilog="\b\nExamples:\n  agent-host config trust\n  agent-host config trust ../project --revoke"
-)
-@click.argument(
-    "folder", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
-@click.option("--revoke", is_flag=True, help="Trust it no longer.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-def trust(folder: Path, revoke: bool, as_json: bool) -> None:
-    """Trust the config that lies in FOLDER: it may then name plugins, policy and keys."""
-    from agent_host import trust as trusted
-
-    (trusted.untrust if revoke else trusted.trust)(folder)
-    if as_json:
-        print_json({"folder": str(folder.resolve()), "trusted": not revoke})
-    else:
-        click.echo(f"{folder.resolve()} is {'no longer' if revoke else 'now'} trusted.")
+config.add_command(trust)

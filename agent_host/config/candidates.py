@@ -1,6 +1,6 @@
 """The config files that could be in force: which of them count, and why the others do not.
 
-It says what `load_config` does without reading a file; what the files say is not its business.
+It says what `load_config` does with them; what the files say is not its business.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from agent_hookspecs.values import dataclass
+from agent_host.config.files import is_trusted
 from agent_host.places import NAMES_AT_HOME, NAMES_IN_FOLDER, config_folder
-from agent_host.trust import is_trusted
 
 __all__ = ["Candidate", "find_candidates"]
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -20,6 +21,8 @@ from agent_host.plugins.implementation import log_failure
 from agent_host.plugins.implementations import can_list_models
 from agent_host.plugins.keys import data_key
 from agent_host.plugins.request_spec import read_request_spec
+from agent_host.sessions.frozen import plain_copy
+from agent_host.wire.deadlines import shortest
 from agent_host.wire.failures import failure
 
 __all__ = ["Listing", "Listings", "ask_models", "valid_models"]
@@ -28,8 +31,9 @@ log = get_logger(__name__)
 
 _MAX_LISTINGS = 64
 _MAX_BYTES = 32 << 20
-#: A list of models is a convenience: nobody should wait long for one.
+#: A list of models is a convenience: nobody should wait long for one, unless they say so.
 _REQUEST_SECONDS = 10.0
+_TOTAL_SECONDS = 60.0
 _RETRY_SECONDS = 15.0
 
 
@@ -93,7 +97,8 @@ def ask_models(
     provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None
 ) -> Steps[list[ModelInfo]]:
     """Ask the provider for its models; what goes wrong is raised."""
-    return valid_models((yield from _ask(provider, config, fresh_key)))
+    # A copy: what a plugin does to the config is nobody else's affair.
+    return valid_models((yield from _ask(provider, plain_copy(config), fresh_key)))
 
 
 def _ask(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
@@ -139,15 +144,11 @@ def _send_with_key(provider: LoadedPlugin, config: Config, key: str) -> Steps[tu
 
 def _send(provider: LoadedPlugin, config: Config, spec: object) -> Steps[tuple[Any, bytes]]:
     if isinstance(spec, Mapping):
-        spec = {"method": "GET", "timeout": _patience(config), **spec}
-    response = yield Open(read_request_spec(spec, config, provider.name, "models_request"))
+        waiting = {} if config.get("timeout") is not None else {"timeout": _REQUEST_SECONDS}
+        spec = {"method": "GET", **waiting, **spec}
+    request = read_request_spec(spec, config, provider.name, "models_request")
+    # However slowly a server sends a list: a request waits for it.
+    total = shortest(request.timeouts.total, _TOTAL_SECONDS)
+    response = yield Open(replace(request, timeouts=replace(request.timeouts, total=total)))
     body = yield ReadAll(_MAX_BYTES)
     return response, body
-
-
-def _patience(config: Config) -> Any:
-    """How long to wait: as the config says, but of a plain number of seconds no more than ours."""
-    named = config.get("timeout")
-    if isinstance(named, (int, float)) and not isinstance(named, bool):
-        return min(named, _REQUEST_SECONDS)
-    return named or _REQUEST_SECONDS
