@@ -41,7 +41,7 @@ EXIT_CODES = {
 
 #: Each command with the module that has it and its line in the help.
 _COMMANDS = {
-    "config": ("agent_host.cli.config", "Check and show the configuration."),
+    "config": ("agent_host.cli.config", "Make, change, check and show the configuration."),
     "keys": ("agent_host.cli.keys", "Keep and try out the keys of providers."),
     "models": ("agent_host.cli.models", "List the models that can be asked."),
     "demo": ("agent_host.cli.demo", "Tour the host offline, in a minute."),

@@ -229,7 +229,8 @@ def _find_ready(config: AppConfig, catalog: Catalog) -> Iterator[_Ready]:
     entries = {record.name: record.entry for record in catalog.usable("provider") if record.entry}
     for alias, described in config.values.get("providers", {}).items():
         entry = entries.get(str(described.get("provider")))
-        if entry is not None:
+        # What others have added is there to be named, not to be chosen.
+        if entry is not None and f"providers.{alias}" not in config.untrusted:
             layers = config.fill_layers(config.request_layers(None, alias))
             kept = stored_name(entry, stored, alias, str(entry.name))
             if not find_access(entry, env, *layers, stored=kept).missing:
