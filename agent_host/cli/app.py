@@ -53,6 +53,15 @@ _COMMANDS = {
 }
 
 
+#: What people do, and with which commands; what is in none of them is from plugins.
+_GROUPS = {
+    "Talk": ("chat", "run", "demo"),
+    "Set up": ("keys", "models", "config", "completion"),
+    "Look back": ("sessions", "runs"),
+    "Extend and understand": ("plugins", "tools"),
+}
+
+
 class _Root(LazyGroup):
     """The root group; plugins may add commands of their own."""
 
@@ -69,6 +78,15 @@ class _Root(LazyGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, cmd_name) or _load_plugin_command(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = self.help_rows(ctx)
+        for title, names in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, rows.pop(name)) for name in names if name in rows])
+        if rows:
+            with formatter.section("From plugins"):
+                formatter.write_dl(sorted(rows.items()))
 
     def help_rows(self, ctx: click.Context) -> dict[str, str]:
         added = {name: f"From plugin {record.name}." for name, record in _plugin_commands().items()}
@@ -108,9 +126,12 @@ def _load_plugin_command(name: str) -> click.Command | None:
     cls=_Root,
     lazy=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\b\nExamples:\n  agent-host plugins list\n"
-    "  agent-host plugins explain --model echo-reasoner\n"
-    "  agent-host plugins doctor --json\n\n\b\nExit codes:\n"
+    epilog="\b\nExamples:\n  agent-host run --model echo/echo-1 'Hello'\n"
+    "  agent-host keys list\n"
+    "  agent-host models --provider echo\n"
+    "  agent-host config path\n"
+    "  agent-host sessions list\n"
+    "  agent-host plugins explain --model echo/echo-reasoner\n\n\b\nExit codes:\n"
     + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()),
 )
 @click.option("-V", "--version", is_flag=True, help="Print the version and exit; --json with it.")

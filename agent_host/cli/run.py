@@ -68,7 +68,8 @@ _PATIENCE = 1.0
     help="A further setting of the request; VALUE may be JSON.",
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on with the latest session.")
-@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.")
+@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.",
+              shell_complete=complete_with("complete_session"))  # fmt: skip
 @click.option("--name", "session_name", metavar="NAME", help="What to call a new session.")
 @click.option("--no-store", is_flag=True, help="Store nothing of this run.")
 @click.option("--park", is_flag=True, help="Let the run wait for approvals, and end here.")

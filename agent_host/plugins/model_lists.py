@@ -17,7 +17,7 @@ from agent_hookspecs.messages import ModelInfo
 from agent_hookspecs.values import dataclass
 from agent_host.places import cache_folder
 
-__all__ = ["LIST_SECONDS", "ModelList", "read_list", "write_list"]
+__all__ = ["LIST_SECONDS", "ModelList", "read_any_list", "read_list", "write_list"]
 
 #: How long a list is used that is in the cache.
 LIST_SECONDS = 24 * 3600.0
@@ -46,8 +46,17 @@ class ModelList:
         return [model["id"] for model in self.models]
 
 
-def read_list(name: str, address: str = "") -> ModelList | None:
+def read_list(name: str, address: str) -> ModelList | None:
     """The list of a provider, by what the config calls it and the address that it has there."""
+    return _read(name, address)
+
+
+def read_any_list(name: str) -> ModelList | None:
+    """The list of a provider, of whichever address it is: for who may be wrong."""
+    return _read(name, None)
+
+
+def _read(name: str, address: str | None) -> ModelList | None:
     file = _file(name)
     if file is None:
         return None
@@ -57,7 +66,7 @@ def read_list(name: str, address: str = "") -> ModelList | None:
             if found.st_size > _MAX_BYTES or not _is_ours(found):
                 return None
             stored = json.loads(handle.read())
-        if stored["address"] != address:
+        if address is not None and stored["address"] != address:
             return None
         models = tuple(each for each in stored["models"] if isinstance(each["id"], str))
         return ModelList(models, float(stored["asked"]))
