@@ -185,6 +185,7 @@ BASE = {
     "redaction",
     "threads",
     "trust",
+    "usage",
 }
 
 

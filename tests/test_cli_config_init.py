@@ -14,7 +14,7 @@ import pytest
 from agent_hookspecs.errors import ConfigError
 from agent_host.config.document import ConfigDocument, split_key
 from making import Run, full, run_host, write_package
-from test_cli_terminal import terminal
+from terminals import terminal
 
 SECRET = "sk-typed-where-nobody-looks"
 

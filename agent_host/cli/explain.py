@@ -123,7 +123,7 @@ def explain(
         chosen = Selection() if "provider" in settings else app.select(**choice.request, parts=True)
         if chosen.provider is not None:
             choice = replace(choice, provider=chosen.provider, model=chosen.model)
-        stack = app.stack(**choice.request, tools=tools or None, settings=settings)
+        stack = app.stack(**choice.request, use_tools=tools or None, settings=settings)
         why = "" if chosen.is_fallback else chosen.why
         explanation = _explain(app, choice, settings, stack, why)
     if graph is not None:
