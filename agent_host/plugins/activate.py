@@ -146,7 +146,7 @@ class Activator:
                     known[key] = make()
                 except PluginError as error:
                     known[key] = error
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     # Looking at a plugin runs its properties and descriptors.
                     known[key] = _unreadable_error(record.name, error)
             result = known[key]
@@ -166,7 +166,7 @@ class Activator:
         return LoadedPlugin(record, entry, instance, own, manager, host_manager)
 
 
-def _unreadable_error(name: str, error: Exception) -> ContractError:
+def _unreadable_error(name: str, error: BaseException) -> ContractError:
     failure = ContractError(
         f"plugin {name!r}: asking the class about itself raised {describe_error(error)}",
         plugin=name,
@@ -292,7 +292,7 @@ def entry_from_class(
         values = _describe_instance(path, instance, role, name)
     except PluginError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _unreadable_error(path, error) from error
     plain = _plain_entry(path, values)
     if plain is not None:
