@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,9 @@ __all__ = [
 ]
 
 log = get_logger(__name__)
+
+#: Without waiting for what is no file.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def config_home() -> Path:
@@ -52,8 +56,11 @@ def make_private_folder(folder: str | Path) -> None:
 def read_private(file: Path) -> Any:
     """The JSON in a file that only we can have written; None if there is none."""
     try:
-        with file.open("rb") as handle:
+        with open(os.open(file, _READ), "rb") as handle:
             found = os.fstat(handle.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                log.warning("file_ignored", file=file, reason="it is no regular file")
+                return None
             if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022):
                 log.warning("file_ignored", file=file, reason="others may write it")
                 return None

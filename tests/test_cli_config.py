@@ -137,7 +137,7 @@ def test_what_has_changed_is_shown_before_it_is_trusted_again(place: Path) -> No
     assert "this is not what you have trusted" in refused.err
     again = host(place, "config", "trust")
     assert again.out.splitlines()[:3] == [
-        "+ plug/two\ufffd[31m.py",
+        "+ plug/two␛[31m.py",
         "~ agent-host.json",
         "- plug/one.py",
     ]

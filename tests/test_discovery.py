@@ -385,3 +385,20 @@ def test_a_bundle_survives_being_written_as_json(tmp_path: Path) -> None:
     install(tmp_path, "bad", descriptor=b"{")
     for bundle in discover([str(tmp_path)]):
         assert bundle_from_list(json.loads(json.dumps(bundle_to_list(bundle)))) == bundle
+
+
+@pytest.mark.parametrize("path", ["subprocess:Popen", "os.path:Thing", "other_pkg.plugin:Plugin"])
+def test_an_entry_names_a_class_of_its_own_distribution(tmp_path: Path, path: str) -> None:
+    descriptor = {"entries": [{**full("pkg_one", "tool", "one")["entries"][0], "entry": path}]}
+    write_package(tmp_path, "pkg_one", descriptor=descriptor)
+    folder = write_metadata(tmp_path, "dist-one", {"one": "pkg_one", "two": path})
+    record = "pkg_one/plugin.py,,\npkg_one/agent_plugin.json,,\ndist_one-1.0.dist-info/RECORD,,\n"
+    (folder / "RECORD").write_text(record, encoding="utf-8")
+    for bundle in discover([str(tmp_path)]):
+        assert "is no part of dist-one" in bundle.problem
+        assert bundle.descriptor is None
+
+
+def test_a_distribution_without_a_list_of_files_cannot_name_what_is_pythons(tmp_path: Path) -> None:
+    write_metadata(tmp_path, "dist-one", {"one": "subprocess:Popen"})
+    assert "is no part of dist-one" in only([tmp_path]).problem

@@ -377,3 +377,8 @@ def test_a_damaged_entry_trusts_nothing(places: Path) -> None:
         assert read_trusted(Path.cwd()) == Contents({})
         with pytest.raises(ConfigError):
             load_config()
+
+
+def test_a_pipe_in_the_place_of_the_list_is_not_waited_for(places: Path) -> None:
+    os.mkfifo(places / "home" / "trusted-folders.json")
+    assert read_trusted(Path.cwd()) is None

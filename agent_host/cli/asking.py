@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Answer, Approval, Edited
 
-__all__ = ["ask_approval", "ask_question", "print_rows"]
+__all__ = ["ask_approval", "ask_question", "ask_yes", "print_rows"]
 
 _STYLES: Mapping[RowKind, dict[str, Any]] = {
     "title": {"fg": "yellow", "bold": True},
@@ -77,6 +77,11 @@ def ask_question(question: Question) -> str:
         if answer and (found or not choices):
             return found[0] if found else answer
         _print_note("Please give one of these." if choices else "Please give an answer.")
+
+
+def ask_yes(question: str) -> bool:
+    """Ask what is only done if the answer is yes."""
+    return _read_line(f"{question} [y]es, [n]o [n]:").strip().casefold() in ("y", "yes")
 
 
 def print_rows(rows: Sequence[Row], *, lead: str = "", err: bool = False) -> None:

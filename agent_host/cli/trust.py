@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent_host.cli.render import clean_text, is_terminal, print_heading, print_json, style_text
+from agent_host.cli.outside import show_exactly
+from agent_host.cli.render import is_terminal, print_heading, print_json, style_text
 
 if TYPE_CHECKING:
     from agent_host.trust import Difference
@@ -39,7 +40,7 @@ def trust(folder: Path, revoke: bool, yes: bool, as_json: bool) -> None:
     from agent_host import trust as trusted
     from agent_host.config import read_folder
 
-    shown = clean_text(folder.resolve())
+    shown = show_exactly(folder.resolve())
     if revoke:
         trusted.untrust(folder)
         if as_json:
@@ -53,7 +54,7 @@ def trust(folder: Path, revoke: bool, yes: bool, as_json: bool) -> None:
     is_asked = before is not None and difference and not (yes or as_json)
     if not as_json:
         _show_difference(difference, is_new=before is None or not before.digests)
-    if is_asked and is_terminal(sys.stdin) and not click.confirm(f"Trust {shown} as it is now?"):
+    if is_asked and is_terminal(sys.stdin) and not _confirm(f"Trust {shown} as it is now?"):
         click.echo(f"{shown} is not trusted as it is now.")
         raise click.exceptions.Exit(1)
     trusted.trust(folder, contents)
@@ -64,17 +65,24 @@ def trust(folder: Path, revoke: bool, yes: bool, as_json: bool) -> None:
         click.echo(f"{shown} is now trusted, until any of these files changes.")
 
 
+def _confirm(question: str) -> bool:
+    # Not above: without a terminal there is nothing to ask.
+    from agent_host.cli.asking import ask_yes
+
+    return ask_yes(question)
+
+
 def _show_difference(difference: Difference, *, is_new: bool) -> None:
     for verb, (mark, colour) in _MARKS.items():
         paths: tuple[str, ...] = getattr(difference, verb)
         for path in paths[:_MOST_FILES]:
-            line = clean_text(path) if is_new else f"{mark} {clean_text(path)}"
+            line = show_exactly(path) if is_new else f"{mark} {show_exactly(path)}"
             click.echo(style_text(line, fg=None if is_new else colour))
         if len(paths) > _MOST_FILES:
             click.echo(f"  and {len(paths) - _MOST_FILES} more files were {verb}")
     if difference.lines:
         print_heading("The config, without secrets")
     for line in difference.lines[:_MOST_LINES]:
-        click.echo(clean_text(line))
+        click.echo(show_exactly(line))
     if len(difference.lines) > _MOST_LINES:
         click.echo(f"  and {len(difference.lines) - _MOST_LINES} more lines")

@@ -7,7 +7,7 @@ aside with a reason and the decision is made again without it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from pluggy import HookImpl
@@ -140,6 +140,8 @@ class _Resolver:
     provider: LoadedPlugin
     config: Config
     models: list[ModelInfo]
+    #: What each tool that is asked may see is told by.
+    known_to: dict[str, ConfigSchema] = field(default_factory=dict)
 
     def resolve(self, catalog: Catalog) -> Resolution:
         """The decision; a `BrokenPluginError` says without whom it has to be made again."""
@@ -219,17 +221,21 @@ class _Resolver:
         if plugin.role != "tool":
             copy: Config = plain_copy(self.config)
             return copy
-        told = (plugin.key, self.provider.key)
+        if plugin.key not in self.known_to:
+            self.known_to[plugin.key] = self._settings_known_to(plugin)
+        return self.known_to[plugin.key].for_tool(plugin.key, self.config)
+
+    def _settings_known_to(self, tool: LoadedPlugin) -> ConfigSchema:
+        told = (tool.key, self.provider.key)
         others = merge_schemas(
             (record.key, record.entry.config_schema)
             for record in self.catalog
             if record.entry is not None and record.key not in told
         )
-        own, provider = (read_settings([each], []) for each in (plugin, self.provider))
+        provider, own = (read_settings([each], []) for each in (self.provider, tool))
         # What anybody else asks for is not the tool's own.
         settings = {**own.settings, **others.settings, **provider.settings}
-        marked = (*own.marked, *others.marked, *provider.marked)
-        return ConfigSchema(settings, marked).for_tool(plugin.key, self.config)
+        return ConfigSchema(settings, (*own.marked, *others.marked, *provider.marked))
 
 
 def _refusal(entry: Entry, config: Config) -> str | None:
