@@ -163,6 +163,11 @@ def test_a_name_that_is_nobodys_is_refused_with_what_was_meant(desk: Desk) -> No
     assert (done.code, "did you mean 'well'" in done.err) == (1, True)
 
 
+def test_who_needs_no_key_gets_none(desk: Desk) -> None:
+    done = desk("set", "echo", typed=KEY)
+    assert (done.code, "echo needs no key" in done.err) == (2, True)
+
+
 def test_a_key_is_forgotten_on_request(desk: Desk) -> None:
     desk("set", "well", typed=KEY)
     assert desk("remove", "well").out == "The key of well is forgotten.\n"

@@ -32,6 +32,8 @@ __all__ = ["init"]
 
 #: What is asked before anything else, or written by itself.
 _FIRST = ("provider", "model", "api_key", "base_url")
+#: Defaults of these kinds can be shown in a line.
+_PLAIN = (str, int, float, bool, list)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -237,8 +239,9 @@ def _fill_document(
             section, f"The key is not here: agent-host keys set {provider} keeps it."
         )
     for key, setting in known.items():
-        if key not in settings and key not in _FIRST and "default" in setting.schema:
-            document.add_comment(section, f"{key} = {_toml(setting.schema['default'])}")
+        default = setting.schema.get("default")
+        if key not in settings and key not in _FIRST and isinstance(default, _PLAIN):
+            document.add_comment(section, f"{key} = {_toml(default)}")
     document.set(["agents", "default", "provider"], provider, "Who is asked if nobody is named.")
 
 

@@ -71,6 +71,8 @@ def set_key(name: str, config_file: Path | None, as_json: bool) -> None:
     """
     config, entries = _load(config_file)
     entry = _find_entry(name, config, entries)
+    if not (entry.requires_api_key or entry.optional_api_key or entry.key_variable):
+        raise click.UsageError(f"{clean_text(name)} needs no key")
     key = _read_key(name)
     stored = KeyStore().write(name, str(entry.name), key)
     shadow = entry.key_variable if entry.key_variable and config.env.get(entry.key_variable) else ""

@@ -7,6 +7,7 @@ stored keys, and which servers answer on this machine; it imports no plugin and 
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -264,14 +265,23 @@ def server_address(entry: Entry, env: Mapping[str, str]) -> str:
 
 def _answers(address: str) -> bool:
     """Whether somebody takes connections there, which is found out quickly or not at all."""
-    parts = urlsplit(address)
-    try:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        with socket.create_connection((parts.hostname or "", port), timeout=_PROBE_SECONDS):
-            return True
-    except (OSError, ValueError):
-        # Nothing is lost: that nobody answers is the answer.
-        return False
+    found: list[bool] = []
+
+    def look() -> None:
+        parts = urlsplit(address)
+        try:
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            with socket.create_connection((parts.hostname or "", port), timeout=_PROBE_SECONDS):
+                found.append(True)
+        except (OSError, ValueError):
+            # Nothing is lost: that nobody answers is the answer.
+            return
+
+    # In a thread, because looking up a name takes as long as it likes.
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(_PROBE_SECONDS)
+    return bool(found)
 
 
 def fallback(catalog: Catalog) -> PluginRecord | None:
