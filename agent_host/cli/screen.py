@@ -27,9 +27,11 @@ __all__ = [
     "Screen",
     "ask_approval",
     "ask_question",
+    "describe_end",
     "format_warning",
     "print_payload",
     "quiet_logs",
+    "summarize",
 ]
 
 #: How many lines of a call's arguments are shown before a person asks for all of them.
@@ -85,12 +87,12 @@ class Screen:
                     self._write_text(_clean_lines(text), "answer", err=False)
             case "tool_started":
                 self._is_asking = False
-                self._print_line(f"→ {event['name']}({_summary(event['payload'])})", fg="cyan")
+                self._print_line(f"→ {event['name']}({summarize(event['payload'])})", fg="cyan")
             case "tool_update":
-                self._print_line(f"  {event['name']}: {_summary(event['update'])}", dim=True)
+                self._print_line(f"  {event['name']}: {summarize(event['update'])}", dim=True)
             case "tool_result":
                 failed = event["message"]["metadata"].get("error")
-                text = f"← {event['name']}: {_summary(event['message']['content'])}"
+                text = f"← {event['name']}: {summarize(event['message']['content'])}"
                 self._print_line(text, fg="red" if failed else "green")
             case "warning":
                 self._end_lines()
@@ -107,7 +109,7 @@ class Screen:
             case "done":
                 self.end_line()
                 if event["finish"] != "stop":
-                    end = clean_text(_describe_end(event, self._refusal))
+                    end = clean_text(describe_end(event, self._refusal))
                     if event["finish"] == "tool_calls" and self._is_asking:
                         end = "waiting for a person: agent-host runs list --state waiting"
                     print_wrapped(style_text(end, fg="yellow"), err=self._aside)
@@ -168,7 +170,7 @@ def format_warning(event: WarningEvent) -> str:
     return clean_text(f"{label}: {message}")
 
 
-def _describe_end(event: DoneEvent, refusal: str) -> str:
+def describe_end(event: DoneEvent, refusal: str) -> str:
     """Why an answer is not whole, with the provider's own word for it."""
     finish, word = event["finish"], event["finish_reason"]
     if finish == "limit":
@@ -206,7 +208,7 @@ def _cut_text(text: str, room: int) -> str:
     return f"{text}…"
 
 
-def _summary(value: Any) -> str:
+def summarize(value: Any) -> str:
     """Arguments or a result in one line."""
     if isinstance(value, Mapping):
         value = ", ".join(f"{key}={_json(item)}" for key, item in value.items())
