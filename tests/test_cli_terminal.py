@@ -139,14 +139,21 @@ def place(tmp_path: Path) -> Path:
 
 
 CALL = '/call save {"text": "a line", "name": "b.txt"}'
-QUESTION = "Allow it? [y]es, [a]lways, [n]o [n]: "
+QUESTION = "[e]dit [n]: "
+ASKING = [
+    "◘ Allow it? [y]es, [n]o, always in this [s]ession, this [f]older or [a]nywhere,",
+    f"◘ {QUESTION}",
+]
 
 
 @pytest.mark.parametrize(
     ("key", "result", "remembered"),
     [
         ("y", "saved a line", False),
-        ("a", "saved a line", True),
+        (" YES ", "saved a line", False),
+        ("s", "saved a line", False),
+        ("f", "saved a line", True),
+        ("Always", "saved a line", True),
         ("n", "Tool call denied: the answer was deny.", False),
         ("", "Tool call denied: the answer was deny.", False),
     ],
@@ -161,16 +168,17 @@ def test_a_person_is_asked_and_sees_what_becomes_of_it(
     owner = f"path:{(place / 'tools' / 'bench_pkg' / 'agent_plugin.json').resolve()}"
     started = [] if "denied" in result else ['→ save(text="a line", name="b.txt")']
     assert seen.shown.splitlines() == [
-        "Hm.",
-        f"save ({owner}) wants to write something:",
-        "  text: a line",
-        "  name: b.txt",
-        f"{QUESTION}{key}",
+        "  Hm.",
+        *(f"◘ {row}" for row in wrapped(f"save ({owner}) wants to write something:", 78)),
+        "◘   name: b.txt",
+        "◘   text: a line",
+        ASKING[0],
+        f"{ASKING[1]}{key}",
         *started,
         f"← save: {result}",
-        f"save returned: {result}",
+        f"  save returned: {result}",
     ]
-    assert "\x1b[2mHm.\x1b[0m" in seen.raw
+    assert "\x1b[2m  Hm.\x1b[0m" in seen.raw
     memory = place / "home" / "allowed-tools.json"
     assert memory.exists() is remembered
 
@@ -186,10 +194,15 @@ def test_what_was_allowed_for_good_is_not_asked_about_again(place: Path) -> None
     assert "save returned: saved a line" in seen.shown
 
 
+def wrapped(text: str, width: int) -> list[str]:
+    return [text[at : at + width] for at in range(0, len(text), width)]
+
+
 def test_a_wrong_key_is_asked_again(place: Path) -> None:
     with terminal("run", "--config", "c.json", CALL, cwd=place) as seen:
         seen.expect(QUESTION)
         seen.type("maybe\n")
+        seen.expect("◘ Please answer with one of the words")
         seen.expect(QUESTION)
         seen.type("y\n")
         assert seen.end() == 0
@@ -199,11 +212,11 @@ def test_long_arguments_are_shown_in_part_and_on_request_as_a_whole(place: Path)
     text = "\\n".join(f"line {number}" for number in range(40))
     call = f'/call save {{"text": "{text}"}}'
     with terminal("run", "--config", "c.json", call, cwd=place) as seen:
-        seen.expect("  … and 21 more lines\n")
+        seen.expect(" more rows, 309 characters; v shows all\n")
         assert "line 39" not in seen.shown
-        seen.expect("Allow it? [y]es, [a]lways, [n]o, [v]iew all [n]: ")
+        seen.expect("[v]iew all [n]: ")
         seen.type("v\n")
-        seen.expect("    line 39\n")
+        seen.expect("◘     line 39\n")
         seen.expect("[v]iew all [n]: ")
         seen.type("y\n")
         assert seen.end() == 0
@@ -236,7 +249,7 @@ def test_plain_text_is_plain_if_that_is_wanted(place: Path) -> None:
     prompt = "/think Hm.\nHello"
     with terminal("run", "--provider", "echo", prompt, cwd=place, env={"NO_COLOR": "1"}) as seen:
         assert seen.end() == 0
-    assert seen.raw.replace("\r\n", "\n") == "Hm.\nHello\n"
+    assert seen.raw.replace("\r\n", "\n") == "  Hm.\n  Hello\n"
 
 
 def test_a_warning_is_shown_as_a_whole_and_breaks_between_words(place: Path) -> None:

@@ -121,7 +121,7 @@ def test_once_is_not_remembered(tmp_path: Path) -> None:
 def test_tools_of_a_program_are_remembered_while_it_runs_only(tmp_path: Path) -> None:
     memory = Memory(tmp_path / "allowed.json")
     memory.remember(use(owner="registered:__main__:f", own=True))
-    assert memory.allows(use(owner="registered:__main__:f", own=True))
+    assert memory.scope_of(use(owner="registered:__main__:f", own=True))
     assert not (tmp_path / "allowed.json").exists()
 
 
@@ -129,8 +129,8 @@ def test_two_processes_do_not_forget_what_the_other_remembered(tmp_path: Path) -
     one, two = (Memory(tmp_path / "allowed.json") for _ in range(2))
     one.remember(use(name="f"))
     two.remember(use(name="g"))
-    assert Memory(tmp_path / "allowed.json").allows(use(name="f"))
-    assert Memory(tmp_path / "allowed.json").allows(use(name="g"))
+    assert Memory(tmp_path / "allowed.json").scope_of(use(name="f"))
+    assert Memory(tmp_path / "allowed.json").scope_of(use(name="g"))
 
 
 @pytest.mark.parametrize(
@@ -140,16 +140,16 @@ def test_a_damaged_memory_allows_nothing(tmp_path: Path, content: str) -> None:
     file = tmp_path / "allowed.json"
     file.write_text(content, encoding="utf-8")
     file.chmod(0o600)
-    assert not Memory(file).allows(use())
+    assert not Memory(file).scope_of(use())
 
 
 def test_a_memory_that_others_can_write_allows_nothing(tmp_path: Path) -> None:
     file = tmp_path / "allowed.json"
     file.write_text('[["dist-x", "f"]]', encoding="utf-8")
     file.chmod(0o622)
-    assert not Memory(file).allows(use())
+    assert not Memory(file).scope_of(use())
     file.chmod(0o600)
-    assert Memory(file).allows(use())
+    assert Memory(file).scope_of(use())
 
 
 # --- approvals in a run ---

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from dataclasses import field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.events import ApprovalRequiredEvent, Event, WarningEvent
@@ -20,8 +21,9 @@ from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.calls import PlannedCall, perform_call, plan_call
 from agent_host.agent.limits import Limits, Spending
-from agent_host.agent.policy import Answer, Approval, Approve, Decision, Policy, ToolUse
-from agent_host.agent.questions import Ask, Questions, approval_question
+from agent_host.agent.policy import Answer, Approval, Approve, Decision, Edited, Policy, ToolUse
+from agent_host.agent.preview import make_preview
+from agent_host.agent.questions import Ask, Questions, approval_question, tell_of_edit
 from agent_host.agent.results import tool_message, truncate_message
 from agent_host.drivers.effects import Call, Emit, Gather, Interrupt, RunState, Steps
 from agent_host.plugins.settings import describe_unused
@@ -51,6 +53,8 @@ _LEAVING = ("session_save_prepare", "session_close")
 #: The tools stay declared: some APIs refuse a history with calls of tools that are not.
 _NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 
+_ANSWERS: tuple[object, ...] = get_args(Answer)
+
 #: Events of a single request that a run of several has its own of.
 _OWN = ("done", "error")
 
@@ -59,13 +63,15 @@ _OWN = ("done", "error")
 class _AllowedCall:
     """A call that was allowed; ``shown`` is what everybody but the tool gets to see of it.
 
-    One that is ``repeatable`` changes nothing: it may run again if nobody saw its result.
+    One that is ``repeatable`` changes nothing: it may run again if nobody saw its result. One that
+    is ``edited`` has arguments that a person gave it.
     """
 
     plan: PlannedCall
     shown: ToolUse
     questions: Questions
     repeatable: bool
+    edited: bool = False
 
 
 #: What is known about a call before it runs: that it may, its result, or a question that waits.
@@ -471,7 +477,7 @@ class AgentRun:
         context = tool_context(stack, self.context, self._cancelled.is_set)
         decisions: list[_Decided] = []
         for number, call in enumerate(calls, first):
-            decisions.append((yield from self._decide_call(stack, call, number)))
+            decisions.append((yield from self._decide_call(stack, call, number, context)))
         self.waiting = [each for each in decisions if isinstance(each, Question)]
         if self.waiting:
             return session
@@ -519,7 +525,7 @@ class AgentRun:
         context = {**context, "ask_person": call.questions.ask_person}
         message = yield from perform_call(call.plan, context, self._emit)
         if call.questions.unanswered is None:
-            return message
+            return tell_of_edit(message, call.shown) if call.edited else message
         self._answered_again += call.questions.answered
         return call.questions.unanswered
 
@@ -533,7 +539,9 @@ class AgentRun:
         results = iter(gathered)
         return [next(results) if isinstance(each, _AllowedCall) else each for each in decisions]
 
-    def _decide_call(self, stack: Stack, call: ToolCall, number: int) -> Steps[_Decided]:
+    def _decide_call(
+        self, stack: Stack, call: ToolCall, number: int, context: Context
+    ) -> Steps[_Decided]:
         """The call if it may run, the result that says why not, or what has to be asked first."""
         refusal = self._spending.refuse_call(number)
         if refusal is not None:
@@ -547,16 +555,35 @@ class AgentRun:
             self._started.remove(call.id)
             return tool_message(INTERRUPTED, call.name, call.id, failed=True)
         verdict, reason = self.policy.verdict(use)
-        if verdict == "ask":
-            decision = yield from self._ask_for_approval(use, reason)
-            if isinstance(decision, Question):
-                return decision
-        else:
+        if verdict != "ask":
             decision = self.policy.record(use, verdict == "allow", reason)
-        if decision.allowed:
-            questions = Questions(use, self.ask, self._earlier_questions(), park=self._may_park)
-            return _AllowedCall(plan, use, questions, repeatable)
-        return _refusal_message(call, f"denied: {decision.reason}")
+        else:
+            answered = yield from self._ask_until_decided(stack, call, plan, reason, context)
+            if isinstance(answered, Question):
+                return answered
+            plan, decision = answered
+        if not decision.allowed:
+            return _refusal_message(call, f"denied: {decision.reason}")
+        edited, use = decision.use.digest != use.digest, decision.use
+        questions = Questions(use, self.ask, self._earlier_questions(), park=self._may_park)
+        return _AllowedCall(plan, use, questions, repeatable, edited)
+
+    def _ask_until_decided(
+        self, stack: Stack, call: ToolCall, plan: PlannedCall, reason: str, context: Context
+    ) -> Steps[tuple[PlannedCall, Decision] | Question]:
+        """What was decided about a call, or about what a person has made of it."""
+        note = ""
+        while True:
+            answer = yield from self._ask_for_approval(stack, plan, reason, context, note)
+            if isinstance(answer, Question):
+                return answer
+            if isinstance(answer, Decision):
+                return plan, answer
+            edited = plan_call(stack, replace(call, payload=plain_copy(answer.payload)))
+            if isinstance(edited, PlannedCall):
+                plan, note = edited, "these are the arguments as they were edited"
+            else:
+                note = f"the edited arguments were not taken: {edited['content']}"
 
     @property
     def _may_park(self) -> bool:
@@ -573,7 +600,10 @@ class AgentRun:
             for each in self._earlier_questions()
         )
 
-    def _ask_for_approval(self, use: ToolUse, reason: str) -> Steps[Decision | Question]:
+    def _ask_for_approval(
+        self, stack: Stack, plan: PlannedCall, reason: str, context: Context, note: str
+    ) -> Steps[Decision | Question | Edited]:
+        use = _tool_use(plan)
         approve, digest = self.approve, use.digest
         for known in self._earlier_questions():
             if known.id == use.id and known.answer is not None:
@@ -581,19 +611,25 @@ class AgentRun:
                     changed = "the arguments are not those that were shown"
                     return self.policy.record(use, False, changed)
                 return self.policy.record_answer(use, _read_answer(known.answer), reason)
-        if approve is None:
-            if self._may_park:
-                return approval_question(use)
+        if approve is None and not self._may_park:
             return self.policy.record_answer(use, None, reason)
-        yield self._emit([_question_event(approval_question(use))])
+        preview = yield Call(partial(make_preview, plan.tool, plan.name, plan.payload, context))
+        approval = Approval(use, digest, preview, _parameters(stack, plan), note)
+        question = approval_question(approval)
+        if approve is None:
+            return question
+        yield self._emit([_question_event(question)])
         try:
-            answer = _read_answer((yield Call(lambda: approve(Approval(use, digest)))))
+            given = yield Call(partial(approve, approval))
+            answer = _read_answer(given)
         except Exception as error:
             return self.policy.record(use, False, f"asking failed: {describe_error(error)}")
         if use.digest != digest:
             return self.policy.record(
                 use, False, "the arguments were changed while they were shown"
             )
+        if isinstance(given, Edited):
+            return given
         return self.policy.record_answer(use, answer, reason)
 
 
@@ -654,11 +690,19 @@ def _tool_use(plan: PlannedCall) -> ToolUse:
     )
 
 
+def _parameters(stack: Stack, plan: PlannedCall) -> tuple[str, ...]:
+    """The names of the tool's arguments, in the order of its schema."""
+    descriptor = plan.tool.descriptor(plan.name)
+    schema = descriptor and stack.registry.inspect_schema(descriptor.schema)
+    properties = (schema.parameters or {}).get("properties") if schema else None
+    return tuple(map(str, properties)) if isinstance(properties, Mapping) else ()
+
+
 def _read_answer(given: object) -> Answer:
     """What an `Approve` said; whatever is not clearly a yes is a no."""
-    if given is True or given == "once":
+    if given is True:
         return "once"
-    return "always" if given == "always" else "deny"
+    return cast(Answer, given) if given in _ANSWERS else "deny"
 
 
 def _refusal_message(call: ToolCall, reason: str) -> CoreMessage:
@@ -682,6 +726,10 @@ def _question_event(question: Question) -> Event:
     }
     if question.kind == "question":
         event["question"], event["choices"] = shown["question"], shown["choices"]
+    if "changes" in shown:
+        event["changes"] = shown["changes"]
+    if "no_preview" in shown:
+        event["no_preview"] = shown["no_preview"]
     return event
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_hookspecs.errors import AgentError
+from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.options import complete_with, parse_settings, request_options
 from agent_host.cli.render import is_terminal, print_traceback
-from agent_host.cli.screen import Screen, ask_approval, ask_question, quiet_logs
+from agent_host.cli.screen import Screen, quiet_logs
 from agent_host.cli.trace import HookTrace
 
 if TYPE_CHECKING:

@@ -38,6 +38,7 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "partial_messages": "dicts",
     "final_messages": "dicts",
     "elements": "list",
+    "changes": "dicts",
     "tags": "texts",
     "formats": "texts",
     "enabled": "flag",
