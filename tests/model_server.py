@@ -49,7 +49,7 @@ class ModelServer:
     def answer(self, text: str, *, reasoning: str = "", **usage: int) -> None:
         """A whole answer."""
         self.say(text, reasoning=reasoning)
-        self.finish(**usage)
+        self.finish("stop", **usage)
 
     def call(self, name: str, arguments: Any, call_id: str = "c1") -> None:
         """An answer that calls a tool."""

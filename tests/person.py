@@ -81,6 +81,14 @@ class Person:
         """Wait until the text was shown so many times, on the screen or above it."""
         self._wait(lambda: self.everything.count(text) >= times, f"{text!r} not {times} times")
 
+    def see_last(self, text: str) -> None:
+        """Wait until the text is the last thing on the screen."""
+        self._wait(lambda: self.screen.endswith(text), f"{text!r} was never the last")
+
+    def see_line(self) -> None:
+        """Wait until nothing goes on, and something can be typed."""
+        self.see_last("\n\n›")
+
     def see_no(self, text: str) -> None:
         """Wait until the text is not on the screen any more."""
         self._wait(lambda: text not in self.screen, f"{text!r} stayed")

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agent_host.cli.render import clean_text
+from agent_host.cli.outside import clean_lines, clean_text
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -87,14 +87,11 @@ def make_text(*parts: tuple[str, str]) -> Text:
     """Text in pieces, each with its style; what looks like markup in it is text."""
     from rich.text import Text
 
-    return Text.assemble(*((clean_lines(text), style) for text, style in parts))
+    return Text.assemble(*((_clean(text), style) for text, style in parts))
 
 
-def clean_lines(text: str) -> str:
-    """Clean text of what a terminal obeys, but not of line breaks and tabs."""
-    if text.isprintable():
-        return text
-    return "\n".join(clean_text(line.expandtabs(4)) for line in text.split("\n"))
+def _clean(text: str) -> str:
+    return clean_lines(text).expandtabs(4)
 
 
 @lru_cache(maxsize=8)
@@ -140,7 +137,7 @@ def _color_system() -> Any:
 
 
 def _read_markdown(text: str) -> Markdown:
-    return _markdown_class()(clean_lines(text))
+    return _markdown_class()(_clean(text))
 
 
 @lru_cache(maxsize=1)
@@ -183,7 +180,7 @@ def _make_code(code: str, language: str, width: int, first: int) -> Syntax:
 
     count = code.count("\n") + 1
     return Syntax(
-        clean_lines(code),
+        _clean(code),
         language or "text",
         theme=_code_theme(),
         word_wrap=True,

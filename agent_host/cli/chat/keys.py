@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from prompt_toolkit.application import get_app
@@ -29,6 +28,9 @@ class Listener(Protocol):
 
     def is_deaf(self) -> bool:
         """Whether keys do not count yet, because a question has just been put."""
+
+    def ignore_key(self) -> None:
+        """A key that does not count was typed."""
 
 
 def make_bindings(listener: Listener, pastes: Pastes) -> KeyBindings:
@@ -85,11 +87,9 @@ def make_bindings(listener: Listener, pastes: Pastes) -> KeyBindings:
     def leave(event: KeyPressEvent) -> None:
         listener.leave()
 
+    def ignore(event: KeyPressEvent) -> None:
+        listener.ignore_key()
+
     for key in (Keys.Any, "enter", "c-j", Keys.BracketedPaste, "c-d"):
-        _ignore(bindings, key, deaf)
+        bindings.add(key, filter=deaf)(ignore)
     return bindings
-
-
-def _ignore(bindings: KeyBindings, key: Keys | str, when: Condition) -> None:
-    nothing: Callable[[KeyPressEvent], None] = lambda event: None  # noqa: E731
-    bindings.add(key, filter=when)(nothing)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_hookspecs.errors import AgentError
+from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.chat.commands import Send, run_command
 from agent_host.cli.render import is_terminal, print_error, print_traceback, style_text
-from agent_host.cli.screen import Screen, ask_approval, ask_question
+from agent_host.cli.screen import Screen
 from agent_host.cli.usage import UsageLine
 
 if TYPE_CHECKING:

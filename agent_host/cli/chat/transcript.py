@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.values import dataclass
 from agent_host.cli.blocks import Block, BlockSplitter
-from agent_host.cli.paper import clean_lines, draw, draw_block, draw_diff, make_text
+from agent_host.cli.outside import clean_lines, clean_text
+from agent_host.cli.paper import draw, draw_block, draw_diff, make_text
 from agent_host.cli.screen import describe_end, format_warning, summarize
 from agent_host.cli.usage import UsageLine
 
@@ -28,6 +29,9 @@ _RESULT_LINES = 4
 _DIFF_LINES = 30
 #: How many lines of what is being said are shown before it is printed for good.
 _TAIL_LINES = 6
+
+#: Stands before every line that others say; what begins further left is the host's own.
+_MARGIN = "  "
 
 #: A line with its style, for whoever shows what goes on.
 Line = tuple[str, str]
@@ -60,6 +64,8 @@ class Transcript:
         self._splitter = BlockSplitter()
         self._reasoning: list[str] = []
         self._calls: dict[str, _Call] = {}
+        #: The calls whose changes were shown with a question, and need not be shown again.
+        self._compared: set[str] = set()
         self._began = clock()
         self._shown: list[str] = []
         self._refusal = ""
@@ -85,7 +91,7 @@ class Transcript:
                     self._print_blocks(self._splitter.feed(text))
             case "tool_call_started":
                 self._end_text()
-                self._activity = f"calling {clean_lines(event['name'] or 'a tool')}"
+                self._activity = f"calling {clean_text(event['name'] or 'a tool')}"
             case "tool_started":
                 self._end_text()
                 call = _Call(event["name"], event["payload"], self._clock())
@@ -102,7 +108,11 @@ class Transcript:
                 said = [message["metadata"].get("refusal") for message in event["messages"]]
                 self._refusal = str(said[-1] or "") if said else ""
                 self._show_final("".join(message["content"] for message in event["messages"]))
-            case "approval_required" | "turn_end" | "error":
+            case "approval_required":
+                self._end_text()
+                if event.get("changes"):
+                    self._compared.add(event["id"])
+            case "turn_end" | "error":
                 self._end_text()
             case "done":
                 self._end_text()
@@ -140,13 +150,14 @@ class Transcript:
         lines: list[Line] = []
         reasoning, tail = self._reasoning, self._splitter.tail
         if reasoning:
-            lines += [("dim", line) for line in _last_lines("".join(reasoning), width, 2)]
+            lines += [("dim", f"┆ {line}") for line in _last_lines("".join(reasoning), width, 2)]
         elif tail:
-            lines += [("", line) for line in _last_lines(tail, width, _TAIL_LINES)]
+            shown = _last_lines(tail, width, _TAIL_LINES)
+            lines += [("", f"{_MARGIN}{line}") for line in shown]
         for call in [*self._calls.values()]:
             update = f": {call.update}" if call.update else ""
             text = f"{call.name} {_seconds(now - call.began)}{update}"
-            lines.append(("cyan", _cut(f"● {clean_lines(text)}", width)))
+            lines.append(("cyan", _cut(f"● {clean_text(text)}", width)))
         return lines
 
     def activity(self) -> str:
@@ -158,7 +169,8 @@ class Transcript:
 
     def _print_blocks(self, blocks: list[Block]) -> None:
         for block in blocks:
-            self._print(draw_block(block, self._width()), gap=not block.is_joined)
+            drawn = draw_block(block, self._width() - len(_MARGIN))
+            self._print(_indent(drawn), gap=not block.is_joined)
 
     def _print(self, text: str, *, gap: bool) -> None:
         # One piece, so that nobody sees a gap without what follows it.
@@ -210,7 +222,7 @@ class Transcript:
         took = _seconds(self._clock() - call.began)
         self._print_call(call, took, "red" if failed else "cyan")
         width = self._width()
-        diff = _diff_of(message["metadata"])
+        diff = None if event["id"] in self._compared else _diff_of(message["metadata"])
         text = diff if diff is not None else message["content"].strip("\n")
         lines, rest = self._folds.fold(text, _DIFF_LINES if diff is not None else _RESULT_LINES)
         if diff is not None:
@@ -218,7 +230,7 @@ class Transcript:
         else:
             drawn = draw(make_text(("\n".join(lines), "red" if failed else "dim")), width - 2)
         if text:
-            self._write("".join(f"  {line}\n" for line in drawn.rstrip("\n").split("\n")))
+            self._write(_indent(drawn))
         if rest:
             self._write(draw(make_text((f"  {rest}", "dim")), width))
         self._needs_gap = True
@@ -226,10 +238,15 @@ class Transcript:
     def _print_call(self, call: _Call, end: str, style: str) -> None:
         width = self._width()
         room = width - len(end) - len(call.name) - 4
-        arguments = _cut(clean_lines(summarize(call.payload or "")), max(room - 2, 0))
+        arguments = _cut(clean_text(summarize(call.payload or "")), max(room - 2, 0))
         space = " " * max(width - 3 - len(call.name) - _columns(arguments) - len(end), 1)
         parts = (("● ", style), (call.name, f"bold {style}"), (f" {arguments}", ""))
         self._print(draw(make_text(*parts, (f"{space}{end}", "dim")), width), gap=True)
+
+
+def _indent(drawn: str) -> str:
+    lines = drawn.rstrip("\n").split("\n")
+    return "".join(f"{_MARGIN}{line}".rstrip() + "\n" for line in lines)
 
 
 def _diff_of(metadata: Mapping[str, Any]) -> str | None:
@@ -241,8 +258,8 @@ def _diff_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def _last_lines(text: str, width: int, count: int) -> list[str]:
-    """The last lines of a text, each as wide as the screen at most."""
-    room = max(width - 1, 1)
+    """The last lines of a text, each as wide as the screen at most, beside its margin."""
+    room = max(width - len(_MARGIN) - 1, 1)
     lines: list[str] = []
     for line in clean_lines(text[-count * width * 2 :]).split("\n"):
         lines += [line[at : at + room] for at in range(0, len(line), room)] or [""]

@@ -13,7 +13,6 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +24,19 @@ from prompt_toolkit.output import create_output
 from prompt_toolkit.shortcuts import PromptSession
 from prompt_toolkit.styles import Style
 
+from agent_host.cli.approval import QUIET_SECONDS
 from agent_host.cli.chat.keys import make_bindings
 from agent_host.cli.chat.pastes import Pastes
+from agent_host.cli.chat.questions import OpenQuestion, ask_approval, ask_question
 from agent_host.cli.chat.worker import Worker
-from agent_host.cli.render import clean_text
+from agent_host.cli.outside import GUTTER, clean_text
+from agent_host.cli.render import style_text, wrap_text
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
 
     from agent_hookspecs.store.values import Question
-    from agent_host.agent.policy import Approval
+    from agent_host.agent.policy import Answer, Approval, Edited
     from agent_host.cli.chat.command import OpenConversation
     from agent_host.cli.chat.commands import Completes
     from agent_host.cli.chat.conversation import Conversation
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["converse"]
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-#: What is typed so soon after a question was put was not meant for it.
-_DEAF_SECONDS = 0.5
 #: How long an application may take to close before it is left alone.
 _CLOSE_SECONDS = 5.0
 
@@ -81,18 +81,6 @@ def _history() -> History:
     return FileHistory(str(file))
 
 
-class _Question:
-    """A question that is on the screen, and what takes an answer: None asks once more."""
-
-    def __init__(self, prompt: str, read: Callable[[str], str | None], refusal: str) -> None:
-        self.prompt = prompt
-        self.read = read
-        self.refusal = refusal
-        self.answer: Future[str] = Future()
-        self.draft = ""
-        self.is_deaf = True
-
-
 class _Window:
     """What a person sees and does. Whatever is not said to be for any thread is for the loop's."""
 
@@ -109,7 +97,7 @@ class _Window:
         self._code = 0
         self._note = ""
         self._farewell = ""
-        self._question: _Question | None = None
+        self._question: OpenQuestion | None = None
         self._unprinted: deque[str] = deque()
         self._printing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -204,7 +192,7 @@ class _Window:
         self._output.write_raw(text)
         self._output.flush()
 
-    def _width(self) -> int:
+    def width(self) -> int:
         return self._output.get_size().columns
 
     @contextmanager
@@ -222,10 +210,8 @@ class _Window:
     def _message(self) -> StyleAndTextTuples:
         size = self._output.get_size()
         shown: StyleAndTextTuples = [("", "\n")]
-        question = self._question
-        if question is not None:
-            wait = " …" if question.is_deaf else ""
-            return [*shown, ("class:question", f"{question.prompt}{wait} ")]
+        if self._question is not None:
+            return self._question_lines(self._question, size.columns)
         transcript = self._transcript
         if transcript is not None and self._is_busy:
             for style, line in transcript.live_lines(size.columns)[-max(size.rows // 3, 1) :]:
@@ -240,6 +226,13 @@ class _Window:
         if self._note:
             shown.append(("class:dim", f"{self._note}\n"))
         return [*shown, ("class:prompt", "› ")]
+
+    def _question_lines(self, question: OpenQuestion, width: int) -> StyleAndTextTuples:
+        """Every line of a question begins with the sign that nothing from outside can print."""
+        wait = " …" if self.is_deaf() else ""
+        text = f"{question.note} {question.prompt}{wait}".strip()
+        lines = [f"{GUTTER} {line}" for line in wrap_text(text, width - 4)]
+        return [("", "\n"), ("class:question", "\n".join(lines) + " ")]
 
     def _get_completer(self) -> Any:
         if self._completer is None:
@@ -291,7 +284,7 @@ class _Window:
         else:
             self._note = "Ctrl-C again leaves, and so does Ctrl-D"
         if question is not None:
-            self._close_question(question, question.refusal)
+            self._close_question(question, None)
 
     def _disarm(self, _: object) -> None:
         self._is_armed, self._note = False, ""
@@ -299,47 +292,55 @@ class _Window:
     def leave(self) -> None:
         self._is_leaving = True
         if self._question is not None:
-            self._close_question(self._question, self._question.refusal)
+            self._close_question(self._question, None)
         if self._session.app.is_running and not self._session.app.is_done:
             self._session.app.exit()
 
     def is_deaf(self) -> bool:
-        return self._question is not None and self._question.is_deaf
+        return self._question is not None and self._time() < self._question.until
+
+    def ignore_key(self) -> None:
+        if self._question is not None:
+            self._question.until = self._time() + QUIET_SECONDS
+            self._question.note = "What was typed before the question stood here does not count."
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()
 
     # --- questions -------------------------------------------------------------------------------
 
-    def _ask(self, question: _Question) -> str:
+    def ask(self, question: OpenQuestion) -> str | None:
         """Put a question to the person; for the worker's thread, which waits for the answer."""
         loop = self._loop
         assert loop is not None, "nobody asks before the window is shown"
         loop.call_soon_threadsafe(lambda: loop.create_task(self._put_question(question)))
         return question.answer.result()
 
-    async def _put_question(self, question: _Question) -> None:
+    async def _put_question(self, question: OpenQuestion) -> None:
         if self._is_leaving:
-            question.answer.set_result(question.refusal)
+            question.answer.set_result(None)
             return
         if self._printing is not None:
             await self._printing
         buffer = self._session.default_buffer
         question.draft = buffer.text
-        buffer.reset()
+        buffer.text = question.default
+        buffer.cursor_position = len(question.default)
+        question.until = self._time() + QUIET_SECONDS
         self._question = question
-        self._session.app.invalidate()
-        await asyncio.sleep(_DEAF_SECONDS)
-        question.is_deaf = False
-        self._session.app.invalidate()
 
-    def _answer(self, question: _Question, text: str) -> None:
-        answer = question.read(text.strip())
-        if answer is not None:
-            self.print(f"{clean_text(question.prompt)} {clean_text(text)}\n")
-            self._close_question(question, answer)
+    def _answer(self, question: OpenQuestion, text: str) -> None:
+        question.note = question.check(text)
+        if not question.note:
+            shown = style_text(f"{GUTTER} {question.prompt}", fg="yellow")
+            self.print(f"{shown} {clean_text(text)}\n")
+            self._close_question(question, text)
 
-    def _close_question(self, question: _Question, answer: str) -> None:
+    def _close_question(self, question: OpenQuestion, answer: str | None) -> None:
         self._question = None
-        self._session.default_buffer.text = question.draft
-        self._session.default_buffer.cursor_position = len(question.draft)
+        buffer = self._session.default_buffer
+        buffer.text = question.draft
+        buffer.cursor_position = len(question.draft)
         question.answer.set_result(answer)
 
     # --- what the worker says; from its thread ---------------------------------------------------
@@ -355,7 +356,7 @@ class _Window:
         from agent_host.cli.chat.transcript import Transcript
 
         assert self._conversation is not None, "nothing is sent before the application is open"
-        transcript = Transcript(self.print, self._width, self._conversation.folds)
+        transcript = Transcript(self.print, self.width, self._conversation.folds)
         transcript.print_message(text)
         self._transcript = transcript
         return transcript
@@ -386,27 +387,11 @@ class _Window:
                 # Nothing is lost: the loop is over, and so is the window.
                 self._loop.call_soon_threadsafe(self.leave)
 
-    def approve(self, approval: Approval) -> str:
-        from agent_host.cli.paper import draw, make_text
-        from agent_host.cli.screen import summarize
-
-        use = approval.use
-        text = f"{use.name} ({use.owner}) wants to {use.effect}: {summarize(use.payload)}"
-        self.print(draw(make_text((text, "yellow")), self._width()))
-        words = {"y": "once", "yes": "once", "a": "always", "n": "deny", "no": "deny"}
-        return self._ask(_Question("Allow it? [y]es, [a]lways, [n]o:", words.get, "deny"))
+    def approve(self, approval: Approval) -> Answer | Edited:
+        return ask_approval(approval, self)
 
     def answer(self, question: Question) -> str | None:
-        shown = question.shown
-        choices = [str(each) for each in shown.get("choices") or ()]
-        self.print(f"{clean_text(shown['name'])} asks: {clean_text(shown['question'])}\n")
-        among = f" ({', '.join(map(clean_text, choices))})" if choices else ""
-
-        def read(text: str) -> str | None:
-            return text if text and (not choices or text in choices) else None
-
-        answer = self._ask(_Question(f"Your answer{among}:", read, ""))
-        return answer or None
+        return ask_question(question, self)
 
 
 class _Above(io.TextIOBase):

@@ -14,7 +14,7 @@ from agent_hookspecs.errors import AgentError
 
 if TYPE_CHECKING:
     from agent_hookspecs.store.values import Question
-    from agent_host.agent.policy import Approval
+    from agent_host.agent.policy import Answer, Approval, Edited
     from agent_host.cli.chat.command import OpenConversation
     from agent_host.cli.chat.conversation import Conversation
     from agent_host.cli.chat.transcript import Transcript
@@ -41,7 +41,7 @@ class Face(Protocol):
     def closed(self) -> None:
         """The application is closed, or could not be opened: there is nothing more to do."""
 
-    def approve(self, approval: Approval) -> str:
+    def approve(self, approval: Approval) -> Answer | Edited:
         """Whether a call may run."""
 
     def answer(self, question: Question) -> str | None:
