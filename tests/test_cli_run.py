@@ -115,8 +115,8 @@ def test_only_the_answer_is_on_standard_output(place: Path) -> None:
     prompt = f"/think Hm.\nAnd now:\n{CALL}"
     done = run(place, "--config", "c.json", "--yes", prompt)
     assert done.returncode == 0
-    assert done.stdout.decode() == "And now:\nsave returned: saved x\n"
-    assert done.stderr.decode() == 'Hm.\n→ save(text="x")\n← save: saved x\n'
+    assert done.stdout.decode() == "save returned: saved x\n"
+    assert done.stderr.decode() == 'Hm.\nAnd now:\n→ save(text="x")\n← save: saved x\n'
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,9 @@ def running(
 
 
 def test_an_interrupt_ends_a_run_at_the_start_of_a_line(place: Path) -> None:
-    with running(place, "--config", "c.json", "--provider", "slow", "x") as process:
+    with running(
+        place, "--config", "c.json", "--provider", "slow", "--no-tools", "x"
+    ) as process:
         assert process.stdout is not None
         begun = process.stdout.read(len("A beginning"))
         process.send_signal(signal.SIGINT)

@@ -36,7 +36,7 @@ def save(text: str, name: str = "a.txt") -> str:
 Plugin = tools(save, name="workbench")
 """
 
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r[⠀-⣿][^\r\n]*|\r(?!\n)")
 
 
 class Terminal:

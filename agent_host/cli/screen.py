@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agent_hookspecs.events import DoneEvent, Event, WarningEvent
     from agent_hookspecs.messages import Finish
 
-__all__ = ["Screen", "describe_end", "format_warning", "quiet_logs", "summarize"]
+__all__ = ["AnswerText", "Screen", "describe_end", "format_warning", "quiet_logs", "summarize"]
 
 #: What is said of an answer that is not whole; a refusal has words of its own, a limit its name.
 _ENDS: dict[Finish, str] = {
@@ -41,19 +41,32 @@ _LONG_WORD = 30
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
 
+class AnswerText(Protocol):
+    """Lays text out that comes in pieces; ``has_begun`` says that a line is begun and not ended."""
+
+    has_begun: bool
+
+    def add(self, piece: str) -> str:
+        """What to print now."""
+
+    def end(self) -> str:
+        """What is left to print before the line ends."""
+
+
 class Screen:
     """Shows events. The answer goes to standard output, everything about it to standard error.
 
-    ``together`` puts all of it on standard output, for output that is no answer.
+    ``together`` puts all of it on standard output, for output that is no answer. ``answer`` lays
+    out the text of the answer, if that is not to be done here.
     """
 
-    def __init__(self, *, together: bool = False) -> None:
+    def __init__(self, *, together: bool = False, answer: AnswerText | None = None) -> None:
         self._aside = not together
         # On one terminal a line that one stream has begun must be ended before the other's.
         self._one_place = together or (sys.stdout.isatty() and sys.stderr.isatty())
         # By whether it is standard error.
-        self._texts = {
-            False: _Text(has_margin=sys.stdout.isatty()),
+        self._texts: dict[bool, AnswerText] = {
+            False: answer or _Text(has_margin=sys.stdout.isatty()),
             True: _Text(has_margin=sys.stderr.isatty()),
         }
         self._how: dict[bool, dict[str, Any]] = {False: {}, True: {}}
