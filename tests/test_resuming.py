@@ -183,26 +183,19 @@ def test_a_resumed_run_has_the_agent_and_the_settings_it_was_begun_with(
     settings = {"temperature": 0.5, "api_key": "swordfish-7c1d"}
     first = bench.app().run("go", model="m", tools=["save"], settings=settings, park=True)
     assert first.run is not None
-    seen: list[Any] = []
     app = bench.app()
-    original = app.request_config
-
-    def request_config(*args: Any, **more: Any) -> Any:
-        seen.append(more)
-        return original(*args, **more)
-
-    app.request_config = request_config  # type: ignore[method-assign]
-    resume(app, way, first.run, {"c1": "once"})
+    answer = resume(app, way, first.run, {"c1": "once"})
     # Whatever is secret is found again where it was found before, and not in the store.
-    assert seen == [
-        {
-            "agent": None,
-            "provider": None,
-            "model": "m",
-            "tools": ["save"],
-            "settings": {"temperature": 0.5},
-        }
-    ]
+    assert app.runs.find(first.run).details["asked"] == {
+        "agent": None,
+        "provider": None,
+        "model": "m",
+        "tools": ["save"],
+        "settings": {"temperature": 0.5},
+    }
+    [warning] = answer.warnings
+    assert warning["message"].startswith("'temperature' is set, but scripted has no use for it")
+    assert "with the model 'm'" in warning["message"]
 
 
 def test_limits_count_what_was_done_before(bench: Bench) -> None:

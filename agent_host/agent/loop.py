@@ -26,6 +26,7 @@ from agent_host.agent.preview import make_preview
 from agent_host.agent.questions import Ask, Questions, approval_question, tell_of_edit
 from agent_host.agent.results import tool_message, truncate_message
 from agent_host.drivers.effects import Call, Emit, Gather, Interrupt, RunState, Steps
+from agent_host.input import refuse_unsupported
 from agent_host.plugins.settings import describe_unused
 from agent_host.redaction import describe_error
 from agent_host.sessions.frozen import plain_copy
@@ -158,6 +159,7 @@ class AgentRun:
             stack = yield from self.stacks.lease(self.config)
             try:
                 yield from self._warn(self._unused_settings(stack))
+                self._check_prompt(stack)
                 session = yield from self._begin(stack)
                 yield from self._run_turns(stack, session)
             finally:
@@ -199,6 +201,7 @@ class AgentRun:
             stack = yield from self.stacks.lease(self.config)
             try:
                 yield from self._warn(self._unused_settings(stack))
+                self._check_prompt(stack)
                 start = self.start.with_added(self.prompt) if self.prompt else self.start
                 yield from check_turn(self._make_turn(stack, start))
             finally:
@@ -224,6 +227,15 @@ class AgentRun:
             announced = [name for each in catalog if each.entry for name in each.entry.tools]
             for pattern in self.policy.unused_patterns([*stack.tool_names, *announced]):
                 yield f"the rule for {pattern!r} is about no tool that there is", None
+
+    def _check_prompt(self, stack: Stack) -> None:
+        """Refuse what the prompt holds and the provider does not take, before anything is sent."""
+        messages = [self.prompt] if self.prompt is not None else self.start.messages[-1:]
+        for message in messages:
+            if message["role"] == "user":
+                refuse_unsupported(
+                    message, stack.resolution.tags, stack.provider.name, stack.config.get("model")
+                )
 
     # --- events and what is stored ---------------------------------------------------------------
 

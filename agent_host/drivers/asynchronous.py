@@ -39,6 +39,7 @@ from agent_host.drivers.effects import (
     RunState,
     Sleep,
     Steps,
+    TimeUpError,
     item_of,
     next_item,
     result_of,
@@ -75,11 +76,11 @@ class _AsyncDriver:
         match effect:
             case Read():
                 return await anext(self._bytes, END)
-            case Next(iterator):
+            case Next(iterator, seconds):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return await self._run_work(item_of(iterator))
-                return await self._run_work(in_thread(next_item, iterator))
+                    return await self._run_work(item_of(iterator), seconds)
+                return await self._run_work(in_thread(next_item, iterator), seconds)
             case Open(request):
                 await self._release()
                 response = await self._wire.open(request, self._canceller)
@@ -95,7 +96,7 @@ class _AsyncDriver:
             case Drain():
                 await self._drain()
             case Call():
-                return await self._run_work(_call(effect))
+                return await self._run_work(_call(effect), effect.seconds)
             case Sleep(seconds):
                 self._wake = asyncio.get_running_loop().create_future()
                 await asyncio.wait([self._wake], timeout=seconds)
@@ -110,11 +111,15 @@ class _AsyncDriver:
         if self._response is not None:
             self._closing = asyncio.ensure_future(self._response.aclose())
 
-    async def _run_work(self, work: Coroutine[Any, Any, Any]) -> Any:
+    async def _run_work(self, work: Coroutine[Any, Any, Any], seconds: float | None = None) -> Any:
         """What foreign work comes to. It is stopped, and is nothing, when the driver is closed."""
         task = self._work = asyncio.create_task(work)
         try:
-            await asyncio.wait([task])
+            ended, _ = await asyncio.wait([task], timeout=seconds)
+            if not ended:
+                # Not waited for: it may ignore that it is cancelled.
+                task.cancel()
+                raise TimeUpError
         except asyncio.CancelledError:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):

@@ -13,8 +13,10 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -37,6 +39,7 @@ from agent_host.drivers.effects import (
     RunState,
     Sleep,
     Steps,
+    TimeUpError,
     exit_error,
     item_of,
     next_item,
@@ -84,11 +87,11 @@ class _Driver:
             case Read():
                 assert self._bytes is not None, "a response is opened before it is read"
                 return next(self._bytes, END)
-            case Next(iterator):
+            case Next(iterator, seconds):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return self._loop_thread.wait_for(item_of(iterator))
-                return next_item(iterator)
+                    return self._loop_thread.wait_for(item_of(iterator), seconds)
+                return _call_within(partial(next_item, iterator), seconds)
             case Open(request):
                 self._release()
                 response = self._wire.open(request, self._canceller)
@@ -103,9 +106,11 @@ class _Driver:
                 return body
             case Drain():
                 self._drain()
-            case Call(function):
-                result = function()
-                return self._loop_thread.wait_for(result) if inspect.isawaitable(result) else result
+            case Call(function, starts_coroutine, seconds):
+                result = _call_within(function, None if starts_coroutine else seconds)
+                if not inspect.isawaitable(result):
+                    return result
+                return self._loop_thread.wait_for(result, seconds)
             case Sleep(seconds):
                 wake = self._wake = threading.Event()
                 if not self.closed:
@@ -173,7 +178,7 @@ class _LoopThread:
         self._waiting: Future[Any] | None = None
         self._closed = False
 
-    def wait_for(self, awaitable: Awaitable[Any]) -> Any:
+    def wait_for(self, awaitable: Awaitable[Any], seconds: float | None = None) -> Any:
         """What it awaits to; raises `CancelledError` when closed meanwhile."""
         import asyncio
 
@@ -188,6 +193,9 @@ class _LoopThread:
                 self._thread.start()
             waiting = asyncio.run_coroutine_threadsafe(_await(awaitable), self._loop)
             self._waiting = waiting
+        if seconds is not None and not wait([waiting], seconds).done:
+            waiting.cancel()
+            raise TimeUpError
         return waiting.result()
 
     def close(self) -> None:
@@ -205,6 +213,25 @@ class _LoopThread:
         if self._thread not in (None, threading.current_thread()):
             # A little longer than it may take: what blocks its loop is not waited for.
             self._thread.join(_CLEAN_UP_SECONDS + 0.5)
+
+
+def _call_within(function: Callable[[], Any], seconds: float | None) -> Any:
+    """What it returns; with a time set in a thread of its own, where it is left if that is up."""
+    if seconds is None:
+        return function()
+    call: Future[Any] = Future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            call.set_result(context.run(function))
+        except BaseException as error:
+            call.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    if not wait([call], seconds).done:
+        raise TimeUpError
+    return call.result()
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:

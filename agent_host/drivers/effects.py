@@ -35,6 +35,7 @@ __all__ = [
     "Running",
     "Sleep",
     "Steps",
+    "TimeUpError",
     "exit_error",
     "item_of",
     "next_item",
@@ -71,6 +72,10 @@ async def result_of(awaitable: Awaitable[Any]) -> Any:
         raise exit_error(error) from error
 
 
+class TimeUpError(Exception):
+    """Foreign code has taken longer than it may."""
+
+
 #: How long a `Drain` may take.
 DRAIN_SECONDS = 0.25
 
@@ -105,20 +110,26 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The next item of an iterator that may block or be async, or `END`."""
+    """The next item of an iterator that may block or be async, or `END`.
+
+    After ``seconds``, if there are any, a `TimeUpError`.
+    """
 
     iterator: Iterator[Any] | AsyncIterator[Any]
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """The result of a function that may block; if it is awaitable, what it awaits to.
 
-    One that ``starts_coroutine`` is known not to block before that.
+    One that ``starts_coroutine`` is known not to block before that. After ``seconds``, if there are
+    any, a `TimeUpError`: a function goes on in its thread, and nobody sees what comes of it.
     """
 
     function: Callable[[], Any]
     starts_coroutine: bool = False
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

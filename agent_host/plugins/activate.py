@@ -67,6 +67,11 @@ class LoadedPlugin:
     def key(self) -> str:
         return f"{self.role}:{self.name}"
 
+    def tool_limits(self, what: Literal[timeouts, concurrency]) -> Mapping[str, Any]:
+        """The limits that a tool plugin has set itself, by the names of its tools."""
+        found = getattr(self.instance, what, None)
+        return found if isinstance(found, Mapping) else {}
+
     def ask(self, hook: str, **arguments: Any) -> Any:
         """What it answers to a hook of its role; None if it does not implement it."""
         return self.manager.ask(self.name, hook, **arguments)

@@ -185,7 +185,7 @@ def _usage_so_far(turn: Turn) -> Usage | None:
 
 
 def _prepare_reading(turn: Turn) -> Steps[None]:
-    prepare_turn(turn)
+    yield from prepare_turn(turn)
     turn.managers.stop_tolerating()
     if turn.warnings:
         yield turn.emit_warnings()

@@ -20,6 +20,7 @@ AgentError
 ├── ToolError                    a tool call cannot be run
 │   ├── UnknownToolError         no active tool has that name
 │   ├── ToolArgumentsError       the arguments are not what the tool's schema asks
+│   ├── ToolRetry                the tool asks the model to call it again, in another way
 │   └── ToolDeniedError          the policy, or a person, said no
 └── ProviderError                the model's side failed
     ├── AuthenticationError      the key is missing, wrong or not allowed
@@ -221,6 +222,13 @@ class UnknownToolError(ToolError):
 
 class ToolArgumentsError(ToolError):
     """The arguments are not JSON, too large, or not what the tool's schema asks."""
+
+
+class ToolRetry(ToolError):
+    """Raised by a tool that wants to be called in another way; the model is told the ``hint``."""
+
+    def __init__(self, hint: str, *, tool: str | None = None) -> None:
+        super().__init__("the tool asks to be called in another way", tool=tool, hint=hint)
 
 
 class ToolDeniedError(ToolError):

@@ -20,9 +20,9 @@ __all__ = ["hookimpl", "hookspec"]
 PROJECT = "agent_host"
 
 Mode = Literal["single", "first", "collect", "fold"]
-#: What a part of a result must be: a dict, a list, a list of dicts or of strings, or True, False
-#: or None.
-PartKind = Literal["dict", "list", "dicts", "texts", "flag"]
+#: What a part of a result must be: a dict, a list, a string, a list of dicts, of strings or of
+#: both, or True, False or None.
+PartKind = Literal["dict", "list", "text", "dicts", "texts", "contents", "flag"]
 
 #: The parts that results are made of. A wrong kind would only fail in somebody else's code.
 RESULT_PARTS: Mapping[str, PartKind] = {
@@ -42,6 +42,8 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "tags": "texts",
     "formats": "texts",
     "enabled": "flag",
+    "instructions": "text",
+    "context_parts": "contents",
 }
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -28,6 +28,8 @@ _TAGS = {
     "reasoning": "supports_reasoning",
     "structured_output": "supports_structured_output",
     "images": "supports_images",
+    "documents": "supports_documents",
+    "audio": "supports_audio",
     "custom": "supports_custom_tools",
 }
 #: Tags of a model that nobody has heard of.
@@ -47,7 +49,9 @@ def tags_of(model: object) -> list[str]:
     facts = facts_of(model)
     if not facts:
         return [*_STRANGER]
-    return [tag for fact, tag in _TAGS.items() if facts.get(fact)]
+    tags = [tag for fact, tag in _TAGS.items() if facts.get(fact)]
+    # Who sees pictures fetches them, too.
+    return [*tags, "supports_image_urls"] if facts.get("images") else tags
 
 
 def can(config: Config, tag: str) -> bool:

@@ -65,6 +65,17 @@ BREAKAGES = (
             "EchoTranscript.initialise_request = _initialise_request\n",
         ),
     ),
+    _feature(
+        "says-a-list",
+        "The instructions of the feature are a list of sentences and no text.",
+        ("test_what_it_says_arrives", "test_takes_part_in_a_request"),
+        add(
+            "feature.py",
+            "def _get_instructions(self: object) -> list[str]:\n"
+            '    return ["Be brief."]\n\n\n'
+            "EchoTranscript.get_instructions = _get_instructions\n",
+        ),
+    ),
     _extension(
         "replaces-the-state",
         "The state of a request has only what the extension knows of it.",

@@ -247,7 +247,7 @@ def _stack(talk: Talk) -> Stack:
 def _prepare(talk: Talk, stack: Stack) -> Turn:
     turn = Turn(stack, talk.session, talk.config, core=talk.host.core, stream=True)
     complete(begin_state(turn), talk.host.core.wire)
-    prepare_turn(turn)
+    complete(prepare_turn(turn), talk.host.core.wire)
     return turn
 
 

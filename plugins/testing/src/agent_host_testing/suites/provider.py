@@ -9,6 +9,7 @@ from agent_host_testing.suites.costs import CostChecks
 from agent_host_testing.suites.failures import FailureChecks
 from agent_host_testing.suites.history import HistoryChecks
 from agent_host_testing.suites.secrecy import SecrecyChecks
+from agent_host_testing.suites.speech import SpeechChecks
 from agent_host_testing.suites.tool_turns import ToolTurnChecks
 from agent_host_testing.suites.wire_shapes import ShapeChecks
 from agent_host_testing.violations import require
@@ -22,6 +23,7 @@ class ProviderConformance(
     SecrecyChecks,
     CostChecks,
     FailureChecks,
+    SpeechChecks,
     HistoryChecks,
     ToolTurnChecks,
     AnswerChecks,
