@@ -404,9 +404,7 @@ def running(
 
 
 def test_an_interrupt_ends_a_run_at_the_start_of_a_line(place: Path) -> None:
-    with running(
-        place, "--config", "c.json", "--provider", "slow", "--no-tools", "x"
-    ) as process:
+    with running(place, "--config", "c.json", "--provider", "slow", "--no-tools", "x") as process:
         assert process.stdout is not None
         begun = process.stdout.read(len("A beginning"))
         process.send_signal(signal.SIGINT)

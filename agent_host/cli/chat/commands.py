@@ -16,6 +16,7 @@ import click
 from agent_hookspecs.errors import AgentError, ConfigError
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest_name
+from agent_host.cli.prompts import find_files
 from agent_host.cli.render import clean_text, print_pairs, print_table, print_text
 from agent_host.cli.stored import short_id
 
@@ -70,10 +71,15 @@ def find_command(line: str) -> tuple[Command, str] | None:
     return command, rest.strip()
 
 
-def run_command(conversation: Conversation, line: str) -> Outcome:
-    """Run the command of a line; a line that is none is to be sent."""
+def run_command(conversation: Conversation, line: str, typed: str) -> Outcome:
+    """Run the command of a line; a line that is none is to be sent, with the files it names.
+
+    ``typed`` is the line without what was pasted into it, which must not name files.
+    """
     found = find_command(line)
     if found is None:
+        for name in find_files(typed):
+            conversation.attach(name)
         return Send(line[1:] if line.startswith("//") else line)
     command, rest = found
     return command.run(conversation, rest)
@@ -200,7 +206,7 @@ def _attach(conversation: Conversation, source: str) -> None:
     if source == "none":
         conversation.attachments.clear()
     elif source:
-        conversation.attachments.append(source)
+        conversation.attach(source)
     if not conversation.attachments:
         print_text("Nothing is attached.")
     for each in conversation.attachments:

@@ -6,6 +6,7 @@ anything is shown or typed.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -17,6 +18,8 @@ from agent_hookspecs.store.values import SessionSummary
 from agent_hookspecs.values import dataclass
 from agent_host.agent.loop import FINAL_ANSWER
 from agent_host.cli.chat.folds import Folds
+from agent_host.cli.prompts import make_prompt
+from agent_host.input import File
 from agent_host.runs.transfer import export_markdown
 
 if TYPE_CHECKING:
@@ -77,13 +80,20 @@ class Conversation:
 
     # --- talking ---------------------------------------------------------------------------------
 
+    def attach(self, source: str) -> None:
+        """Let a file or an address go with the next message; an error if it cannot be used."""
+        File(os.path.expanduser(source)).to_part()
+        if source not in self.attachments:
+            self.attachments.append(source)
+
     def send(self, text: str, approve: Approve | None, ask: Ask | None) -> Stream:
         """Begin the run that answers a message; `leave_run` must follow when it is over."""
         options = self.asked.as_options()
         if self.session is None:
             options |= {"system": self.system, "session_name": self._name}
         self._last = (text, tuple(self.attachments))
-        return self.app.stream(text, session=self.session, approve=approve, ask=ask, **options)
+        prompt = make_prompt(text, self.attachments)
+        return self.app.stream(prompt, session=self.session, approve=approve, ask=ask, **options)
 
     def leave_run(self, stream: Stream) -> None:
         """Go on where a run has left the session, however it ended."""

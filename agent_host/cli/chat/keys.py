@@ -17,8 +17,8 @@ __all__ = ["Listener", "make_bindings"]
 class Listener(Protocol):
     """Who is told what a person does."""
 
-    def submit(self, text: str) -> None:
-        """A line is complete."""
+    def submit(self, text: str, typed: str) -> None:
+        """A line is complete; ``typed`` is what of it was not pasted."""
 
     def interrupt(self) -> None:
         """Ctrl-C."""
@@ -49,11 +49,12 @@ def make_bindings(listener: Listener, pastes: Pastes) -> KeyBindings:
             buffer.delete_before_cursor(1)
             buffer.insert_text("\n")
             return
-        text = pastes.expand(buffer.text)
+        typed = buffer.text
+        text = pastes.expand(typed)
         buffer.text = text
         buffer.append_to_history()
         buffer.reset()
-        listener.submit(text)
+        listener.submit(text, typed)
 
     @bindings.add("escape", "enter", filter=plain)
     @bindings.add("c-j", filter=plain)

@@ -71,7 +71,7 @@ def _read_message(has_person: bool) -> str | None:
 def _take_line(conversation: Conversation, line: str) -> int:
     """Do what a line says; gives the exit code so far, or a negative number to leave."""
     try:
-        outcome = run_command(conversation, line)
+        outcome = run_command(conversation, line, line)
         if outcome == "leave":
             return -1
         if isinstance(outcome, Send):

@@ -7,7 +7,7 @@ asked for from another thread at any time. It must not know what a terminal is, 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.values import dataclass
@@ -132,14 +132,16 @@ class Transcript:
             self._print_line(text, "dim")
         self._needs_gap = True
 
-    def print_message(self, text: str) -> None:
-        """Print what the person has said."""
+    def print_message(self, text: str, attachments: Sequence[str]) -> None:
+        """Print what the person has said, and what goes with it."""
         lines, rest = self._folds.fold(text, 12)
         body = "\n".join(f"{'› ' if not number else '  '}{line}" for number, line in
                          enumerate(lines))  # fmt: skip
         self._write("\n" + draw(make_text((body, "bold")), self._width()))
         if rest:
             self._write(draw(make_text((f"  {rest}", "dim")), self._width()))
+        for each in attachments:
+            self._write(draw(make_text((f"  + {each}", "dim")), self._width()))
         self._needs_gap = True
 
     # --- what goes on ----------------------------------------------------------------------------

@@ -90,7 +90,8 @@ class _Window:
         self._worker = Worker(open_conversation, self)
         self._conversation: Conversation | None = None
         self._transcript: Transcript | None = None
-        self._queue: deque[str] = deque()
+        #: Lines that wait, each with what of it was typed and not pasted.
+        self._queue: deque[tuple[str, str]] = deque()
         self._is_busy = True
         self._is_armed = False
         self._is_leaving = False
@@ -135,7 +136,7 @@ class _Window:
         finally:
             ticking.cancel()
         self._worker.stop()
-        self._worker.do(None)
+        self._worker.end()
         await asyncio.to_thread(self._worker.join, _CLOSE_SECONDS)
         await self._print_rest()
         if self._farewell:
@@ -220,7 +221,7 @@ class _Window:
             doing = transcript.activity() if transcript is not None else "starting"
             spin = _SPINNER[int(asyncio.get_running_loop().time() * 10) % len(_SPINNER)]
             shown.append(("class:dim", f"{spin} {doing} · Ctrl-C stops\n"))
-        for line in self._queue:
+        for line, _ in self._queue:
             text = clean_text(f"queued: {line}")
             shown.append(("class:dim", f"{text[: size.columns - 1]}\n"))
         if self._note:
@@ -251,7 +252,7 @@ class _Window:
 
     # --- what the person does --------------------------------------------------------------------
 
-    def submit(self, text: str) -> None:
+    def submit(self, text: str, typed: str) -> None:
         if self._question is not None:
             self._answer(self._question, text)
             return
@@ -260,13 +261,13 @@ class _Window:
         if text.strip() == "/exit":
             self.leave()
             return
-        self._queue.append(text.strip("\n"))
+        self._queue.append((text.strip("\n"), typed))
         self._do_next()
 
     def _do_next(self) -> None:
         if not self._is_busy and self._queue:
             self._is_busy = True
-            self._worker.do(self._queue.popleft())
+            self._worker.do(*self._queue.popleft())
 
     def interrupt(self) -> None:
         if self._is_armed:
@@ -276,7 +277,7 @@ class _Window:
         question = self._question
         if self._worker.stop():
             # What was meant to follow is given back: it was written for an answer that now ends.
-            waiting = "\n".join(self._queue)
+            waiting = "\n".join(line for line, _ in self._queue)
             self._queue.clear()
             if waiting:
                 self._session.default_buffer.text = waiting
@@ -352,12 +353,12 @@ class _Window:
         self._conversation = conversation
         self.print(_describe_opening(conversation))
 
-    def begin_run(self, text: str) -> Transcript:
+    def begin_run(self, text: str, attachments: Sequence[str]) -> Transcript:
         from agent_host.cli.chat.transcript import Transcript
 
         assert self._conversation is not None, "nothing is sent before the application is open"
         transcript = Transcript(self.print, self.width, self._conversation.folds)
-        transcript.print_message(text)
+        transcript.print_message(text, attachments)
         self._transcript = transcript
         return transcript
 

@@ -6,6 +6,7 @@ The face stays alive meanwhile, whatever a plugin does. It must not know how any
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import closing
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
@@ -29,7 +30,7 @@ class Face(Protocol):
     def opened(self, conversation: Conversation) -> None:
         """The application is ready."""
 
-    def begin_run(self, text: str) -> Transcript:
+    def begin_run(self, text: str, attachments: Sequence[str]) -> Transcript:
         """A message is sent; gives what shows the run."""
 
     def finished(self, *, leaves: bool) -> None:
@@ -49,19 +50,24 @@ class Face(Protocol):
 
 
 class Worker(threading.Thread):
-    """Give it lines with `do`, and None to end."""
+    """Give it lines with `do`."""
 
     def __init__(self, open_conversation: OpenConversation, face: Face) -> None:
         super().__init__(name="chat", daemon=True)
         self._open = open_conversation
         self._face = face
-        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        self._lines: SimpleQueue[tuple[str, str] | None] = SimpleQueue()
         self._stream: Stream | None = None
         self._is_stopped = False
         self._lock = threading.Lock()
 
-    def do(self, line: str | None) -> None:
-        self._lines.put(line)
+    def do(self, line: str, typed: str) -> None:
+        """Do what a line says; ``typed`` is the line without what was pasted into it."""
+        self._lines.put((line, typed))
+
+    def end(self) -> None:
+        """Close the application when all lines are dealt with."""
+        self._lines.put(None)
 
     def stop(self) -> bool:
         """Stop the run that goes on; False if there is none."""
@@ -79,17 +85,17 @@ class Worker(threading.Thread):
                 self._face.opened(conversation)
                 self._face.finished(leaves=False)
                 while (line := self._lines.get()) is not None:
-                    self._face.finished(leaves=self._take(conversation, line))
+                    self._face.finished(leaves=self._take(conversation, *line))
         except Exception as error:
             self._face.failed(error)
         finally:
             self._face.closed()
 
-    def _take(self, conversation: Conversation, line: str) -> bool:
+    def _take(self, conversation: Conversation, line: str, typed: str) -> bool:
         from agent_host.cli.chat.commands import Send, run_command
 
         try:
-            outcome = run_command(conversation, line)
+            outcome = run_command(conversation, line, typed)
             if outcome == "leave":
                 return True
             if isinstance(outcome, Send):
@@ -100,7 +106,7 @@ class Worker(threading.Thread):
         return False
 
     def _send(self, conversation: Conversation, text: str) -> None:
-        transcript = self._face.begin_run(text)
+        transcript = self._face.begin_run(text, conversation.attachments)
         stream = conversation.send(text, self._face.approve, self._face.answer)
         with self._lock:
             self._stream, self._is_stopped = stream, False
