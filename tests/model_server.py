@@ -61,7 +61,11 @@ class ModelServer:
     def describe_in(self, folder: Path, **more: Any) -> None:
         """Write the provider's package and a config that names it."""
         names = {
-            "openai_like": ("provider", "OpenAiLike", {"tags": ["supports_tools"]}),
+            "openai_like": (
+                "provider",
+                "OpenAiLike",
+                {"tags": ["supports_tools", "supports_images"]},
+            ),
             "openai_like_tools": ("extension", "OpenAiLikeTools", {}),
             "openai_like_reasoning": ("extension", "OpenAiLikeReasoning", {}),
         }

@@ -31,7 +31,7 @@ _SECONDS = 30
 
 #: What differs from run to run, and what stands for it.
 _VARYING = (
-    (re.compile(r"\b\d+(\.\d+)? (s|ms|min)\b"), "N s"),
+    (re.compile(r" +\d+(\.\d+)? (s|ms|min)\b"), " N s"),
     (re.compile(r"\b01[0-9a-f]{6,}[0-9a-f-]*"), "ID"),
     (re.compile(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]"), "*"),
 )

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import isroutine
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from agent_hookspecs.descriptor import PLUGIN_NAME, Entry, split_entry
 from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, PluginError
@@ -67,7 +67,7 @@ class LoadedPlugin:
     def key(self) -> str:
         return f"{self.role}:{self.name}"
 
-    def tool_limits(self, what: Literal[timeouts, concurrency]) -> Mapping[str, Any]:
+    def tool_limits(self, what: Literal["timeouts", "concurrency"]) -> Mapping[str, Any]:
         """The limits that a tool plugin has set itself, by the names of its tools."""
         found = getattr(self.instance, what, None)
         return found if isinstance(found, Mapping) else {}

@@ -131,18 +131,23 @@ class Conversation:
     def undo(self) -> str:
         """Take back the last message of the person and all that followed; gives its text."""
         session = self._load()
-        places = [at for at, each in enumerate(session.messages) if _is_from_person(each)]
-        if not places:
+        last = _last_from_person(session.messages)
+        if last is None:
             raise SessionError("there is nothing to take back")
-        last = places[-1]
         self._replace_messages(session.messages[:last])
         return session.messages[last]["content"]
 
     def retry(self) -> str:
         """Take the last message back, to be sent once more with what was attached to it."""
-        text = self.undo()
-        if self._last is not None and self._last[0] == text:
-            self.attachments[:] = self._last[1]
+        messages, said = self.messages(), self._last
+        last = _last_from_person(messages)
+        if said is None or (last is not None and messages[last]["content"] == said[0]):
+            text = self.undo()
+        else:
+            # It was refused before it became a part of the session.
+            text = said[0]
+        if said is not None and said[0] == text:
+            self.attachments[:] = said[1]
         return text
 
     def _replace_messages(self, messages: Sequence[CoreMessage]) -> None:
@@ -208,6 +213,11 @@ class Conversation:
     def begin_session(self) -> None:
         """Go on with a new session; the old one stays where it is."""
         self.session, self._name, self._last = None, None, None
+
+
+def _last_from_person(messages: Sequence[CoreMessage]) -> int | None:
+    places = range(len(messages) - 1, -1, -1)
+    return next((at for at in places if _is_from_person(messages[at])), None)
 
 
 def _is_from_person(message: CoreMessage) -> bool:

@@ -26,11 +26,15 @@ __all__ = ["Asker", "OpenQuestion", "ask_approval", "ask_question"]
 class OpenQuestion:
     """A question on the screen. ``check`` says what is wrong with an answer, if anything is.
 
-    ``answer`` is None if the person interrupts it. ``until`` is when keys begin to count.
+    ``title`` is what is left of it when it is answered. ``answer`` is None if the person interrupts
+    it. ``until`` is when keys begin to count.
     """
 
-    def __init__(self, prompt: str, check: Callable[[str], str], default: str = "") -> None:
-        self.prompt = prompt
+    def __init__(
+        self, title: str, words: str, check: Callable[[str], str], default: str = ""
+    ) -> None:
+        self.title = title
+        self.prompt = f"{title} {words}".strip()
         self.check = check
         self.default = default
         self.answer: Future[str | None] = Future()
@@ -55,9 +59,10 @@ def ask_approval(approval: Approval, asker: Asker) -> Answer | Edited:
 
     shown = approval_rows(approval, _room(asker))
     asker.print("\n" + _draw_rows(shown.rows))
-    prompt = describe_words(can_view=shown.is_folded)
+    title, _, words = describe_words(can_view=shown.is_folded).partition("? ")
+    title = f"{title}?"
     while True:
-        typed = asker.ask(OpenQuestion(prompt, _check_word))
+        typed = asker.ask(OpenQuestion(title, words, _check_word))
         word = "deny" if typed is None else read_word(typed)
         if word == "view":
             asker.print(_draw_rows(approval_rows(approval, _room(asker), None).rows))
@@ -83,7 +88,7 @@ def ask_question(question: Question, asker: Asker) -> str | None:
         wanted = "Please give one of these." if choices else "Please give an answer."
         return "" if choose(typed.strip()) else wanted
 
-    typed = asker.ask(OpenQuestion("Your answer:", check))
+    typed = asker.ask(OpenQuestion("Your answer:", "", check))
     return None if typed is None else choose(typed.strip())
 
 
@@ -103,7 +108,7 @@ def _edit_payload(payload: Any, asker: Asker) -> Any:
         except ValueError as error:
             return f"That is no JSON: {error}."
 
-    typed = asker.ask(OpenQuestion("Arguments:", check, default=text))
+    typed = asker.ask(OpenQuestion("Arguments:", "", check, default=text))
     if typed is None:
         return payload
     return typed if is_text else json.loads(typed)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.application import in_terminal
 from prompt_toolkit.completion import DynamicCompleter
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -169,10 +168,23 @@ class _Window:
             self._printing = asyncio.create_task(self._print_all())
 
     async def _print_all(self) -> None:
+        """Take the line away, print, and draw the line again.
+
+        Not with prompt_toolkit's own means, which let the terminal echo what is typed meanwhile,
+        and make another key of Enter.
+        """
+        app = self._session.app
         try:
             while self._unprinted:
-                async with in_terminal():
-                    self._write(self._take_unprinted())
+                if self._output.responds_to_cpr:
+                    await app.renderer.wait_for_cpr_responses()
+                if not app.is_running or app.is_done:
+                    return
+                app.renderer.erase()
+                self._write(self._take_unprinted())
+                app.renderer.reset()
+                app.renderer.request_absolute_cursor_position()
+                app.renderer.render(app, app.layout)
         finally:
             self._printing = None
 
@@ -190,7 +202,7 @@ class _Window:
         return "".join(texts)
 
     def _write(self, text: str) -> None:
-        self._output.write_raw(text)
+        self._output.write_raw(text.replace("\n", "\r\n"))
         self._output.flush()
 
     def width(self) -> int:
@@ -333,7 +345,7 @@ class _Window:
     def _answer(self, question: OpenQuestion, text: str) -> None:
         question.note = question.check(text)
         if not question.note:
-            shown = style_text(f"{GUTTER} {question.prompt}", fg="yellow")
+            shown = style_text(f"{GUTTER} {question.title}", fg="yellow")
             self.print(f"{shown} {clean_text(text)}\n")
             self._close_question(question, text)
 
@@ -351,7 +363,7 @@ class _Window:
 
         quiet_logs()
         self._conversation = conversation
-        self.print(_describe_opening(conversation))
+        self.print(_describe_opening(conversation, self.width()))
 
     def begin_run(self, text: str, attachments: Sequence[str]) -> Transcript:
         from agent_host.cli.chat.transcript import Transcript
@@ -374,7 +386,7 @@ class _Window:
         self._session.app.invalidate()
 
     def failed(self, error: Exception) -> None:
-        self.print(_describe_error(error))
+        self.print(_describe_error(error, self.width()))
         if self._conversation is None:
             self._code = 1
 
@@ -412,17 +424,17 @@ class _Above(io.TextIOBase):
         return False
 
 
-def _describe_opening(conversation: Conversation) -> str:
+def _describe_opening(conversation: Conversation, width: int) -> str:
     from agent_host.cli.paper import draw, make_text
 
     session = conversation.session_id
     text = "agent-host chat · /help has the commands · Ctrl-D leaves"
     if session is not None:
         text = f"{text}\ngoing on with {session}, {len(conversation.messages())} messages"
-    return draw(make_text((text, "dim")), 200)
+    return draw(make_text((text, "dim")), width)
 
 
-def _describe_error(error: Exception) -> str:
+def _describe_error(error: Exception, width: int) -> str:
     from agent_hookspecs.errors import AgentError
     from agent_host.cli.paper import draw, make_text
 
@@ -432,4 +444,4 @@ def _describe_error(error: Exception) -> str:
     parts = [("error: ", "bold red"), (message, "")]
     if hint:
         parts += [("\nhint: ", "cyan"), (hint, "")]
-    return draw(make_text(*parts), 100)
+    return draw(make_text(*parts), width)
