@@ -64,7 +64,7 @@ class ModelServer:
             "openai_like": (
                 "provider",
                 "OpenAiLike",
-                {"tags": ["supports_tools", "supports_images"]},
+                {"tags": ["supports_tools"]},
             ),
             "openai_like_tools": ("extension", "OpenAiLikeTools", {}),
             "openai_like_reasoning": ("extension", "OpenAiLikeReasoning", {}),
@@ -79,7 +79,12 @@ class ModelServer:
             descriptor={"api": ">=1,<2", "entries": entries},
             source=_SOURCE.read_text("utf-8"),
         )
-        alias = {"provider": "openai_like", "base_url": self.url, "model": "small"}
+        alias = {
+            "provider": "openai_like",
+            "base_url": self.url,
+            "model": "small",
+            **more.pop("settings", {}),
+        }
         config = {
             "plugins": ["path:like", *more.pop("plugins", ())],
             "providers": {"main": alias},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,7 +51,8 @@ class Plugin(ToolPlugin):
         return "never"
 '''
 
-CHAT = ("chat", "--config", "c.json")
+CONFIG = ("--config", "c.json")
+CHAT = ("chat", *CONFIG)
 
 
 @pytest.fixture
@@ -68,6 +69,7 @@ def model(tmp_path: Path) -> Iterator[ModelServer]:
         served.describe_in(
             tmp_path,
             plugins=["path:notes"],
+            settings={"add_tags": ["supports_images"]},
             allowed_plugins=["like_pkg", "notes_pkg"],
             tools={"rules": [{"tool": "count_slowly", "decision": "allow"}]},
         )
@@ -335,7 +337,7 @@ def test_a_session_is_branched_left_and_gone_on_with(tmp_path: Path, model: Mode
     assert [each["content"] for each in model.sent[-1]["messages"]] == [
         *("Hello", "Good day.", "In the branch", "Yes.", "Still there?")
     ]
-    with at_terminal("sessions", "list", "--config", "c.json", cwd=tmp_path) as person:
+    with at_terminal("sessions", "list", *CONFIG, cwd=tmp_path) as person:
         assert person.end() == 0
     assert "other: Hello" in person.everything
 
@@ -350,8 +352,12 @@ def test_a_picture_goes_with_a_message(tmp_path: Path, model: ModelServer) -> No
         person.see("With the next message: cat")
         ask(person, model, "What is it?", "A cat.")
         assert "› What is it?\n  + cat" in person.everything
-    (message,) = model.sent[-1]["messages"]
-    assert "data:image/png;base64," in json.dumps(message)
+        person.type("\x04")
+        assert person.end() == 0
+        (session,) = re.findall(r"--session (\w+)", person.raw.decode())
+    with at_terminal("sessions", "show", session, "--json", *CONFIG, cwd=tmp_path) as person:
+        assert person.end() == 0
+    assert '"media_type": "image/png"' in person.raw.decode()
 
 
 def test_what_is_typed_is_completed_and_remembered(tmp_path: Path, model: ModelServer) -> None:
