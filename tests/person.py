@@ -11,7 +11,6 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,11 +19,10 @@ from typing import Any
 
 import pytest
 
+from terminals import fcntl, run_at_terminal, termios
+
 __all__ = ["Person", "at_terminal"]
 
-pty = pytest.importorskip("pty")
-termios = pytest.importorskip("termios")
-fcntl = pytest.importorskip("fcntl")
 pyte = pytest.importorskip("pyte")
 
 _SECONDS = 30
@@ -148,34 +146,5 @@ def at_terminal(
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Person]:
     """A person who has typed ``agent-host`` with these arguments."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    own = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith("AGENT_HOST_") and key not in ("NO_COLOR", "COLUMNS", "LINES")
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "agent_host", *arguments],
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        cwd=cwd,
-        start_new_session=True,
-        env={
-            **own,
-            "TERM": "xterm-256color",
-            "PYTHONUTF8": "1",
-            "AGENT_HOST_CONFIG_HOME": str(cwd / "home"),
-            "AGENT_HOST_HOME": str(cwd / "home"),
-            "AGENT_HOST_CACHE_DIR": str(cwd / "cache"),
-            **(env or {}),
-        },
-    )
-    os.close(slave)
-    try:
+    with run_at_terminal(arguments, cwd, columns, rows, env) as (master, process):
         yield Person(master, process, columns, rows)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(master)

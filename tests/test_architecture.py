@@ -174,7 +174,17 @@ ROOMS = (
     "cli",
 )
 #: Modules beside the folders that know nothing of the host.
-BASE = {"_version", "checking", "json_schemas", "places", "private", "redaction", "threads", "trust"}
+BASE = {
+    "_version",
+    "checking",
+    "json_schemas",
+    "places",
+    "private",
+    "redaction",
+    "threads",
+    "trust",
+    "usage",
+}
 
 
 def room(module: str) -> str:

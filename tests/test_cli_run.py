@@ -365,7 +365,7 @@ def test_an_answer_that_is_not_whole_is_told_from_one_that_is(
 
 def test_the_text_of_a_model_cannot_move_the_cursor(place: Path) -> None:
     done = run(place, "red \x1b[31m bell \x07 \u202e tab\tend")
-    assert done.stdout.decode() == "red �[31m bell � � tab\tend\n"
+    assert done.stdout.decode() == "red ␛[31m bell ␇ <U+202E> tab\tend\n"
 
 
 def test_an_untrusted_folder_is_refused_until_it_is_trusted(place: Path) -> None:
@@ -547,7 +547,7 @@ def test_what_is_made_of_an_answer_when_it_is_finished_is_shown(
     (place / "finishing.py").write_text(source, encoding="utf-8")
     config = {"plugins": ["path:finishing.py"]}
     (place / "f.json").write_text(json.dumps(config), encoding="utf-8")
-    done = run(place, "--config", "f.json", "--provider", "echo", "Hello")
+    done = run(place, "--config", "f.json", "--provider", "echo", "--no-tools", "Hello")
     assert (done.returncode, done.stdout.decode()) == (0, out)
     assert words in done.stderr.decode()
     assert bool(words) == ("when it was finished" in done.stderr.decode())

@@ -181,7 +181,7 @@ def test_a_resumed_run_has_the_agent_and_the_settings_it_was_begun_with(
 ) -> None:
     bench.turns = [calling(SAVE), saying("Done.")]
     settings = {"temperature": 0.5, "api_key": "swordfish-7c1d"}
-    first = bench.app().run("go", model="m", tools=["save"], settings=settings, park=True)
+    first = bench.app().run("go", model="m", use_tools=["save"], settings=settings, park=True)
     assert first.run is not None
     app = bench.app()
     answer = resume(app, way, first.run, {"c1": "once"})
@@ -190,7 +190,7 @@ def test_a_resumed_run_has_the_agent_and_the_settings_it_was_begun_with(
         "agent": None,
         "provider": None,
         "model": "m",
-        "tools": ["save"],
+        "use_tools": ["save"],
         "settings": {"temperature": 0.5},
     }
     [warning] = answer.warnings
@@ -245,6 +245,8 @@ def test_a_run_waits_for_a_decision_that_another_process_makes(
         "effect": "write",
         "owner": question.shown["owner"],
         "payload": {"text": "x"},
+        "own": True,
+        "parameters": ["text"],
     }
     assert question.digest == of_kind(events, "approval_required")[0]["digest"]
     with pytest.raises(DecisionError, match="not what was shown"):

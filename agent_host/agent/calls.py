@@ -27,7 +27,7 @@ from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 if TYPE_CHECKING:
     from agent_host.plugins.stack import Lease, PreparedTool, Stack
 
-__all__ = ["PlannedCall", "perform_call", "plan_call", "run_calls"]
+__all__ = ["EmitEvents", "PlannedCall", "perform_call", "plan_call", "run_calls"]
 
 log = get_logger(__name__)
 
@@ -126,8 +126,8 @@ def perform_call(
             result = tool.ask("format_tool_result", **shared, result=result, context=context)
         return tool_message(result, name, planned.id)
     except ToolRetry as retry:
-        log.info("tool_retry", tool=name, plugin=tool.plugin.name, hint=retry.hint)
-        return tool_message(redact(retry.hint), name, planned.id, failed=True)
+        log.info("tool_retry", tool=name, plugin=tool.plugin.name, says=retry.explain())
+        return tool_message(redact(retry.explain()), name, planned.id, failed=True)
     except TimeUpError:
         clock.is_up = True
         log.warning("tool_timeout", tool=name, plugin=tool.plugin.name, seconds=clock.seconds)

@@ -13,12 +13,21 @@ from dataclasses import replace
 from typing import Any
 
 from agent_hookspecs.errors import ToolError
+from agent_hookspecs.events import ApprovalRequiredEvent, Event
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.store.values import Question
 from agent_host.agent.policy import Approval, ToolUse, digest_of
 from agent_host.agent.preview import read_preview
 
-__all__ = ["Ask", "Questions", "approval_question", "read_approval", "tell_of_edit"]
+__all__ = [
+    "Ask",
+    "Questions",
+    "approval_question",
+    "call_id_of",
+    "question_event",
+    "read_approval",
+    "tell_of_edit",
+]
 
 #: Puts a question to a person and gives the answer; None if there is none.
 Ask = Callable[[Question], str | None]
@@ -114,3 +123,28 @@ class Questions:
         shown = {**_shown_call(use), "question": text, "choices": choices}
         digest = digest_of(use.owner, use.name, [use.id, self._count, shown])
         return Question(id=f"{use.id}/{self._count}", kind="question", shown=shown, digest=digest)
+
+
+def call_id_of(question: Question) -> str:
+    """The id of the call that a question is about."""
+    return question.id if question.kind == "approval" else question.id.rpartition("/")[0]
+
+
+def question_event(question: Question) -> Event:
+    """The event that tells of a question."""
+    shown = question.shown
+    event: ApprovalRequiredEvent = {
+        "type": "approval_required",
+        "id": call_id_of(question),
+        "name": shown["name"],
+        "effect": shown["effect"],
+        "payload": shown["payload"],
+        "digest": question.digest,
+    }
+    if question.kind == "question":
+        event["question"], event["choices"] = shown["question"], shown["choices"]
+    if "changes" in shown:
+        event["changes"] = shown["changes"]
+    if "no_preview" in shown:
+        event["no_preview"] = shown["no_preview"]
+    return event

@@ -28,7 +28,6 @@ from agent_host.config.catalog import configured_catalog
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.input import Prompt
-from agent_host.private import config_home
 from agent_host.runs.runs import Runs
 from agent_host.runs.sessions import Sessions
 from agent_host.sessions.session import Session
@@ -46,9 +45,10 @@ class AgentApplication:
 
     ``config`` is a path, a dict in the form of the file, what `load_config` gave, or None for what
     `find_config` finds.
-    ``tools`` are tool classes or decorated functions of the program's own. ``approve`` is asked
-    about calls that the policy neither allows nor denies; without it they are denied. ``ask`` puts
-    the questions of tools to a person. With ``park`` a run that nobody answers waits in the store.
+    ``tools`` are the program's own: functions, objects with tools as methods, or tool classes.
+    ``approve`` is asked about calls that the policy neither allows nor denies; without it they are
+    denied. ``ask`` puts the questions of tools to a person. With ``park`` a run that nobody answers
+    waits in the store.
     ``store`` says where sessions and runs are stored: a URL, a store, True for the user's own file
     if the config names none, or False; by default where the config says, or nowhere.
     ``on_manager`` is told of every pluggy manager that is made, to trace or monitor its calls.
@@ -82,7 +82,7 @@ class AgentApplication:
             self.core.register_tool(tool)
         described = values.get("tools", {})
         self.limits = Limits.of(described)
-        self.policy = Policy.of(described, Memory(config_home() / "allowed-tools.json"))
+        self.policy = Policy.of(described, Memory.of_user())
         self._observers = Observers(self, self.core.stacks.activator, self._layer)
         self._runs = RunMaker(
             config=self.config,
@@ -124,12 +124,13 @@ class AgentApplication:
 
         Options: ``session`` to go on with, or the id or name of a stored one; ``agent``,
         ``provider`` and ``model`` to use, ``system`` for the system prompt and ``session_name`` for
-        the name of a new session, ``tools`` as patterns of tool names, ``settings`` for the
+        the name of a new session, ``tools`` of this run alone, ``deps`` for the tools of the
+        program, ``use_tools`` as patterns of names for those on offer, ``settings`` for the
         request, ``approve``, ``ask``, ``park``, ``limits``, ``context`` for the plugins, and
         ``parent`` for the id of the run that this one is a part of.
         """
         run = self._runs.begin_run(prompt, asynchronous=False, **options)
-        return Stream(run, self.core.wire, on_close=run.cancel)
+        return Stream(run, self.core.wire, run.cancel, lambda: answer_of_run(run))
 
     async def arun(self, prompt: Prompt, **options: Any) -> Answer:
         """The async form of `run`."""
@@ -144,7 +145,7 @@ class AgentApplication:
         from agent_host.drivers.asynchronous import AsyncStream
 
         run = self._runs.begin_run(prompt, asynchronous=True, **options)
-        return AsyncStream(run, self.core.async_wire, on_close=run.cancel)
+        return AsyncStream(run, self.core.async_wire, run.cancel, lambda: answer_of_run(run))
 
     def resume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
         """Go on with a stored run from its last stored step, and wait for its answer.
@@ -160,7 +161,7 @@ class AgentApplication:
     def resume_stream(self, run: str, decisions: Decisions | None = None, **options: Any) -> Stream:
         """`resume`, and watch the events as they come."""
         later = self._runs.begin_resuming(run, decisions, asynchronous=False, **options)
-        return Stream(later, self.core.wire, on_close=later.cancel)
+        return Stream(later, self.core.wire, later.cancel, lambda: answer_of_run(later.made))
 
     async def aresume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
         """The async form of `resume`."""
@@ -177,7 +178,8 @@ class AgentApplication:
         from agent_host.drivers.asynchronous import AsyncStream
 
         later = self._runs.begin_resuming(run, decisions, asynchronous=True, **options)
-        return AsyncStream(later, self.core.async_wire, on_close=later.cancel)
+        wire = self.core.async_wire
+        return AsyncStream(later, wire, later.cancel, lambda: answer_of_run(later.made))
 
     def check(self, **options: Any) -> list[WarningEvent]:
         """Do what `run` does before it sends anything, and raise what it would raise.
@@ -199,12 +201,12 @@ class AgentApplication:
         agent: str | None = None,
         provider: str | None = None,
         model: str | None = None,
-        tools: Iterable[str] | None = None,
+        use_tools: Iterable[str] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The settings of a request, as a core wants them."""
         return make_request_config(
-            self.config, self.core.stacks, agent, provider, model, tools, settings
+            self.config, self.core.stacks, agent, provider, model, use_tools, settings
         )
 
     def create_session(self, system: str | None = None) -> Session:

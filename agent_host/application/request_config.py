@@ -27,16 +27,16 @@ def make_request_config(
     agent: str | None = None,
     provider: str | None = None,
     model: str | None = None,
-    tools: Iterable[str] | None = None,
+    use_tools: Iterable[str] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The settings of a request, as a core wants them."""
     config = app_config.request_config(agent, provider, model)
     if app_config.values:
         check_request(app_config, stacks.catalog, stacks.activator, agent, provider)
-    if isinstance(tools, str):
-        tools = [tools]
-    patterns = list(tools) if tools is not None else app_config.tool_patterns(agent)
+    if isinstance(use_tools, str):
+        use_tools = [use_tools]
+    patterns = list(use_tools) if use_tools is not None else app_config.tool_patterns(agent)
     if patterns is not None:
         config["use_tools"] = patterns
     config |= settings or {}

@@ -17,14 +17,16 @@ from agent_hookspecs.store.rules import new_id
 from agent_hookspecs.store.values import StoredRun
 from agent_hookspecs.values import dataclass
 from agent_host.agent.limits import Limits
-from agent_host.agent.loop import AgentRun, close_calls
+from agent_host.agent.loop import AgentRun
 from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask
 from agent_host.agent.resume import LaterRun, stored_decisions
+from agent_host.agent.unanswered import close_calls
 from agent_host.application.request_config import fallback_warnings, make_request_config
 from agent_host.config import AppConfig
 from agent_host.config.check import check_loading
 from agent_host.input import Prompt, make_message
+from agent_host.output import ExpectedOutput
 from agent_host.redaction import without_secrets
 from agent_host.runs.recorder import RunRecorder
 from agent_host.runs.storage import Storage
@@ -68,10 +70,12 @@ class RunMaker:
         model: str | None = None,
         system: str | None = None,
         session_name: str | None = None,
-        tools: Iterable[str] | None = None,
+        use_tools: Iterable[str] | None = None,
         settings: Mapping[str, Any] | None = None,
         parent: str | None = None,
         park: bool | None = None,
+        output_type: Any = None,
+        output_retries: int | None = None,
         **options: Any,
     ) -> AgentRun:
         """A new run of a prompt; one that ``is_only_shown`` is never carried out."""
@@ -82,7 +86,9 @@ class RunMaker:
             "agent": agent,
             "provider": provider,
             "model": model,
-            "tools": tools if tools is None or isinstance(tools, str) else list(tools),
+            "use_tools": (
+                use_tools if use_tools is None or isinstance(use_tools, str) else list(use_tools)
+            ),
             "settings": dict(settings or {}),
         }
         config = make_request_config(self.config, self.core.stacks, **asked)
@@ -91,6 +97,7 @@ class RunMaker:
         if session is None:
             session = self.create_session(system or self.config.system_prompt(agent))
         message = make_message(prompt)
+        options["output"] = _expected_output(output_type, output_retries)
         park = self.park if park is None else park
         if self.storage is None:
             if isinstance(session, str) or park:
@@ -134,9 +141,14 @@ class RunMaker:
         park: bool | None = None,
         limits: Limits | None = None,
         context: Mapping[str, Any] | None = None,
+        output_type: Any = None,
+        output_retries: int | None = None,
+        tools: Iterable[object] = (),
+        deps: object = None,
     ) -> LaterRun:
         """A stored run that goes on, with these answers to what it waits for."""
         storage = self.require_storage()
+        output = _expected_output(output_type, output_retries)
 
         def make() -> AgentRun:
             stored = stored_decisions(storage.open().find_run(run), decisions or {})
@@ -151,6 +163,9 @@ class RunMaker:
                 park=bool(stored.details.get("park")) if park is None else park,
                 limits=limits,
                 context=context,
+                output=output,
+                tools=tools,
+                deps=deps,
                 recorder=RunRecorder(storage, stored, stored.session, resumes=True),
             )
 
@@ -183,6 +198,9 @@ class RunMaker:
         ask: Ask | None = None,
         limits: Limits | None = None,
         context: Mapping[str, Any] | None = None,
+        output: ExpectedOutput | None = None,
+        tools: Iterable[object] = (),
+        deps: object = None,
         prompt: CoreMessage | None = None,
         recorder: RunRecorder | None = None,
     ) -> AgentRun:
@@ -206,10 +224,30 @@ class RunMaker:
             parallel=self.parallel,
             asynchronous=asynchronous,
             context=context,
+            tools=_check_tools(tools),
+            deps=deps,
             layer=self.layer(),
             observe=self.observe,
             prompt=prompt,
+            output=output,
             recorder=recorder,
             first_warnings=fallback_warnings(self.config, self.core.stacks.catalog, config),
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )
+
+
+def _expected_output(output_type: Any, retries: int | None) -> ExpectedOutput | None:
+    return None if output_type is None else ExpectedOutput(output_type, retries)
+
+
+def _check_tools(tools: Iterable[object]) -> tuple[object, ...]:
+    """The tools of a run; names of tools are another option."""
+    given = (tools,) if isinstance(tools, str) else tuple(tools)
+    for each in given:
+        if isinstance(each, str):
+            raise ConfigError(
+                f"tools has the text {each!r}, and takes functions, classes and objects",
+                key="tools",
+                hint=f"which of the installed tools may be used is use_tools=[{each!r}]",
+            )
+    return given

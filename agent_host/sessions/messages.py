@@ -16,6 +16,8 @@ from agent_host.sessions.frozen import freeze
 
 __all__ = ["StoredMessages"]
 
+_FIRST_PART = 16
+
 
 class StoredMessages(Sequence[CoreMessage]):
     """What a store gave, and then what was added since; neither is ever changed."""
@@ -52,8 +54,11 @@ class StoredMessages(Sequence[CoreMessage]):
         return tuple(self[each] for each in places)
 
     def __iter__(self) -> Iterator[CoreMessage]:
-        # All at once, which is faster than one by one.
-        return iter(self[:])
+        # In parts that grow: many are read faster together, but some only look at the first.
+        place, size = 0, _FIRST_PART
+        while place < len(self):
+            yield from self[place : place + size]
+            place, size = place + size, 4 * size
 
     def _read(self, first: int, last: int) -> tuple[CoreMessage, ...]:
         known, own = self._known, len(self._known)

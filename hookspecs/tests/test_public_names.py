@@ -123,7 +123,6 @@ PUBLIC = [
     "ToolCallDeltaEvent",
     "ToolCallEvent",
     "ToolCallStartedEvent",
-    "ToolDeniedError",
     "ToolError",
     "ToolPlugin",
     "ToolResult",
@@ -142,7 +141,6 @@ PUBLIC = [
     "get_logger",
     "get_warn_from_context",
     "hookimpl",
-    "hookspec",
     "redact",
 ]
 TOOL_INTEROP = [
@@ -274,7 +272,6 @@ WHOLE = {
     *messages.__all__,
     *(name for name in formats.__all__ if name.startswith("Tool")),
     "hookimpl",
-    "hookspec",
     "__version__",
     # The twin of `accumulate_reasoning`, for extensions that merge calls.
     "accumulate_tool_calls",
@@ -282,7 +279,7 @@ WHOLE = {
 #: The rules that a store without tables has to follow too; ours follow them in `TableStore`.
 FOR_OTHER_STORES = {*encoding.__all__, *rules.__all__}
 #: What applications import, not plugins; the docs have an example.
-FOR_APPLICATIONS = {"attachment"}
+FOR_APPLICATIONS = {"ToolContext", "attachment"}
 
 
 def imports_of(file: Path) -> Iterator[tuple[str, str]]:

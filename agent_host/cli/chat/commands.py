@@ -144,7 +144,7 @@ def _set_system(conversation: Conversation, text: str) -> None:
 def _choose_tools(conversation: Conversation, patterns: str) -> None:
     if patterns:
         named = {"all": None, "none": ()}.get(patterns, tuple(patterns.split()))
-        conversation.asked = replace(conversation.asked, tools=named)
+        conversation.asked = replace(conversation.asked, use_tools=named)
     stack = conversation.app.stack(**conversation.asked.as_options())
     if not stack.tools:
         print_text("No tools are on offer.")
@@ -167,7 +167,7 @@ def _list_plugins(conversation: Conversation, rest: str) -> None:
 
 def _explain(conversation: Conversation, rest: str) -> None:
     words = ["plugins", "explain", *_request_words(conversation), *rest.split()]
-    for pattern in conversation.asked.tools or ():
+    for pattern in conversation.asked.use_tools or ():
         words += ["--tools", pattern]
     _run_line(conversation, words)
 

@@ -40,7 +40,7 @@ class Asked:
     agent: str | None = None
     provider: str | None = None
     model: str | None = None
-    tools: tuple[str, ...] | None = None
+    use_tools: tuple[str, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def as_options(self) -> dict[str, Any]:

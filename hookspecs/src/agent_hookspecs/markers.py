@@ -15,7 +15,7 @@ import pluggy
 
 from agent_hookspecs.values import dataclass
 
-__all__ = ["hookimpl", "hookspec"]
+__all__ = ["hookimpl"]
 
 PROJECT = "agent_host"
 
