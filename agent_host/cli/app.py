@@ -42,6 +42,7 @@ EXIT_CODES = {
 
 #: Each command with the module that has it and its line in the help.
 _COMMANDS = {
+    "chat": ("agent_host.cli.chat.command", "Talk with an agent."),
     "config": ("agent_host.cli.config", "Make, change, check and show the configuration."),
     "keys": ("agent_host.cli.keys", "Keep and try out the keys of providers."),
     "models": ("agent_host.cli.models", "List the models that can be asked."),
