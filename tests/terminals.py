@@ -95,7 +95,6 @@ def open_terminal(
             "TERM": "xterm-256color",
             "PYTHONUTF8": "1",
             "AGENT_HOST_HOME": str(cwd / "home"),
-            "AGENT_HOST_CACHE_DIR": str(cwd / "cache"),
             **(env or {}),
         },
     )
