@@ -20,7 +20,23 @@ __all__ = [
     "text_strategy",
 ]
 
-_TEXTS = ("", " ", "a", "a b", ".", "..", "/", "*", "[", "%s", "\x00", "\n", "é世👋", "-1", "x" * 300)
+_TEXTS = (
+    "",
+    " ",
+    "a",
+    "a b",
+    ".",
+    "..",
+    "/",
+    "*",
+    "[",
+    "%s",
+    "\x00",
+    "\n",
+    "é世👋",
+    "-1",
+    "x" * 300,
+)
 #: Not all of Unicode, of which the tables alone take longer than all calls.
 _LETTERS = "".join(map(chr, range(128))) + "\u00a0äéß\u0301\u2028世👋\ufeff"
 _LARGE = 10**9

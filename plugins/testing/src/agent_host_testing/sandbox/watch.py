@@ -138,8 +138,7 @@ def _subject(event: str, args: tuple[Any, ...]) -> str:
     if event == "subprocess.Popen":
         shown = tuple(args[1] or args[:1]) if isinstance(args[1], (list, tuple)) else args[1:2]
     words = " ".join(
-        os.fsdecode(each) if isinstance(each, (bytes, os.PathLike)) else str(each)
-        for each in shown
+        os.fsdecode(each) if isinstance(each, (bytes, os.PathLike)) else str(each) for each in shown
     )
     return words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}…"
 
