@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
@@ -44,6 +44,7 @@ from agent_host.runs.following import Broadcast, Delivery
 from agent_host.runs.storage import Storage
 from agent_host.sessions.changes import change_between, common_messages, restore_session
 from agent_host.sessions.session import Session
+from agent_host.usage import add_usage
 
 __all__ = ["RunRecorder", "left_behind", "mask_change"]
 
@@ -87,6 +88,8 @@ class RunRecorder:
         self._store: SessionStore | None = None
         self._lease: SessionLease | None = None
         self._stored: Session | None = None
+        #: Whether no secret was masked in what was stored.
+        self._is_stored_exactly = True
         self._kept: list[Event] = []
         #: Kinds and numbers of the events that were kept before they are delivered, in order.
         self._announced: deque[tuple[str, int]] = deque()
@@ -288,17 +291,9 @@ class RunRecorder:
                 except AgentError as error:
                     self._warn_of(error)
 
-    def add_usage(self, usage: Mapping[str, Any]) -> None:
+    def add_usage(self, usage: Usage) -> None:
         """Count the tokens of an answer; what the provider said of it stands in the message."""
-        counts = {
-            key: value
-            for key, value in usage.items()
-            if isinstance(value, (int, float)) and not isinstance(value, bool)
-        }
-        known: Mapping[str, Any] = self.run.usage
-        total: Any = {**known, **{key: known.get(key, 0) + counts[key] for key in counts}}
-        usage_so_far: Usage = total
-        self.run = replace(self.run, usage=usage_so_far)
+        self.run = replace(self.run, usage=add_usage(self.run.usage, usage))
 
     def _write(self, session: Session) -> None:
         with self._writing:
@@ -319,6 +314,10 @@ class RunRecorder:
             events = self._kept[:]
         stored = self._stored or Session(id=session.id)
         change = mask_change(change_between(stored, session), run, events)
+        # What is said from now on follows messages that are stored otherwise than they are here.
+        self._is_stored_exactly &= bool(change.digest)
+        if not self._is_stored_exactly:
+            change = replace(change, digest="")
         if self._lease is None:
             made = SessionSummary(id=session.id, name=self._name, created=run.created)
             self._lease, receipt = store.begin_session(made, current_owner(), change)
@@ -334,7 +333,7 @@ class RunRecorder:
             return
         self._lease = None
         self._end()
-        if run.state in ("succeeded", "waiting"):
+        if run.state in ("succeeded", "waiting") and self._is_stored_exactly:
             # One that ended otherwise may be resumed by somebody else, at an earlier point.
             self._storage.remember_session(session)
 
@@ -414,8 +413,11 @@ def mask_change(
     if natives is not None:
         added = mask_secrets(natives.added)
         natives = natives if added is natives.added else replace(natives, added=added)
+    messages = mask_secrets(change.messages)
     return Change(
-        messages=mask_secrets(change.messages),
+        messages=messages,
+        # What is stored is something else if anything in it was masked.
+        digest=change.digest if messages is change.messages else "",
         after=change.after,
         natives=natives,
         metadata=mask_secrets(change.metadata),

@@ -77,6 +77,18 @@ BREAKAGES = (
             "EchoTranscript.initialise_request = _initialise_request\n",
         ),
     ),
+    _feature(
+        "says-a-list",
+        "instructions",
+        "The instructions of the feature are a list of sentences and no text.",
+        ("test_what_it_says_arrives", "test_takes_part_in_a_request"),
+        add(
+            "feature.py",
+            "def _get_instructions(self: object) -> list[str]:\n"
+            '    return ["Be brief."]\n\n\n'
+            "EchoTranscript.get_instructions = _get_instructions\n",
+        ),
+    ),
     _extension(
         "replaces-the-state",
         "what others keep",
@@ -322,5 +334,26 @@ BREAKAGES = (
             '        session.messages[0]["content"] = "read"\n'
             '        return {"session_metadata": patch}\n',
         ),
+    ),
+    _extension(
+        "maps-nothing-back",
+        "claims",
+        "The extension has lost a hook, and with it what was asked of that.",
+        "test_claims",
+        add("extension.py", "del EchoReasoning.from_native_messages\n"),
+    ),
+    _extension(
+        "reads-nothing",
+        "answers",
+        "Whatever comes, the extension makes nothing of it.",
+        "test_something_is_made_of_the_sample",
+        _in_chunks("native_chunk = None"),
+    ),
+    _feature(
+        "has-lost-a-hook",
+        "claims",
+        "The feature has lost a hook, and with it what was asked of that.",
+        ("test_claims",),
+        add("feature.py", "del EchoTranscript.finalize\n"),
     ),
 )

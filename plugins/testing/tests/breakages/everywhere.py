@@ -236,6 +236,22 @@ _KNOBS = (
     ),
 )
 
+_MORE_KNOBS = (
+    *_make(
+        "thinks-or-chooses",
+        "knobs",
+        "While the model reasons, the choice of a tool is not sent.",
+        ("test_tool_choice_with_reasoning",),
+        "build_request",
+        _request(
+            f"if any(key in body or key in (body.get('generationConfig') or {{}})\n"
+            f"       for key in ({_EFFORTS})):\n"
+            "    _drop(body, 'tool_choice', 'toolConfig')"
+        ),
+        *("google", "responses", "vllm", "openrouter"),
+    ),
+)
+
 _CLAIMS = (
     *_make(
         "says-nothing-of-tools",
@@ -305,6 +321,45 @@ _TEXTS = (
         "from_native_messages",
         _told("message['content'] = message['content'].strip()"),
         *("anthropic", "cohere", "google", "ollama", "responses", "chat"),
+    ),
+    *_make(
+        "trims-thoughts",
+        "exact text",
+        "White space at the ends of thoughts is not kept.",
+        ("test_reasoning_is_exact",),
+        "from_native_messages",
+        _told(
+            "if metadata.get('reasoning'): metadata['reasoning'] = metadata['reasoning'].strip()"
+        ),
+        *("cohere", "google", "ollama"),
+    ),
+    *_make(
+        "trims-results",
+        "exact text",
+        "White space at the ends of results is not sent.",
+        ("test_arguments_and_results_are_exact",),
+        "to_native_messages",
+        _said(
+            "for message in messages:\n"
+            "    if message['role'] == 'tool':\n"
+            "        message['content'] = message['content'].strip()\n"
+            "        message.pop('toolResult', None)"
+        ),
+        *("anthropic", "google", "ollama", "chat"),
+    ),
+    *_make(
+        "joins-parts-with-lines",
+        "exact text",
+        "Texts that come in several parts get line ends between them.",
+        ("test_parts_are_not_joined_with_anything",),
+        "to_native_messages",
+        _said(
+            "for message in messages:\n"
+            "    for part in (message.get('multipartContent') or [])[:-1]:\n"
+            "        if part.get('type') == 'text':\n"
+            "            part['content']['text'] += '\\n'"
+        ),
+        *("anthropic", "google", "ollama", "responses", "chat"),
     ),
     *_make(
         "unescapes-answers",
@@ -468,6 +523,24 @@ _MESSAGES = (
     ),
 )
 
+_THOUGHTS = (
+    *_make(
+        "thinks-first",
+        "reasoning",
+        "What was thought between texts and calls is put before everything.",
+        ("test_reasoning_keeps_its_place",),
+        "build_request",
+        _request(
+            "for message in body.get('messages') or body.get('contents') or ():\n"
+            "    for key in ('content', 'parts'):\n"
+            "        if isinstance(message.get(key), list):\n"
+            "            message[key] = sorted(message[key], key=lambda each: not (\n"
+            "                'thinking' in str(each.get('type')) or each.get('thought')))"
+        ),
+        "anthropic",
+    ),
+)
+
 _ENDS = (
     *_make(
         "loses-the-counts",
@@ -533,6 +606,15 @@ _ENDS = (
 )
 
 _KEEPING = (
+    *_make(
+        "knows-the-first-names",
+        "shared instances",
+        "The names of tools are those of the first request that the instance saw.",
+        ("test_requests_do_not_mix",),
+        "from_native_messages",
+        "first = self.__dict__.setdefault('first', state)\nreturn ask(state=first)",
+        *("google", "ollama"),
+    ),
     *_make(
         "works-for-the-latest",
         "shared instances",
@@ -721,14 +803,37 @@ def _other_variable(each: str, variable: str) -> Breakage:
     )
 
 
+def _never_declined(each: str) -> Breakage:
+    subject = _SUBJECTS[each]
+    code = (
+        "_declined = ('refusal', 'blocked')\n"
+        f"{subject.owner}.finish_reasons = {{\n"
+        "    word: 'stop' if finish in _declined else finish\n"
+        f"    for word, finish in {subject.owner}.finish_reasons.items()\n"
+        "}\n"
+    )
+    return Breakage(
+        subject.distribution,
+        subject.suite,
+        f"{each}-knows-no-refusals",
+        "endings",
+        "An answer that was declined looks like any other.",
+        ("test_an_answer_that_is_declined_says_so",),
+        (add(subject.file, code),),
+    )
+
+
 BREAKAGES: tuple[Breakage, ...] = (
     *_KNOBS,
+    *_MORE_KNOBS,
     *_CLAIMS,
     *_TEXTS,
     *_MESSAGES,
+    *_THOUGHTS,
     *_ENDS,
     *_KEEPING,
     *_PLACES,
+    *map(_never_declined, ("anthropic", "google", "chat")),
     *map(_spelt_wrong, ("cohere", "google", "ollama")),
     *map(_otherwise_described, ("cohere", "google", "ollama")),
     _other_variable("anthropic", "ANTHROPIC_API_KEY"),

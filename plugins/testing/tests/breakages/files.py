@@ -62,6 +62,18 @@ BREAKAGES = (
         Change("plugin.py", 'arguments.required("pattern")', 'arguments.required("query")'),
     ),
     _breakage(
+        "previews-by-doing",
+        "effects",
+        "To say what a call would change, the tool makes the change.",
+        ("test_previews_change_nothing",),
+        Change(
+            "plugin.py",
+            "        preview = _PREVIEWS.get(tool_name)\n",
+            "        self.execute_tool(tool_name, payload, state)\n"
+            "        preview = _PREVIEWS.get(tool_name)\n",
+        ),
+    ),
+    _breakage(
         "differs-when-awaited",
         "tool behaviour",
         "With an event loop around it, the tool says something else.",

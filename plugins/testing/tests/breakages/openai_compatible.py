@@ -252,11 +252,43 @@ BREAKAGES = (
         "chat-changes-the-prefix",
         "exact bytes",
         "Each request says how long it is, so that none begins as the one before.",
-        ("test_history_is_sent_again_as_it_was",),
+        ("test_history_is_sent_again_as_it_was", "test_speaking_keeps_the_beginning"),
         Change(
             "requests.py",
             "    body.update(payload)\n",
             '    body.update(payload)\n    body["user"] = f"turn {len(body[\'messages\'])}"\n',
+        ),
+    ),
+    _breakage(
+        "chat-sends-the-first-paragraph",
+        "instructions",
+        "Of a system prompt only the first paragraph is sent.",
+        ("test_what_features_say_is_sent",),
+        Change(
+            "messages.py",
+            '    text = message.get("content") or ""\n    parts',
+            '    text = message.get("content") or ""\n'
+            '    if message["role"] == "system":\n'
+            '        text = text.partition("\\n\\n")[0]\n'
+            "    parts",
+        ),
+    ),
+    _breakage(
+        "chat-expects-a-prompt-with-others",
+        "instructions",
+        "A system message that is converted alone is taken for nothing.",
+        (
+            "test_what_features_say_is_sent",
+            "test_what_features_say_needs_no_system_prompt",
+            "test_changed_instructions_leave_the_history",
+        ),
+        Change(
+            "messages.py",
+            "    for message in messages:\n        role =",
+            "    messages = list(messages)\n"
+            '    if [message["role"] for message in messages] == ["system"] and not natives:\n'
+            "        messages = []\n"
+            "    for message in messages:\n        role =",
         ),
     ),
     _breakage(

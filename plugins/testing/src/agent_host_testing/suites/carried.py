@@ -92,6 +92,16 @@ class Carried:
         ]
         return [text for _, _, text in sorted(found)]
 
+    def before(self, one: str, two: str) -> bool | None:
+        """Whether one text stands before the other; None where no list says which is first."""
+        if not (self.places(one) and self.places(two)):
+            return None
+        for left, right in zip(self.places(one)[0].path, self.places(two)[0].path, strict=False):
+            if left != right:
+                numbers = isinstance(left, int) and isinstance(right, int)
+                return left < right if numbers else None  # type: ignore[operator]
+        return None
+
     def list_of(self, text: str) -> Path:
         """The path of the outermost list in which the text stands; empty if it is in none."""
         for leaf in self.places(text)[:1]:

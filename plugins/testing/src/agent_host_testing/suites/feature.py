@@ -12,8 +12,8 @@ from agent_host.sessions.session import Session
 from agent_host_testing.sandbox import Order, try_in_sandbox
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
-from agent_host_testing.suites.hooks import HookConformance
 from agent_host_testing.suites.natives import NATIVES, Natives
+from agent_host_testing.suites.speech import SpokenChecks
 from agent_host_testing.violations import require
 
 __all__ = ["FeatureConformance"]
@@ -21,7 +21,7 @@ __all__ = ["FeatureConformance"]
 _RESULT_KEYS = {"session_metadata", "error", "native_messages"}
 
 
-class FeatureConformance(HookConformance):
+class FeatureConformance(SpokenChecks):
     """Subclass it in a test file and say which feature is meant.
 
     ``settings`` must be such that the feature takes part in requests of ``provider``, which is the

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from dataclasses import replace
+from itertools import combinations, pairwise
 from typing import Any
 
 from agent_hookspecs.messages import NativeMessage, State
 from agent_hookspecs.roles import ProviderPlugin
 from agent_host.sessions.session import Session
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
+from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import recording_tools
 from agent_host_testing.suites.talking import ProviderSuite
 from agent_host_testing.violations import require
 
-__all__ = ["HistoryChecks"]
+__all__ = ["HistoryChecks", "changed_key"]
 
 _REASONING = "supports_reasoning"
 #: So many that a history is longer than its end, of which nothing is remembered for the next turn.
@@ -70,6 +72,34 @@ class HistoryChecks(ProviderSuite):
             if self.wire is not None and signature in exchanges[number].answer:
                 back = signature in exchanges[number + 1].body
                 require(back, f"request {number + 2} lacks the signature of answer {number + 1}")
+
+    @check("reasoning", "docs/testing.md#reasoning", claim=_REASONING)
+    def test_reasoning_keeps_its_place(self) -> None:
+        """What was thought between texts and calls stands between them when it goes back."""
+        self.require_wire()
+        signed = (_signature("before"), _signature("between"))
+        parts: list[Part] = [
+            Thought("Thought before.", signed[0]),
+            Text("said-between"),
+            Thought("Thought between.", signed[1]),
+        ]
+        if self.claims("supports_tools"):
+            parts.append(Call("weather", {"place": "asked-last"}, id="call_place_1"))
+        with self.talk(stream=False, **self.reasoning_settings) as talk:
+            talk.ask(Reply(tuple(parts))).expect()
+            if talk.last.calls:
+                talk.run_calls()
+                talk.go_on(say("Yes.")).expect()
+            else:
+                talk.ask(say("Yes."), "And then?").expect()
+            sent = Carried(talk.server.requests[-1])
+            answer = json.loads(self.exchanges()[0].answer)
+            given = Carried(replace(sent.request, raw=b"", body=answer))
+            markers = (*signed, "said-between", "asked-last")
+            for one, two in combinations(markers, 2):
+                was, now = given.before(one, two), sent.before(one, two)
+                same = was is None or now is None or was == now
+                require(same, f"{two!r} has changed places with {one!r}")
 
     @check("reasoning", "docs/requests.md#native-history", claim=_REASONING)
     def test_signatures_stay_with_their_origin(self) -> None:
@@ -125,7 +155,7 @@ class HistoryChecks(ProviderSuite):
             talk.ask(say("Yes."), "Really?").expect()
             bodies = [exchange.body for exchange in self.exchanges()]
             for number, (before, after) in enumerate(pairwise(bodies), 1):
-                key = _changed_key(json.loads(before), json.loads(after))
+                key = changed_key(json.loads(before), json.loads(after))
                 require(not key, f"request {number + 1} changes {key!r} of request {number}")
 
     def _reasoning(self) -> dict[str, Any]:
@@ -175,7 +205,7 @@ def _first(suite: ProviderSuite) -> Reply:
     return Reply(tuple(parts))
 
 
-def _changed_key(before: dict[str, Any], after: dict[str, Any]) -> str:
+def changed_key(before: dict[str, Any], after: dict[str, Any]) -> str:
     """The key under which the later request does not begin with the earlier one; else empty."""
     for key, value in before.items():
         later = after.get(key)

@@ -197,6 +197,34 @@ class ToolConformance(PackageConformance):
             one, two = (_without_paths(result[name]) for result in results)
             require(one == two, f"{name} gives {one!r} sync and {two!r} async")
 
+    @check("previews", "docs/hooks.md#tool-preview_tool")
+    def test_previews_change_nothing(self, tmp_path: Path) -> None:
+        """Saying what a call would change changes nothing, and says it in texts or notes."""
+        if "preview_tool" not in self.loaded().implementations:
+            not_claimed("the plugin has no preview_tool")
+        with self.host() as host:
+            tool = self.prepared(host)
+            for name, payload in self._runnable(host).items():
+                before, given = _content_of(tmp_path), deepcopy(payload)
+                context = {"config": tool.config, "cancelled": bool}
+                shown = tool.ask(
+                    "preview_tool",
+                    tool_name=name,
+                    payload=payload,
+                    state=tool.state,
+                    context=context,
+                )
+                require(payload == given, f"the preview of {name} has changed its payload")
+                changed = _content_of(tmp_path) != before
+                require(not changed, f"the preview of {name} has changed files")
+                for change in shown or ():
+                    path = change.get("path")
+                    require(isinstance(path, str), f"a change that {name} shows has no path")
+                    for key in ("before", "after", "note", "target"):
+                        text = change.get(key)
+                        fits = text is None or isinstance(text, str)
+                        require(fits, f"{key!r} of what {name} shows is {type(text).__name__}")
+
     @check("invalid payloads", "docs/tools.md#the-loop")
     def test_invalid_payloads(self) -> None:
         """A payload that is not what the schema asks gives an error result and ends nothing."""
@@ -291,6 +319,11 @@ class ToolConformance(PackageConformance):
             name: not _run(host, self.config(), name, payload)["metadata"].get("error")
             for name, payload in deepcopy(dict(self.samples)).items()
         }
+
+
+def _content_of(folder: Path) -> dict[str, bytes | None]:
+    """Everything below the folder, by path."""
+    return {str(path): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 def _described(name: str, parameters: Mapping[str, Any]) -> None:
