@@ -245,6 +245,8 @@ def test_a_run_waits_for_a_decision_that_another_process_makes(
         "effect": "write",
         "owner": question.shown["owner"],
         "payload": {"text": "x"},
+        "own": True,
+        "parameters": ["text"],
     }
     assert question.digest == of_kind(events, "approval_required")[0]["digest"]
     with pytest.raises(DecisionError, match="not what was shown"):

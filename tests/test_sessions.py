@@ -15,6 +15,7 @@ from hypothesis import given, strategies as st
 
 from agent_hookspecs import Session as SessionProtocol
 from agent_hookspecs.errors import SessionError
+from agent_hookspecs.store import StoredItems, encode_item
 from agent_host import AgentCore, Session
 from agent_host.sessions.session import SCHEMA_VERSION
 from talking import said
@@ -275,6 +276,77 @@ def test_sessions_that_part_keep_digests_and_ids_of_their_own(
             alone.digest(n) for n in range(count + 1)
         ]
         assert set(session.tool_call_ids) == set(alone.tool_call_ids)
+
+
+@given(
+    st.lists(messages, max_size=6),
+    st.lists(messages, max_size=3),
+    st.lists(
+        st.integers(-10, 10)
+        | st.builds(
+            slice,
+            st.none() | st.integers(-10, 10),
+            st.none() | st.integers(-10, 10),
+            st.sampled_from([None, 1, 2, -1]),
+        ),
+        max_size=6,
+    ),
+)
+def test_a_session_from_a_store_is_the_one_that_was_stored(
+    stored: list[dict[str, Any]], added: list[dict[str, Any]], looks: list[int | slice]
+) -> None:
+    whole = Session(stored, {"topic": "x"}, id="s")
+    texts = [encode_item(message) for message in whole.messages]
+    restored = Session.restore("s", StoredItems(texts), {"topic": "x"}, whole.digest(whole.count))
+    one, other = whole.with_added(*added), restored.with_added(*added)
+    for look in looks:
+        assert outcome(lambda at: other.messages[at], look) == outcome(
+            lambda at: one.messages[at], look
+        )
+    assert (other.count, other.since(2)) == (one.count, one.since(2))
+    digests = [one.digest(n) for n in range(one.count + 1)]
+    # Whichever is asked for first, and also of what begins like it.
+    assert other.digest(one.count) == digests[-1]
+    assert [other.digest(n) for n in range(one.count + 1)] == digests
+    for at in range(one.count):
+        assert restored.with_added(*added).branch(at).digest(at + 1) == digests[at + 1]
+    assert (other, restored) == (one, whole)
+    assert set(other.tool_call_ids) == set(one.tool_call_ids)
+    assert other.to_dict() == one.to_dict()
+
+
+def outcome(function: Any, at: int | slice) -> object:
+    try:
+        return function(at)
+    except IndexError:
+        return IndexError
+
+
+def test_messages_from_a_store_are_read_when_somebody_looks() -> None:
+    class Watched(StoredItems):
+        def __getitem__(self, place: Any) -> Any:
+            seen.append(place)
+            return super().__getitem__(place)
+
+    seen: list[Any] = []
+    items = Watched(
+        encode_item({"role": "user", "content": str(n), "metadata": {}}) for n in range(9)
+    )
+    session = Session.restore("s", items, {}, "digest").with_added(calling("a"))
+    assert (session.count, session.digest(9), repr(session)) == (
+        10,
+        "digest",
+        "Session(s, 10 messages)",
+    )
+    session.digest(10)
+    assert seen == []
+    assert session.messages[-2]["content"] == "8"
+    assert session.messages[8] is session.with_added(calling("b")).messages[8]
+    assert seen == [slice(8, 9)]
+    with pytest.raises(TypeError, match="cannot be changed"):
+        session.messages[8]["content"] = "x"
+    assert set(session.tool_call_ids) == {"a"}
+    assert len(seen) == 2
 
 
 def test_the_ids_of_a_session_can_be_counted_while_others_that_share_its_messages_grow() -> None:

@@ -91,6 +91,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
         "init": "config",
         "prepare": "config state",
         "get_tool_schemas": "state",
+        "preview_tool": "tool_name payload state context",
         "execute_tool": "tool_name payload state context",
         "format_tool_result": "tool_name result payload state context",
         "close": "state",
@@ -157,6 +158,7 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "is_enabled": "enabled or None",
         "get_tags": "tags",
         "get_ui_elements": "elements or None",
+        "preview_tool": "changes or None",
     },
     "host": {},
 }

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,17 @@ from agent_hookspecs.store import (
     SessionLockedError,
     SessionStore,
     SessionSummary,
+    StoredHistory,
+    StoredItems,
     StoredRun,
     StoreError,
     StoreFullError,
     StoreOptions,
     current_owner,
+    encode_item,
     new_id,
 )
-from agent_host import AgentApplication
+from agent_host import AgentApplication, Session
 from agent_host.store.sqlite import SqliteStore
 from both_ways import sse
 from loopback import Peer, Request, serve
@@ -261,6 +265,62 @@ def test_another_process_goes_on_with_the_very_natives(url: str) -> None:
         {k: v for k, v in each.items() if k != "_metadata"}
         for each in answer.session.metadata["native_messages"]
     ]
+
+
+class Watching(SqliteStore):
+    """A store that notes which messages of a history somebody looks at."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        self.looks: list[Any] = []
+
+    def load_history(self, session: str) -> StoredHistory:
+        looks = self.looks
+
+        class Watched(StoredItems):
+            def __getitem__(self, place: Any) -> Any:
+                looks.append(place)
+                return super().__getitem__(place)
+
+        history = super().load_history(session)
+        texts = [encode_item(message) for message in history.messages]
+        return replace(history, messages=Watched(texts))
+
+
+@ways
+def test_going_on_with_a_stored_session_reads_its_end_and_its_natives_only(
+    file: Path, url: str, way: Way
+) -> None:
+    with app_with(scripted(lambda history: saying(str(len(history)))), store=url) as app:
+        session = app.run("0").session
+        for turn in range(1, 8):
+            session = app.run(str(turn), session=session).session
+    sent: list[Any] = []
+    store = Watching(file)
+    with app_with(scripted([saying("on")], sent), store=store) as app:
+        events_of(app, "more", way, session=session.id)
+    assert len(sent[0]) == 17
+    assert store.looks == [slice(15, 16)]
+
+
+def test_what_was_stored_with_a_masked_secret_is_read_again(file: Path, url: str) -> None:
+    def answer(history: Any) -> Any:
+        return saying(f"You said {history[-1]['content']}")
+
+    secret, sent = "swordfish-7c1d", list[Any]()
+    with app_with(scripted(answer), store=url) as app:
+        session = app.run(f"It is {secret}.", settings={"api_key": secret}).session.id
+    store = Watching(file)
+    with app_with(scripted([saying("on")], sent), store=store) as app:
+        app.run("more", session=session)
+        # It fits what is stored, so nobody has to look again.
+        loaded = app.sessions.load(session)
+    assert [each["content"] for each in sent[0]][:2] == [
+        "It is [redacted].",
+        "You said It is [redacted].",
+    ]
+    assert slice(0, 2) in store.looks
+    assert loaded.digest(loaded.count) == Session(loaded.messages).digest(loaded.count)
 
 
 def test_a_session_of_the_program_goes_on_and_one_from_earlier_makes_a_branch(url: str) -> None:

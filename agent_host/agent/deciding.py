@@ -15,7 +15,16 @@ from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.calls import EmitEvents, PlannedCall, plan_call
 from agent_host.agent.limits import Spending
-from agent_host.agent.policy import Answer, Approval, Approve, Decision, Edited, Policy, ToolUse
+from agent_host.agent.policy import (
+    Answer,
+    Approval,
+    Approve,
+    Decision,
+    Edited,
+    Policy,
+    ToolUse,
+    owner_of,
+)
 from agent_host.agent.preview import make_preview
 from agent_host.agent.questions import (
     Ask,
@@ -177,8 +186,7 @@ def _tool_use(plan: PlannedCall) -> ToolUse:
         name=plan.name,
         # A tool that says nothing about itself is treated as one that could do anything.
         effect=plan.tool.plugin.entry.tools.get(plan.name, "execute"),
-        # A source may be written in many ways; its file is one place.
-        owner=bundle.distribution or f"{bundle.origin}:{bundle.file or bundle.source}",
+        owner=owner_of(bundle),
         # A copy: whoever is shown the arguments cannot change what runs.
         payload=plain_copy(plan.payload),
         own=bundle.origin == "registered",

@@ -20,8 +20,8 @@ from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Effect
 from agent_hookspecs.values import dataclass
 from agent_host.agent.preview import NO_PREVIEW, Preview
-from agent_host.plugins.bundle import canonical_name
-from agent_host.private import read_private, write_private
+from agent_host.plugins.bundle import Bundle, canonical_name
+from agent_host.private import config_home, read_private, write_private
 
 __all__ = [
     "AllowedTool",
@@ -35,6 +35,7 @@ __all__ = [
     "Scope",
     "ToolUse",
     "digest_of",
+    "owner_of",
 ]
 
 log = get_logger(__name__)
@@ -77,6 +78,12 @@ class ToolUse:
     @property
     def digest(self) -> str:
         return digest_of(self.owner, self.name, self.payload)
+
+
+def owner_of(bundle: Bundle) -> str:
+    """Whose the tools of a bundle are: a distribution's, or those of one place."""
+    # A source may be written in many ways; its file is one place.
+    return bundle.distribution or f"{bundle.origin}:{bundle.file or bundle.source}"
 
 
 def digest_of(owner: str, name: str, payload: Any) -> str:
@@ -141,6 +148,11 @@ class Memory:
         self._lock = threading.Lock()
         self._of_session: set[AllowedTool] = set()
         self._stored = self._read_stored()
+
+    @classmethod
+    def of_user(cls) -> Memory:
+        """The memory that all programs of the user share."""
+        return cls(config_home() / "allowed-tools.json")
 
     def scope_of(self, use: ToolUse) -> Scope | None:
         """For how much a use was allowed before; None if it was not."""

@@ -80,10 +80,8 @@ def read_preview(plain: Mapping[str, Any]) -> Preview:
     return Preview(tuple(plain.get("changes", ())), plain.get("no_preview", ""))
 
 
-def make_preview(
-    tool: PreparedTool, name: str, payload: Any, context: Context, seconds: float = _SECONDS
-) -> Preview:
-    """What the tool says that the call would change; it blocks for ``seconds`` at most."""
+def make_preview(tool: PreparedTool, name: str, payload: Any, context: Context) -> Preview:
+    """What the tool says that the call would change; it blocks for a few seconds at most."""
     if tool.implementation("preview_tool") is None:
         return NO_PREVIEW
     made: list[Preview] = []
@@ -94,8 +92,8 @@ def make_preview(
     # A thread of its own, which keeps nobody from leaving: a tool may never come back.
     thread = threading.Thread(target=work, name=f"preview of {name}", daemon=True)
     thread.start()
-    thread.join(seconds)
-    return made[0] if made else Preview(problem=f"it took longer than {seconds:g} s")
+    thread.join(_SECONDS)
+    return made[0] if made else Preview(problem=f"it took longer than {_SECONDS:g} s")
 
 
 def _ask_tool(tool: PreparedTool, name: str, payload: Any, context: Context) -> Preview:

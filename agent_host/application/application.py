@@ -29,7 +29,6 @@ from agent_host.config.catalog import configured_catalog
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.input import Prompt
-from agent_host.private import config_home
 from agent_host.runs.runs import Runs
 from agent_host.runs.sessions import Sessions
 from agent_host.sessions.session import Session
@@ -89,7 +88,7 @@ class AgentApplication:
             self.core.register_tool(tool)
         described = values.get("tools", {})
         self.limits = Limits.of(described)
-        self.policy = Policy.of(described, Memory(config_home() / "allowed-tools.json"))
+        self.policy = Policy.of(described, Memory.of_user())
         self._observers = Observers(self, self.core.stacks.activator, self._layer)
         self._runs = RunMaker(
             config=self.config,

@@ -146,6 +146,8 @@ def question_rows(question: Question, width: int) -> list[Row]:
     page.add("target", shown["question"], rows=page.share(_FIRST_ROWS))
     if shown.get("choices"):
         page.add("value", ", ".join(shown["choices"]), "one of", rows=_FIRST_ROWS)
+    targets, short, long = _sort_arguments(shown["payload"], ())
+    page.add_values("text", [*targets, *short, *long], _SHORT_COUNT)
     return page.rows
 
 
@@ -180,8 +182,9 @@ class _Page:
         """Add a text behind its label; one of several lines, or a long one, stands below it."""
         lead = "" if kind == "title" else _INDENT
         if label:
-            shown = _cut_text(show_exactly(label))
-            self.is_folded |= shown.endswith("…")
+            shown = show_exactly(label)
+            if self._room is not None and len(shown) > _LABEL_WIDTH:
+                shown, self.is_folded = _cut_text(shown), True
             if "\n" not in text and text_width(f"{lead}{shown}: {text}") <= self._width:
                 text = f"{shown}: {text}"
             else:

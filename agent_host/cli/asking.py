@@ -104,8 +104,8 @@ def _print_note(text: str) -> None:
 def _describe_words(*, can_view: bool) -> str:
     view = ", [v]iew all" if can_view else ""
     return (
-        "Allow it? [y]es, [n]o, always in this [s]ession, this [f]older or [a]nywhere, "
-        f"[e]dit{view} [n]:"
+        f"Allow it? [y]es, [n]o, [e]dit{view},\n"
+        "or always: in this [s]ession, in this [f]older, [a]nywhere [n]:"
     )
 
 
@@ -121,11 +121,11 @@ def _read_line(prompt: str) -> str:
     """A line that was typed when the prompt stood there; its end is an interruption."""
     while _drop_input():
         _print_note(_IGNORED)
-    # One column stays free, for what is typed.
-    *above, last = wrap_text(prompt, _room() - 2)
+    # Two columns stay free, for what is typed.
+    *above, last = [row for line in prompt.split("\n") for row in wrap_text(line, _room() - 2)]
     _print_lines([Row("value", row) for row in above])
-    click.echo(f"{_lead()}{last} ", err=True, nl=False)
     try:
+        click.echo(f"{_lead()}{last} ", err=True, nl=False)
         line = _read_typed()
     except KeyboardInterrupt:
         click.echo(err=True)

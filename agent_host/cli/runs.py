@@ -10,6 +10,7 @@ import click
 from agent_hookspecs.store.values import RunState
 from agent_host.cli.approval import approval_rows, question_rows
 from agent_host.cli.asking import print_rows
+from agent_host.cli.event_lines import print_event
 from agent_host.cli.render import (
     clean_text,
     print_error,
@@ -19,7 +20,7 @@ from agent_host.cli.render import (
     style_text,
     terminal_width,
 )
-from agent_host.cli.run import make_approver, make_asker, print_event, show_run
+from agent_host.cli.run import make_approver, make_asker, show_run
 from agent_host.cli.screen import Screen, quiet_logs
 from agent_host.cli.stored import open_application, short_id, show_time, stored_options, to_plain
 from agent_host.cli.trace import HookTrace
@@ -228,7 +229,12 @@ def approve(
 ) -> None:
     """Allow CALL, or every call that RUN waits for."""
     with open_application(config_file) as app:
-        _print_decided(app.runs.approve(run, call, always=always), as_json)
+        before = app.runs.find(run)
+        decided = app.runs.approve(run, call, always=always)
+    for question in () if as_json else before.questions:
+        if question.kind == "approval" and question.answer is None and call in (None, question.id):
+            _print_question(question)
+    _print_decided(decided, as_json)
 
 
 @runs.command(

@@ -13,7 +13,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -47,6 +47,7 @@ from agent_host.drivers.effects import (
     next_item,
     result_of,
 )
+from agent_host.threads import start_call
 from agent_host.wire.deadlines import Canceller
 
 if TYPE_CHECKING:
@@ -317,19 +318,20 @@ def _gather(many: Sequence[Steps[Any]], driver: _Driver) -> Generator[Event, Non
             events.put(None)
 
     drivers = driver.spawn(len(many))
-    with ThreadPoolExecutor(len(many)) as pool:
-        try:
-            futures = [pool.submit(carry, *each) for each in zip(many, drivers, strict=True)]
-            running = len(futures)
-            while running:
-                event = events.get()
-                if event is None:
-                    running -= 1
-                elif not driver.closed:
-                    yield event
-        finally:
-            for child in drivers:
-                child.close()
+    futures = [start_call(carry, *each) for each in zip(many, drivers, strict=True)]
+    try:
+        running = len(futures)
+        while running:
+            event = events.get()
+            if event is None:
+                running -= 1
+            elif not driver.closed:
+                yield event
+    finally:
+        for child in drivers:
+            child.close()
+        # Not for ever: one that ignores that nobody waits for it must not keep its caller.
+        wait(futures, _CLEAN_UP_SECONDS)
     return [future.result() for future in futures]
 
 

@@ -88,6 +88,8 @@ class RunRecorder:
         self._store: SessionStore | None = None
         self._lease: SessionLease | None = None
         self._stored: Session | None = None
+        #: Whether no secret was masked in what was stored.
+        self._is_stored_exactly = True
         self._kept: list[Event] = []
         #: Kinds and numbers of the events that were kept before they are delivered, in order.
         self._announced: deque[tuple[str, int]] = deque()
@@ -312,6 +314,10 @@ class RunRecorder:
             events = self._kept[:]
         stored = self._stored or Session(id=session.id)
         change = mask_change(change_between(stored, session), run, events)
+        # What is said from now on follows messages that are stored otherwise than they are here.
+        self._is_stored_exactly &= bool(change.digest)
+        if not self._is_stored_exactly:
+            change = replace(change, digest="")
         if self._lease is None:
             made = SessionSummary(id=session.id, name=self._name, created=run.created)
             self._lease, receipt = store.begin_session(made, current_owner(), change)
@@ -327,7 +333,7 @@ class RunRecorder:
             return
         self._lease = None
         self._end()
-        if run.state in ("succeeded", "waiting"):
+        if run.state in ("succeeded", "waiting") and self._is_stored_exactly:
             # One that ended otherwise may be resumed by somebody else, at an earlier point.
             self._storage.remember_session(session)
 
@@ -407,8 +413,11 @@ def mask_change(
     if natives is not None:
         added = mask_secrets(natives.added)
         natives = natives if added is natives.added else replace(natives, added=added)
+    messages = mask_secrets(change.messages)
     return Change(
-        messages=mask_secrets(change.messages),
+        messages=messages,
+        # What is stored is something else if anything in it was masked.
+        digest=change.digest if messages is change.messages else "",
         after=change.after,
         natives=natives,
         metadata=mask_secrets(change.metadata),

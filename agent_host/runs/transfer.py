@@ -28,7 +28,6 @@ from agent_hookspecs.store.values import (
     StoredHistory,
     StoredRun,
 )
-from agent_host.sessions.changes import restore_session
 from agent_host.sessions.session import Session
 
 __all__ = ["export_lines", "export_markdown", "import_lines"]
@@ -197,7 +196,7 @@ def _read_history(session_id: str, read: Mapping[str, list[dict[str, Any]]]) -> 
             f"the session cannot be read: {error}", hint="use what sessions export has written"
         ) from None
     # What a message must be is the session's own rule.
-    restore_session(session_id, history)
+    Session(history.messages, history.metadata, id=session_id)
     return history
 
 

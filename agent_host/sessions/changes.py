@@ -26,7 +26,7 @@ def restore_session(session_id: str, history: StoredHistory) -> Session:
         metadata[NATIVES] = history.natives
         metadata[ORIGIN] = history.origin
         metadata[CHECKPOINTS] = [[c.covered, c.length, c.digest] for c in history.checkpoints]
-    return Session(history.messages, metadata, id=session_id)
+    return Session.restore(session_id, history.messages, metadata, history.digest)
 
 
 def change_between(before: Session, after: Session) -> Change:
@@ -37,6 +37,7 @@ def change_between(before: Session, after: Session) -> Change:
         after=None if kept == before.count else kept,
         natives=_native_change(before.metadata, after.metadata),
         metadata=_metadata_patch(before.metadata, after.metadata),
+        digest=after.digest(after.count),
     )
 
 

@@ -16,12 +16,14 @@ from agent_hookspecs.errors import SessionError
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.store.rules import new_id
 from agent_host.sessions.frozen import freeze, plain_copy, too_deep_error
+from agent_host.sessions.messages import StoredMessages
 
 __all__ = ["SCHEMA_VERSION", "Session"]
 
 SCHEMA_VERSION = 1
 
 _ROLES = ("system", "user", "assistant", "tool")
+_NO_DIGESTS: tuple[int, list[str]] = 0, [""]
 #: What is frozen contains no circles.
 _ENCODER = json.JSONEncoder(sort_keys=True, default=repr, check_circular=False)
 
@@ -29,11 +31,15 @@ _ENCODER = json.JSONEncoder(sort_keys=True, default=repr, check_circular=False)
 class Session:
     """Messages in order, and metadata. Make one with `AgentCore.create_session`."""
 
-    __slots__ = ("_call_ids", "_digests", "_id", "_messages", "_metadata")
+    __slots__ = ("_digests", "_id", "_known_call_ids", "_messages", "_metadata")
 
-    #: Those of the first messages, as far as anybody has asked. The list is replaced and never
-    #: changed, because sessions that begin alike, in whatever thread, share it.
-    _digests: list[str]
+    _messages: tuple[CoreMessage, ...] | StoredMessages
+    #: A number of messages, and the digests of as many messages, of one more, and so on, as far as
+    #: anybody has asked. The list is replaced and never changed, because sessions that begin alike,
+    #: in whatever thread, share it.
+    _digests: tuple[int, list[str]]
+    #: None if they stand in stored messages for which nobody has asked yet.
+    _known_call_ids: frozenset[str] | None
 
     def __init__(
         self,
@@ -44,9 +50,28 @@ class Session:
     ) -> None:
         self._id = id or new_id()
         self._messages = _check_messages(messages)
-        self._call_ids = frozenset(_call_ids(self._messages))
-        self._digests = []
+        self._known_call_ids = frozenset(_call_ids(self._messages))
+        self._digests = _NO_DIGESTS
         self._metadata: dict[str, Any] = freeze(dict(metadata or {}))
+
+    @classmethod
+    def restore(
+        cls,
+        id: str,
+        messages: Sequence[CoreMessage],
+        metadata: Mapping[str, Any],
+        digest: str = "",
+    ) -> Session:
+        """A session as a store gives it back; its messages were checked before they were stored.
+
+        ``digest`` is that of all messages, if it was stored with them.
+        """
+        session = cls((), metadata, id=id)
+        session._messages = StoredMessages(messages)
+        session._known_call_ids = None
+        if digest:
+            session._digests = len(messages), [digest]
+        return session
 
     @property
     def id(self) -> str:
@@ -101,8 +126,8 @@ class Session:
         added = _check_messages(messages, self.count)
         session = self._copy()
         session._messages = self._messages + added
-        if ids := frozenset(_call_ids(added)):
-            session._call_ids = self._call_ids | ids
+        if self._known_call_ids is not None and (ids := frozenset(_call_ids(added))):
+            session._known_call_ids = self._known_call_ids | ids
         return session
 
     def with_messages(self, messages: Iterable[Mapping[str, Any]]) -> Session:
@@ -128,8 +153,10 @@ class Session:
         session = self._copy()
         session._id = new_id()
         session._messages = self._messages[: place + 1]
-        session._call_ids = frozenset(_call_ids(session._messages))
-        session._digests = self._digests[: place + 1]
+        session._known_call_ids = None
+        first, digests = self._digests
+        known = digests[: max(0, place + 2 - first)]
+        session._digests = (first, known) if known else _NO_DIGESTS
         return session
 
     def _copy(self) -> Session:
@@ -137,25 +164,31 @@ class Session:
         session = Session.__new__(Session)
         session._id = self._id
         session._messages = self._messages
-        session._call_ids = self._call_ids
+        session._known_call_ids = self._known_call_ids
         session._digests = self._digests
         session._metadata = self._metadata
         return session
 
     def digest(self, count: int) -> str:
         """A digest of the first ``count`` messages; each is read once while a session goes on."""
-        digests = self._digests
-        if len(digests) < count:
+        first, digests = self._digests if count >= self._digests[0] else _NO_DIGESTS
+        last = first + len(digests) - 1
+        if last < count:
             digests = digests[:]
-            for message in self._messages[len(digests) : count]:
-                digests.append(_digest(digests[-1] if digests else "", message))
-            self._digests = digests
-        return digests[count - 1] if count else ""
+            for message in self._messages[last:count]:
+                digests.append(_digest(digests[-1], message))
+            self._digests = first, digests
+        return digests[count - first]
 
     @property
     def tool_call_ids(self) -> Collection[str]:
-        """The ids of all calls in the conversation."""
-        return self._call_ids
+        """The ids of all calls in the conversation; messages are read when somebody looks."""
+        return _CallIds(self)
+
+    def _call_ids(self) -> frozenset[str]:
+        if self._known_call_ids is None:
+            self._known_call_ids = frozenset(_call_ids(self._messages))
+        return self._known_call_ids
 
     def to_dict(self) -> dict[str, Any]:
         """A plain copy with a schema version, ready for JSON."""
@@ -163,7 +196,7 @@ class Session:
             return {
                 "schema_version": SCHEMA_VERSION,
                 "id": self._id,
-                "messages": plain_copy(self._messages),
+                "messages": plain_copy(self._messages[:]),
                 "metadata": plain_copy(self._metadata),
             }
         except RecursionError as error:
@@ -181,6 +214,27 @@ class Session:
         except RecursionError as error:
             raise too_deep_error() from error
         return cls(found.messages, found.metadata, id=found.id)
+
+
+class _CallIds(Collection[str]):
+    """The ids of a session's calls; which ones is known when somebody first asks."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._read()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def _read(self) -> frozenset[str]:
+        return self._session._call_ids()
 
 
 def _check_messages(

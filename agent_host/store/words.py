@@ -12,9 +12,11 @@ from agent_hookspecs.store import Connection
 
 __all__ = ["CREATE_WORDS", "SqliteWords"]
 
+#: Beginnings of up to three letters have an index of their own: thousands of words share them.
 CREATE_WORDS = """
     CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5
-    (text, content='', detail='none', columnsize=0, tokenize='unicode61 remove_diacritics 0')
+    (text, content='', detail='none', columnsize=0, prefix='1 2 3',
+    tokenize='unicode61 remove_diacritics 0')
 """
 _INSERT = "INSERT INTO words (rowid, text) VALUES (?, ?)"
 _DELETE = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"

@@ -42,8 +42,9 @@ def config_of(case: Case, server: str) -> dict[str, Any]:
         "base_url": case.base(server),
         # Not a word that tests may print: whatever is a key is redacted for the whole process.
         "api_key": "benchmark-key",
-        # Whatever tools are installed here, only ours is offered, and only where one is called.
-        "use_tools": [TOOL["name"]],
+        # Whatever tools are installed here, only ours is offered, and only where one is called: a
+        # name that no tool has would be warned of at every request.
+        "use_tools": [TOOL["name"]] if case.has_call else [],
     }
 
 

@@ -211,6 +211,7 @@ STORE = [
     "StoreVersionError",
     "StoredEvent",
     "StoredHistory",
+    "StoredItems",
     "StoredRun",
     "TableStore",
     "WordIndex",

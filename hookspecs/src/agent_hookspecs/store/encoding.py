@@ -7,13 +7,13 @@ writes them, and half surrogates, which UTF-8 does not know, in their three byte
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, overload
 
 from agent_hookspecs.store.errors import StoreError
 
-__all__ = ["content_digest", "decode_item", "decode_items", "encode_item"]
+__all__ = ["StoredItems", "content_digest", "decode_item", "decode_items", "encode_item"]
 
 #: An item that contains itself fails as one that is nested too deeply.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
@@ -39,6 +39,40 @@ def decode_items(items: Sequence[bytes] | Iterable[bytes]) -> list[Any]:
     """What `encode_item` was given, for many: one text is read faster than many."""
     found: list[Any] = json.loads(_text(b"[" + b",".join(items) + b"]"))
     return found
+
+
+class StoredItems(Sequence[Any]):
+    """Items that `encode_item` was given, each decoded when somebody looks at it."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, texts: Iterable[bytes]) -> None:
+        self._texts = list(texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Any]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return decode_items(self._texts[place])
+        return decode_item(self._texts[place])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self[:])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (StoredItems, list)):
+            return NotImplemented
+        return len(self) == len(other) and self[:] == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self[:])
 
 
 def content_digest(data: bytes) -> bytes:

@@ -83,9 +83,14 @@ class NativeChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredHistory:
-    """All that is needed to go on with a session, each item as it was given to the store."""
+    """All that is needed to go on with a session, each item as it was given to the store.
 
-    messages: list[CoreMessage]
+    ``digest`` is the one that came with the latest messages; empty if none did. A store may read
+    the messages when somebody looks at them.
+    """
+
+    messages: Sequence[CoreMessage]
+    digest: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     natives: list[NativeMessage] = field(default_factory=list)
     origin: list[str] = field(default_factory=list)
@@ -141,7 +146,8 @@ class Change:
     ``messages`` go behind the first ``after`` messages, and replace whatever stood there; None
     means behind all of them. ``metadata`` is a patch, in which None removes a key; the native
     history is not part of it. ``run`` is the run as it is now, whether it is new or not, and
-    ``events`` are of that run.
+    ``events`` are of that run. ``digest`` is what the host calls all messages of the session by, as
+    they are then; a store gives it back as long as these are the messages.
     """
 
     messages: Sequence[CoreMessage] = ()
@@ -150,6 +156,7 @@ class Change:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     run: StoredRun | None = None
     events: Sequence[Event] = ()
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

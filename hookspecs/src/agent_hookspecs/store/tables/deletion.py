@@ -35,6 +35,7 @@ _DELETE_REST = (
     "DELETE FROM questions WHERE run IN (SELECT id FROM runs WHERE session = ?)",
     "DELETE FROM runs WHERE session = ?",
     "DELETE FROM leases WHERE session = ?",
+    "DELETE FROM digests WHERE session = ?",
     "DELETE FROM sessions WHERE id = ?",
 )
 _EXPIRED = "SELECT id FROM sessions WHERE updated < ? ORDER BY updated"

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from agent_hookspecs.messages import CoreMessage
-from agent_hookspecs.store.encoding import content_digest, decode_item, decode_items, encode_item
+from agent_hookspecs.store.encoding import (
+    StoredItems,
+    content_digest,
+    decode_item,
+    decode_items,
+    encode_item,
+)
 from agent_hookspecs.store.rules import check_range, make_title, searchable_words
 from agent_hookspecs.store.tables.database import Connection, WordIndex
 from agent_hookspecs.store.tables.schema import OPEN_END
@@ -92,7 +98,13 @@ _SELECT_CHECKPOINTS = """
 """
 _LONGEST_NATIVES = f"SELECT max(length) FROM ({_SELECT_CHECKPOINTS}) AS found"
 _SELECT_HISTORY = """
-    SELECT message_count, native_count, origin, metadata FROM sessions WHERE id = ?
+    SELECT message_count, native_count, origin, metadata, coalesce(digest, '') FROM sessions
+    LEFT JOIN digests ON digests.session = id AND count = message_count
+    WHERE id = ?
+"""
+_SET_DIGEST = """
+    INSERT INTO digests (session, count, digest) VALUES (?, ?, ?)
+    ON CONFLICT (session) DO UPDATE SET count = excluded.count, digest = excluded.digest
 """
 
 
@@ -104,9 +116,12 @@ def begin_histories(connection: Connection, session: str) -> None:
 
 def share_histories(connection: Connection, session: str, branch: str, count: int) -> None:
     """Let a new session begin with the messages of another, and with the natives for them."""
-    total, natives, *_ = connection.execute(_SELECT_HISTORY, (session,)).fetchone()
+    row = connection.execute(_SELECT_HISTORY, (session,)).fetchone()
+    total, natives, _, _, digest = row
     if count < total:
         natives = connection.execute(_LONGEST_NATIVES, (session, count)).fetchone()[0] or 0
+    else:
+        connection.execute(_SET_DIGEST, (branch, count, digest))
     for kind, end in (("message", count), ("native", natives)):
         connection.execute(_SHARE_SPANS, (branch, end, end, session, kind, end))
     connection.execute(_SET_NATIVE_COUNT, (natives, branch))
@@ -132,6 +147,7 @@ def append_to_histories(
         _insert_messages(connection, index, message_segment, after, change.messages)
         message_count = after + len(change.messages)
         title = title or make_title(change.messages)
+        connection.execute(_SET_DIGEST, (session, message_count, change.digest))
     natives = change.natives
     if natives is not None:
         check_range("native", natives.unchanged, native_count)
@@ -150,10 +166,11 @@ def append_to_histories(
 
 def load_history(connection: Connection, session: str) -> StoredHistory:
     row = connection.execute(_SELECT_HISTORY, (session,)).fetchone()
-    message_count, native_count, origin, metadata = row
+    message_count, native_count, origin, metadata, digest = row
     checkpoints = connection.execute(_SELECT_CHECKPOINTS, (session, message_count))
     return StoredHistory(
-        messages=_read_items(connection, session, "message", 0, message_count),
+        messages=StoredItems(_read_texts(connection, session, "message", 0, message_count)),
+        digest=digest,
         metadata=decode_item(metadata),
         natives=_read_items(connection, session, "native", 0, native_count),
         origin=decode_item(origin),
@@ -168,8 +185,14 @@ def read_messages(connection: Connection, session: str, first: int, last: int) -
 def _read_items(
     connection: Connection, session: str, kind: Kind, first: int, last: int
 ) -> list[Any]:
+    return decode_items(_read_texts(connection, session, kind, first, last))
+
+
+def _read_texts(
+    connection: Connection, session: str, kind: Kind, first: int, last: int
+) -> list[bytes]:
     rows = connection.execute(_SELECT_ITEMS, (session, kind, first, last))
-    return decode_items(data for (data,) in rows)
+    return [data for (data,) in rows]
 
 
 def _begin_segment(connection: Connection, session: str, kind: Kind, first: int) -> int:

@@ -146,6 +146,16 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
         "{words}",
     ),
+    (
+        # The digest of a session's first messages, which holds while there are as many.
+        """
+        CREATE TABLE IF NOT EXISTS digests (
+            session TEXT PRIMARY KEY,
+            count BIGINT NOT NULL,
+            digest TEXT NOT NULL
+        ) {clustered}
+        """,
+    ),
 )
 #: The version of the tables that this contract writes.
 SCHEMA_VERSION = len(_MIGRATIONS)

@@ -284,6 +284,26 @@ class SessionStoreConformance(Conformance):
                 store.append(lease, change)
 
     @check("histories", f"{_PAGE}#histories")
+    def test_a_digest_holds_as_long_as_its_messages(self) -> None:
+        """The digest of the messages comes back until there are others, in a branch too."""
+        store = self.another()
+        session, lease = self.begin(store)
+        store.append(lease, Change(messages=[_message("a"), _message("b")], digest="two"))
+        store.append(lease, Change(metadata={"topic": "x"}))
+        branches = [
+            store.branch_session(session, count, SessionSummary(id=new_id())).id for count in (2, 1)
+        ]
+        for where, wanted in ((session, "two"), (branches[0], "two"), (branches[1], "")):
+            found = self.another().load_history(where).digest
+            require(found == wanted, f"the digest is {found!r}, not {wanted!r}")
+        store.append(lease, Change(messages=[_message("edited")], after=1))
+        found = store.load_history(session).digest
+        require(found == "", f"other messages have the digest {found!r}")
+        store.append(lease, Change(messages=[_message("c")], digest="three"))
+        found = store.load_history(session).digest
+        require(found == "three", f"the digest is {found!r}, not 'three'")
+
+    @check("histories", f"{_PAGE}#histories")
     def test_metadata_is_patched(self) -> None:
         """Keys of the metadata are set, and removed by None; others stay."""
         store = self.another()
