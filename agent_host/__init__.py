@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         ResumeOptions as ResumeOptions,
         RunOptions as RunOptions,
     )
+    from agent_host.application.watching import EventFeed as EventFeed, RunEvent as RunEvent
     from agent_host.config.given import AppConfig as AppConfig
     from agent_host.core import AgentCore as AgentCore
     from agent_host.drivers.asynchronous import AsyncStream as AsyncStream
@@ -106,6 +107,7 @@ _DEFINED_IN = {
     "Audio": "agent_host.input",
     "CoreMessage": "agent_hookspecs.messages",
     "Decision": "agent_host.agent.policy",
+    "EventFeed": "agent_host.application.watching",
     "File": "agent_host.input",
     "Image": "agent_host.input",
     "InputError": "agent_host.input",
@@ -116,6 +118,7 @@ _DEFINED_IN = {
     "OutputRefusedError": "agent_host.output",
     "Prompt": "agent_host.input",
     "ResumeOptions": "agent_host.application.options",
+    "RunEvent": "agent_host.application.watching",
     "RunOptions": "agent_host.application.options",
     "Session": "agent_host.sessions.session",
     "Stream": "agent_host.drivers.blocking",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -24,6 +24,7 @@ from agent_host.application.options import Decisions, ResumeOptions, RunOptions
 from agent_host.application.request_config import make_request_config
 from agent_host.application.run_maker import RunMaker
 from agent_host.application.storage import choose_storage
+from agent_host.application.watching import EventFeed, Listener
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.config.catalog import configured_catalog
 from agent_host.core import AgentCore
@@ -89,7 +90,7 @@ class AgentApplication:
         described = values.get("tools", {})
         self.limits = Limits.of(described)
         self.policy = Policy.of(described, Memory.of_user())
-        self._observers = Observers(self, self.core.stacks.activator, self._layer)
+        self._observers = Observers(self, self.core.stacks.activator, self._layer, self.policy)
         self._runs = RunMaker(
             config=self.config,
             core=self.core,
@@ -97,7 +98,7 @@ class AgentApplication:
             limits=self.limits,
             storage=choose_storage(store, values, self.core.stacks),
             layer=self._layer,
-            observe=self._observers.show_event,
+            observe=self._observers.for_run,
             approve=approve,
             ask=ask,
             park=park,
@@ -261,6 +262,21 @@ class AgentApplication:
         return self._runs.begin_resuming(
             run, decisions, asynchronous=asynchronous, output_type=output_type, **options
         )
+
+    def on_event(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` with every event of every run, from now on.
+
+        In the thread of the run, and before whoever reads its stream; what it raises is logged.
+        Gives a function that ends it.
+        """
+        return self._observers.add_listener(listener)
+
+    def events(self) -> EventFeed:
+        """Every event of every run from now on, to be read with ``for`` or ``async for``.
+
+        It goes on until it is closed, or the application is.
+        """
+        return self._observers.open_feed()
 
     def check(self, **options: Unpack[RunOptions]) -> list[WarningEvent]:
         """Do what `run` does before it sends anything, and raise what it would raise.

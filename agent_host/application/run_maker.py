@@ -51,7 +51,8 @@ class RunMaker:
     limits: Limits
     storage: Storage | None
     layer: Callable[[], Mapping[str, Any]]
-    observe: Callable[[Event], None]
+    #: Gives what is shown the events of a run, for its id and its agent.
+    observe: Callable[[str, str | None], Callable[[Event], None]]
     approve: Approve | None = None
     ask: Ask | None = None
     park: bool = False
@@ -111,7 +112,13 @@ class RunMaker:
                 self.require_storage()
             start = close_calls(cast(Session, session)).with_added(message)
             return self._make_run(
-                start, config, own=own, asynchronous=asynchronous, park=park, **options
+                start,
+                config,
+                agent=agent,
+                own=own,
+                asynchronous=asynchronous,
+                park=park,
+                **options,
             )
         asked["settings"] = without_secrets(asked["settings"])
         now = time.time()
@@ -128,6 +135,7 @@ class RunMaker:
         return self._make_run(
             session if isinstance(session, Session) else Session(),
             config,
+            agent=agent,
             own=own,
             asynchronous=asynchronous,
             park=park,
@@ -162,6 +170,7 @@ class RunMaker:
             return self._make_run(
                 Session(id=stored.session),
                 make_request_config(self.config, self.core.stacks, **asked),
+                agent=stored.agent,
                 own=asked.get("settings", {}).keys(),
                 asynchronous=asynchronous,
                 approve=approve,
@@ -197,6 +206,7 @@ class RunMaker:
         start: Session,
         config: dict[str, Any],
         *,
+        agent: str | None,
         own: Collection[str],
         asynchronous: bool,
         park: bool,
@@ -210,7 +220,7 @@ class RunMaker:
         prompt: CoreMessage | None = None,
         recorder: RunRecorder | None = None,
     ) -> AgentRun:
-        """A run; ``own`` are the settings that the caller has named."""
+        """A run of an agent; ``own`` are the settings that the caller has named."""
         return AgentRun(
             stacks=self.core.stacks,
             start=start,
@@ -227,7 +237,7 @@ class RunMaker:
             tools=_check_tools(tools),
             deps=deps,
             layer=self.layer(),
-            observe=self.observe,
+            observe=self.observe(recorder.run.id if recorder else new_id(), agent),
             prompt=prompt,
             output=output,
             recorder=recorder,
