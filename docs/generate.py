@@ -216,6 +216,10 @@ TAGS = {
         "the model can be held to a JSON Schema",
         "providers, by model",
     ),
+    "supports_structured_output_with_tools": (
+        "… and may call tools in the same request",
+        "`anthropic`, `google`, `openai` and servers of its format, by model",
+    ),
     "supports_prompt_caching": (
         "parts of the prompt can be marked for the provider's cache",
         "`anthropic`",

@@ -183,6 +183,7 @@ BASE = {
     "redaction",
     "threads",
     "trust",
+    "usage",
 }
 
 

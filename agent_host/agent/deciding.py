@@ -41,6 +41,7 @@ from agent_host.sessions.frozen import plain_copy
 from agent_host.turn.calls import ToolCall, wire_call_name
 
 if TYPE_CHECKING:
+    from agent_host.output import ExpectedOutput
     from agent_host.plugins.stack import Stack
 
 __all__ = ["AllowedCall", "CallDecider", "Decided"]
@@ -72,7 +73,8 @@ class CallDecider:
     """Decides about the calls of one run.
 
     ``earlier_questions`` gives what people were asked before this run went on. ``started`` are the
-    calls that were begun before and have no result. With ``may_park`` questions wait.
+    calls that were begun before and have no result. With ``may_park`` questions wait. A call may be
+    the answer itself that ``output`` expects, which no tool takes.
     """
 
     stack: Stack
@@ -85,9 +87,14 @@ class CallDecider:
     approve: Approve | None
     ask: Ask | None
     may_park: bool
+    output: ExpectedOutput | None = None
 
     def decide_call(self, call: ToolCall, number: int) -> Steps[Decided]:
         """The call if it may run, the result that says why not, or what has to be asked first."""
+        output = self.output
+        if output is not None and output.is_answer_call(call):
+            said = output.take_call(call)
+            return tool_message(said, call.name, call.id, failed=not output.is_given)
         refusal = self.spending.refuse_call(number)
         if refusal is not None:
             return _refusal_message(call, refusal)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.events import Event, WarningEvent
@@ -26,6 +26,7 @@ from agent_host.agent.questions import Ask, question_event
 from agent_host.agent.unanswered import close_calls, last_answer
 from agent_host.drivers.effects import Emit, Interrupt, RunState, Steps
 from agent_host.input import refuse_unsupported
+from agent_host.output import ExpectedOutput
 from agent_host.plugins.own_tools import OwnTools
 from agent_host.plugins.settings import describe_unused
 from agent_host.turn.actions import run_trigger
@@ -34,6 +35,7 @@ from agent_host.turn.context import tool_context
 from agent_host.turn.prepare import begin_state
 from agent_host.turn.steps import check_turn, done_event, error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
+from agent_host.usage import add_usage
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import PlainWarning, Stack
@@ -63,6 +65,8 @@ class AgentRun:
     added to it. A run that may ``park`` waits for people who are not there.
     ``first_warnings`` are said before anything else; ``warnings`` is what was said altogether.
     ``defaults`` are the keys of the config that are for whoever has a use for them.
+    ``output`` is what is expected of the answer, if that is more than text. ``usage`` is that of
+    all turns.
     ``tools`` are on offer in this run alone, and ``deps`` is what the program has for all tools.
     """
 
@@ -83,6 +87,7 @@ class AgentRun:
     layer: Mapping[str, Any] | None = None
     observe: Callable[[Event], None] | None = None
     prompt: CoreMessage | None = None
+    output: ExpectedOutput | None = None
     recorder: RunRecorder | None = None
     first_warnings: Sequence[PlainWarning] = ()
     defaults: Collection[str] = ()
@@ -91,6 +96,7 @@ class AgentRun:
     finish: Finish = "stop"
     finish_reason: str | None = None
     limit: Limit | None = None
+    usage: Usage = field(default_factory=lambda: cast(Usage, {}))
     state: RunState = "pending"
     #: What the run waits for.
     waiting: list[Question] = field(default_factory=list)
@@ -139,7 +145,7 @@ class AgentRun:
             try:
                 stack = yield from own_tools.add_to(leased)
                 yield from self._warn(self._unused_settings(stack))
-                self._check_prompt(stack)
+                self._look_at_stack(stack)
                 session = yield from self._begin(stack)
                 # Not before: only an opened store says whether questions can wait in it.
                 self._calls = self._make_answering(stack)
@@ -188,7 +194,7 @@ class AgentRun:
             try:
                 stack = yield from own_tools.add_to(leased)
                 yield from self._warn(self._unused_settings(stack))
-                self._check_prompt(stack)
+                self._look_at_stack(stack)
                 start = self.start.with_added(self.prompt) if self.prompt else self.start
                 yield from check_turn(self._make_turn(stack, start))
             finally:
@@ -216,8 +222,13 @@ class AgentRun:
             for pattern in self.policy.unused_patterns([*stack.tool_names, *announced]):
                 yield f"the rule for {pattern!r} is about no tool that there is", None
 
-    def _check_prompt(self, stack: Stack) -> None:
-        """Refuse what the prompt holds and the provider does not take, before anything is sent."""
+    def _look_at_stack(self, stack: Stack) -> None:
+        """Decide by the tags how an answer of a type is asked for, and whether it takes the prompt.
+
+        What the prompt holds and the provider does not take is refused before anything is sent.
+        """
+        if self.output is not None:
+            self.output.begin(stack.resolution.tags, has_tools=bool(stack.config.get("tools")))
         messages = [self.prompt] if self.prompt is not None else self.start.messages[-1:]
         for message in messages:
             if message["role"] == "user":
@@ -239,12 +250,15 @@ class AgentRun:
                 self._add_usage(event["usage"])
             elif event["type"] == "warning":
                 self.warnings.append(event)
+            elif self.output is not None and event["type"] == "tool_call_delta":
+                self.output.add_fragment(event["arguments"])
             if self.observe is not None:
                 self.observe(event)
         return Emit(events)
 
     def _add_usage(self, usage: Usage) -> None:
         self._spending.add_usage(usage)
+        self.usage = add_usage(self.usage, usage)
         if self.recorder is not None and self._turn is not None and self._turn.result is None:
             # Of an answer that failed; that of a whole one was stored with it.
             self.recorder.add_usage(usage)
@@ -300,7 +314,8 @@ class AgentRun:
         own = messages[int(details.get("first", 0)) :]
         self._number = sum(message["role"] == "assistant" for message in own)
         self._spending.calls = sum(message["role"] == "tool" for message in own)
-        self._spending.add_usage(self.recorder.run.usage)
+        self.usage = self.recorder.run.usage
+        self._spending.add_usage(self.usage)
         self._started[:] = details.get("started", ())
         self._asked_again = any(
             message["role"] == "user" and message["content"] == FINAL_ANSWER for message in own
@@ -365,13 +380,22 @@ class AgentRun:
             yield from self._park()
             return None
         yield self._emit([{"type": "turn_end", "turn": self._number}])
+        if has_calls and self.output is not None and not (yield from self._ask_again()):
+            # The answer was a call, or was one too often that does not fit.
+            self.finish = "stop"
+            yield from self._end_run(stack, session)
+            return None
         # A paused answer goes on when its beginning is sent back, and nothing after it.
         if not has_calls and self.finish != "pause":
             if self._is_answer():
                 yield from self._end_run(stack, session)
                 return None
-            self._asked_again = True
-            session = session.with_added({"role": "user", "content": FINAL_ANSWER})
+            request = FINAL_ANSWER
+            if self.output is None:
+                self._asked_again = True
+            elif (yield from self._ask_again()):
+                request = self.output.complaint
+            session = session.with_added({"role": "user", "content": request})
             self._session = session
         limit = self._spending.reached_limit()
         if limit is not None:
@@ -384,10 +408,33 @@ class AgentRun:
 
         It does not if the model has used tools and stops without saying what came of it.
         """
+        if self.output is not None and self.finish == "stop":
+            return self.output.accepts(self.finals)
         may_ask_again = not self._asked_again and self.limits.empty_final != "keep"
         if not may_ask_again or self.finish != "stop":
             return True
         return not self._spending.calls or _has_text(self.finals)
+
+    def _ask_again(self) -> Steps[bool]:
+        """Whether the model goes on after an answer that does not fit, or without one so far."""
+        assert self.output is not None, "only what is expected can be asked for again"
+        if self.output.is_given:
+            return False
+        if not self.output.problem:
+            return True
+        warning = self.output.ask_again()
+        if warning is not None:
+            yield from self._warn([(warning, None)])
+        return warning is not None
+
+    @property
+    def partial(self) -> Any:
+        """What has arrived of an answer that is more than text."""
+        if self.output is None:
+            return None
+        reading = self._turn.reading if self._turn is not None else None
+        text = reading.text() if reading is not None else ""
+        return self.output.partial(text or "".join(each["content"] for each in self.finals))
 
     def _make_turn(self, stack: Stack, session: Session) -> Turn:
         return Turn(
@@ -403,11 +450,14 @@ class AgentRun:
             keep=self._store_turn if self.recorder is not None else None,
             warnings=Warnings(self._warned),
             argument_limit=self.limits.argument_bytes,
-            settings=self._turn_settings(session),
+            settings=self._turn_settings(stack, session),
+            instructions=self.output.instructions if self.output is not None else "",
         )
 
-    def _turn_settings(self, session: Session) -> Mapping[str, Any] | None:
-        """What is special about the request with which an answer is asked for once more."""
+    def _turn_settings(self, stack: Stack, session: Session) -> Mapping[str, Any] | None:
+        """What is special about a request: an answer of a type, or one asked for once more."""
+        if self.output is not None:
+            return self.output.turn_settings(stack.config)
         is_special = (
             self._asked_again
             and self.limits.empty_final == "retry_without_tools"
@@ -423,7 +473,7 @@ class AgentRun:
         self.finals = turn.finals
         self.finish, self.finish_reason = turn.finish, turn.finish_reason
         for message in turn.finals:
-            recorder.add_usage(message["metadata"].get("usage") or {})
+            recorder.add_usage(cast(Usage, message["metadata"].get("usage") or {}))
         final: Event = {"type": "final", "messages": turn.finals, "session": session}
         if turn.calls or turn.finish == "pause" or not self._is_answer():
             yield from self._store([final])
@@ -476,6 +526,7 @@ class AgentRun:
             approve=self.approve,
             ask=self.ask,
             may_park=may_park,
+            output=self.output,
         )
         return CallAnswering(
             decider=decider,

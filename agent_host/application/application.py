@@ -130,7 +130,7 @@ class AgentApplication:
         ``parent`` for the id of the run that this one is a part of.
         """
         run = self._runs.begin_run(prompt, asynchronous=False, **options)
-        return Stream(run, self.core.wire, on_close=run.cancel)
+        return Stream(run, self.core.wire, run.cancel, lambda: answer_of_run(run))
 
     async def arun(self, prompt: Prompt, **options: Any) -> Answer:
         """The async form of `run`."""
@@ -145,7 +145,7 @@ class AgentApplication:
         from agent_host.drivers.asynchronous import AsyncStream
 
         run = self._runs.begin_run(prompt, asynchronous=True, **options)
-        return AsyncStream(run, self.core.async_wire, on_close=run.cancel)
+        return AsyncStream(run, self.core.async_wire, run.cancel, lambda: answer_of_run(run))
 
     def resume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
         """Go on with a stored run from its last stored step, and wait for its answer.
@@ -161,7 +161,7 @@ class AgentApplication:
     def resume_stream(self, run: str, decisions: Decisions | None = None, **options: Any) -> Stream:
         """`resume`, and watch the events as they come."""
         later = self._runs.begin_resuming(run, decisions, asynchronous=False, **options)
-        return Stream(later, self.core.wire, on_close=later.cancel)
+        return Stream(later, self.core.wire, later.cancel, lambda: answer_of_run(later.made))
 
     async def aresume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
         """The async form of `resume`."""
@@ -178,7 +178,8 @@ class AgentApplication:
         from agent_host.drivers.asynchronous import AsyncStream
 
         later = self._runs.begin_resuming(run, decisions, asynchronous=True, **options)
-        return AsyncStream(later, self.core.async_wire, on_close=later.cancel)
+        wire = self.core.async_wire
+        return AsyncStream(later, wire, later.cancel, lambda: answer_of_run(later.made))
 
     def check(self, **options: Any) -> list[WarningEvent]:
         """Do what `run` does before it sends anything, and raise what it would raise.

@@ -26,6 +26,7 @@ from agent_host.application.request_config import fallback_warnings, make_reques
 from agent_host.config import AppConfig
 from agent_host.config.check import check_loading
 from agent_host.input import Prompt, make_message
+from agent_host.output import ExpectedOutput
 from agent_host.redaction import without_secrets
 from agent_host.runs.recorder import RunRecorder
 from agent_host.runs.storage import Storage
@@ -73,6 +74,8 @@ class RunMaker:
         settings: Mapping[str, Any] | None = None,
         parent: str | None = None,
         park: bool | None = None,
+        output_type: Any = None,
+        output_retries: int | None = None,
         **options: Any,
     ) -> AgentRun:
         """A new run of a prompt; one that ``is_only_shown`` is never carried out."""
@@ -94,6 +97,7 @@ class RunMaker:
         if session is None:
             session = self.create_session(system or self.config.system_prompt(agent))
         message = make_message(prompt)
+        options["output"] = _expected_output(output_type, output_retries)
         park = self.park if park is None else park
         if self.storage is None:
             if isinstance(session, str) or park:
@@ -137,11 +141,14 @@ class RunMaker:
         park: bool | None = None,
         limits: Limits | None = None,
         context: Mapping[str, Any] | None = None,
+        output_type: Any = None,
+        output_retries: int | None = None,
         tools: Iterable[object] = (),
         deps: object = None,
     ) -> LaterRun:
         """A stored run that goes on, with these answers to what it waits for."""
         storage = self.require_storage()
+        output = _expected_output(output_type, output_retries)
 
         def make() -> AgentRun:
             stored = stored_decisions(storage.open().find_run(run), decisions or {})
@@ -156,6 +163,7 @@ class RunMaker:
                 park=bool(stored.details.get("park")) if park is None else park,
                 limits=limits,
                 context=context,
+                output=output,
                 tools=tools,
                 deps=deps,
                 recorder=RunRecorder(storage, stored, stored.session, resumes=True),
@@ -190,6 +198,7 @@ class RunMaker:
         ask: Ask | None = None,
         limits: Limits | None = None,
         context: Mapping[str, Any] | None = None,
+        output: ExpectedOutput | None = None,
         tools: Iterable[object] = (),
         deps: object = None,
         prompt: CoreMessage | None = None,
@@ -220,10 +229,15 @@ class RunMaker:
             layer=self.layer(),
             observe=self.observe,
             prompt=prompt,
+            output=output,
             recorder=recorder,
             first_warnings=fallback_warnings(self.config, self.core.stacks.catalog, config),
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )
+
+
+def _expected_output(output_type: Any, retries: int | None) -> ExpectedOutput | None:
+    return None if output_type is None else ExpectedOutput(output_type, retries)
 
 
 def _check_tools(tools: Iterable[object]) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agent_hookspecs.errors import TransportError
 from agent_hookspecs.events import Event
@@ -33,6 +33,7 @@ from agent_host.drivers.effects import (
     Interrupt,
     Next,
     Open,
+    R_co,
     Read,
     ReadAll,
     Running,
@@ -40,6 +41,7 @@ from agent_host.drivers.effects import (
     Sleep,
     Steps,
     TimeUpError,
+    conclude_stream,
     item_of,
     next_item,
     result_of,
@@ -265,13 +267,18 @@ async def acomplete(steps: Steps[T], wire: AsyncWireClient) -> T:
     return results[0]
 
 
-class AsyncStream:
+class AsyncStream(Generic[R_co]):
     """The twin of `Stream`. Cancelling the task that iterates, or `aclose`, closes the socket."""
 
     def __init__(
-        self, run: Running, wire: AsyncWireClient, on_close: Callable[[], None] | None = None
+        self,
+        run: Running,
+        wire: AsyncWireClient,
+        on_close: Callable[[], None] | None = None,
+        conclude: Callable[[], R_co] | None = None,
     ) -> None:
         self._run = run
+        self._conclude = conclude
         self._on_close = on_close
         self._driver = _AsyncDriver(wire)
         self._source = _events(run.steps(), self._driver, [])
@@ -285,6 +292,16 @@ class AsyncStream:
     @property
     def session(self) -> Session:
         return self._run.session
+
+    @property
+    def answer(self) -> R_co:
+        """What the run came to; only once all events were read."""
+        return conclude_stream(self._run, self._conclude)
+
+    @property
+    def partial(self) -> Any:
+        """What has arrived of an answer of the type that was asked for, as plain JSON."""
+        return self._run.partial
 
     @property
     def run_id(self) -> str | None:
@@ -308,7 +325,7 @@ class AsyncStream:
         if self._run.state in ("pending", "running"):
             self._run.state = "cancelled"
 
-    async def __aenter__(self) -> AsyncStream:
+    async def __aenter__(self) -> AsyncStream[R_co]:
         return self
 
     async def __aexit__(

@@ -18,7 +18,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from agent_hookspecs.errors import TransportError
 from agent_hookspecs.events import Event
@@ -33,6 +33,7 @@ from agent_host.drivers.effects import (
     Interrupt,
     Next,
     Open,
+    R_co,
     Read,
     ReadAll,
     Running,
@@ -40,6 +41,7 @@ from agent_host.drivers.effects import (
     Sleep,
     Steps,
     TimeUpError,
+    conclude_stream,
     exit_error,
     item_of,
     next_item,
@@ -344,17 +346,23 @@ def complete(steps: Steps[T], wire: WireClient) -> T:
             return result
 
 
-class Stream:
+class Stream(Generic[R_co]):
     """The events of a request as they come. Iterate it once; use it as a context manager.
 
-    ``session`` is the result once the run has ended. Before that, and after `close` or an error, it
-    is the session with the text so far, marked partial.
+    ``answer`` is what a run came to, once it has ended, and ``session`` the session that it left.
+    Before that, and after `close` or an error, that is the session with the text so far, marked
+    partial.
     """
 
     def __init__(
-        self, run: Running, wire: WireClient, on_close: Callable[[], None] | None = None
+        self,
+        run: Running,
+        wire: WireClient,
+        on_close: Callable[[], None] | None = None,
+        conclude: Callable[[], R_co] | None = None,
     ) -> None:
         self._run = run
+        self._conclude = conclude
         self._on_close = on_close
         self._driver = _Driver(wire)
         self._source = _events(run.steps(), self._driver)
@@ -368,6 +376,16 @@ class Stream:
     @property
     def session(self) -> Session:
         return self._run.session
+
+    @property
+    def answer(self) -> R_co:
+        """What the run came to; only once all events were read."""
+        return conclude_stream(self._run, self._conclude)
+
+    @property
+    def partial(self) -> Any:
+        """What has arrived of an answer of the type that was asked for, as plain JSON."""
+        return self._run.partial
 
     @property
     def run_id(self) -> str | None:
@@ -393,7 +411,7 @@ class Stream:
         if self._run.state in ("pending", "running"):
             self._run.state = "cancelled"
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Stream[R_co]:
         return self
 
     def __exit__(

@@ -49,7 +49,7 @@ def prepare_turn(turn: Turn) -> Steps[None]:
     if turn.managers.feature.implements("get_context_parts"):
         rest = yield from add_context(turn, rest)
     turn.natives = make_natives(turn, rest)
-    if turn.managers.feature.implements("get_instructions"):
+    if turn.instructions or turn.managers.feature.implements("get_instructions"):
         yield from add_instructions(turn)
     turn.context["retained"] = turn.retained
     turn.state["tool_call_ids"] = turn.start.tool_call_ids

@@ -59,7 +59,7 @@ def _last_user_message(rest: Sequence[CoreMessage]) -> int | None:
 
 def add_instructions(turn: Turn) -> Steps[None]:
     """Lay instructions over the natives of the turn."""
-    text = _paragraphs((yield from _ask(turn, _INSTRUCTIONS)))
+    text = _paragraphs([*(yield from _ask(turn, _INSTRUCTIONS)), turn.instructions])
     if not text:
         return
     turn.spoken[_INSTRUCTIONS] = text
@@ -111,7 +111,8 @@ def warn_of_unsent(turn: Turn, sent: object) -> None:
             names = [each.plugin for each in turn.managers.feature.implementations(hook)]
             what = "instructions" if hook == _INSTRUCTIONS else "context"
             turn.warnings.add(
-                f"{turn.provider} does not send the {what} of {', '.join(names)}", turn.provider
+                f"{turn.provider} does not send the {what} of {', '.join(names) or 'the run'}",
+                turn.provider,
             )
 
 

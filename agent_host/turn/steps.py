@@ -58,6 +58,10 @@ class SingleTurn:
     def run_id(self) -> None:
         """Only runs of an application are stored."""
 
+    @property
+    def partial(self) -> None:
+        """Only runs of an application expect more than text."""
+
     def steps(self) -> Steps[None]:
         self.state = "running"
         try:

@@ -112,6 +112,8 @@ class Turn:
     warnings: Warnings = field(default_factory=Warnings)
     argument_limit: int = MAX_ARGUMENT_BYTES
     settings: Mapping[str, Any] | None = None
+    #: What the host says beside features' instructions.
+    instructions: str = ""
     total_time: TotalTime = field(default_factory=TotalTime)
     #: Whether the actions at the start of the request have run, which they do once.
     started: bool = False

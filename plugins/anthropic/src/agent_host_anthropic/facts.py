@@ -98,10 +98,12 @@ def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:
     shaped = _told(listed, "structured_outputs")
     sees, reads = _told(listed, "image_input"), _told(listed, "pdf_input")
     media = row.get("media", ("images", "documents"))
+    shapes = row.get("structured", False) if shaped is None else shaped
     can = {
         "supports_tools": row.get("tools", True),
         "supports_reasoning": "thinking" in row if thinks is None else thinks,
-        "supports_structured_output": row.get("structured", False) if shaped is None else shaped,
+        "supports_structured_output": shapes,
+        "supports_structured_output_with_tools": shapes,
         "supports_images": "images" in media if sees is None else sees,
         "supports_documents": "documents" in media if reads is None else reads,
     }

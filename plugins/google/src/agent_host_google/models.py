@@ -83,6 +83,7 @@ def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:
         "supports_tools": facts.get("tools", True),
         "supports_reasoning": reasons and facts.get("thinking") is not False,
         "supports_structured_output": facts.get("structured", False),
+        "supports_structured_output_with_tools": facts.get("structured_with_tools", False),
     }
     tags = ["provider:google", WIRE_TAG, "supports_streaming"]
     media = facts.get("media", tuple(_MEDIA_TAGS))

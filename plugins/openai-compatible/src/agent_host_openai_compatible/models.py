@@ -20,6 +20,7 @@ CAPABILITIES: dict[str, bool] = {
     "tools": True,
     "reasoning": False,
     "structured_output": False,
+    "structured_output_with_tools": False,
     "images": False,
     "documents": False,
     "audio": False,

@@ -32,6 +32,11 @@ _TAGS = {
     "audio": "supports_audio",
     "custom": "supports_custom_tools",
 }
+#: What every model can that has another ability.
+_ALONG = {
+    "images": "supports_image_urls",
+    "structured_output": "supports_structured_output_with_tools",
+}
 #: Tags of a model that nobody has heard of.
 _STRANGER = ("supports_tools",)
 
@@ -50,8 +55,7 @@ def tags_of(model: object) -> list[str]:
     if not facts:
         return [*_STRANGER]
     tags = [tag for fact, tag in _TAGS.items() if facts.get(fact)]
-    # Who sees pictures fetches them, too.
-    return [*tags, "supports_image_urls"] if facts.get("images") else tags
+    return [*tags, *(tag for fact, tag in _ALONG.items() if facts.get(fact))]
 
 
 def can(config: Config, tag: str) -> bool:
