@@ -18,6 +18,7 @@ from agent_hookspecs.store.protocol import SessionStore
 from agent_host.agent.limits import Limits
 from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.agent.questions import Ask
+from agent_host.application.agents import Agent
 from agent_host.application.answer import Answer, answer_of_run
 from agent_host.application.observers import Observers
 from agent_host.application.request_config import make_request_config
@@ -112,6 +113,10 @@ class AgentApplication:
     def runs(self) -> Runs:
         """The stored runs."""
         return Runs(self._runs.require_storage())
+
+    def agent(self, name: str) -> Agent:
+        """An agent of the config, for instance to make a tool of it."""
+        return Agent(name, self._runs)
 
     def run(self, prompt: Prompt, **options: Any) -> Answer:
         """Give an agent a prompt and wait for its answer. Options are those of `stream`."""

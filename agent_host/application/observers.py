@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
+from agent_host.agent.children import innermost
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.sessions.frozen import plain_copy
 
@@ -39,7 +40,7 @@ class Observers:
 
     def show_event(self, event: Event) -> None:
         """Show an event to every loaded plugin, once it knows that the application runs."""
-        if event["type"] == "request_started":
+        if innermost(event)["type"] == "request_started":
             # A request has just loaded what it needs; between requests nothing is loaded.
             self._greet_plugins()
         for observer in self._observers:
