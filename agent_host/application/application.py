@@ -20,6 +20,7 @@ from agent_hookspecs.store.protocol import SessionStore
 from agent_host.agent.limits import Limits
 from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.agent.questions import Ask
+from agent_host.application.agents import Agent
 from agent_host.application.answer import Answer, answer_of_run
 from agent_host.application.observers import Observers
 from agent_host.application.options import Decisions, ResumeOptions, RunOptions
@@ -129,6 +130,7 @@ class AgentApplication:
         """The stored runs."""
         return Runs(self._runs.require_storage())
 
+<<<<<<< HEAD
     @overload
     def run(
         self, prompt: Prompt, *, output_type: type[T], **options: Unpack[RunOptions]
@@ -146,6 +148,15 @@ class AgentApplication:
         TypedDict, a union, a primitive, or a JSON Schema. `RunOptions` has the options.
         """
         run = self._runs.begin_run(prompt, asynchronous=False, output_type=output_type, **options)
+=======
+    def agent(self, name: str) -> Agent:
+        """An agent of the config, for instance to make a tool of it."""
+        return Agent(name, self._runs)
+
+    def run(self, prompt: Prompt, **options: Any) -> Answer:
+        """Give an agent a prompt and wait for its answer. Options are those of `stream`."""
+        run = self._runs.begin_run(prompt, asynchronous=False, **options)
+>>>>>>> speak
         complete(run.steps(), self.core.wire)
         return answer_of_run(run)
 
