@@ -10,6 +10,14 @@ from agent_host_testing.suites.provider import ProviderConformance
 class TestAnthropic(ProviderConformance):
     package = "agent_host_anthropic"
     plugin = "anthropic"
+    key_variable = "ANTHROPIC_API_KEY"
+    expects = (
+        "supports_prompt_caching",
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_structured_output",
+        "supports_tools",
+    )
     wire = "anthropic.messages"
     settings: ClassVar[dict[str, object]] = {"model": "claude-sonnet-4-5"}
     reasoning_settings: ClassVar[dict[str, object]] = {"effort": "low"}

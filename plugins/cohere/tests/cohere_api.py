@@ -57,6 +57,7 @@ class CohereChat(WireFormat):
     """``POST /v2/chat`` and ``GET /v1/models``; streams are typed events."""
 
     name: ClassVar[str] = "cohere.v2"
+    instructions_first: ClassVar[bool] = True
 
     def operation(self, request: Request) -> Operation | None:
         known: dict[tuple[str, str], Operation] = {

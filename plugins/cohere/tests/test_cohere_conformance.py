@@ -12,6 +12,14 @@ from agent_host_testing import ExtensionConformance, ProviderConformance
 class TestCohere(ProviderConformance):
     package = "agent_host_cohere"
     plugin = "cohere"
+    key_variable = "COHERE_API_KEY"
+    expects = (
+        "supports_images",
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_structured_output",
+        "supports_tools",
+    )
     wire = WIRE
     settings: ClassVar[dict[str, Any]] = {"model": "command-a-plus-05-2026"}
     reasoning_settings: ClassVar[dict[str, Any]] = {"effort": "high"}
@@ -20,6 +28,7 @@ class TestCohere(ProviderConformance):
 class TestCohereTools(ExtensionConformance):
     package = "agent_host_cohere"
     plugin = "cohere_tools"
+    expects = ("initialize_request",)
     provider = "cohere"
     wire = WIRE
     settings: ClassVar[dict[str, Any]] = {"model": "command-a-plus-05-2026"}

@@ -28,6 +28,7 @@ FAILURES = {
 class TestEcho(ProviderConformance):
     package = "agent_host_echo"
     plugin = "echo"
+    expects = ("supports_reasoning", "supports_streaming", "supports_tools")
     settings = SETTINGS
 
     def prompt_for(self, answer: Answer) -> str | None:
@@ -39,6 +40,12 @@ class TestEcho(ProviderConformance):
         lines = []
         for part in answer.parts:
             if isinstance(part, Text):
+                # Lines are what separates the parts of a prompt, and blanks around it do not count.
+                if (
+                    part.text != part.text.strip()
+                    or sum(isinstance(p, Text) for p in answer.parts) > 1
+                ):
+                    return None
                 lines.append(part.text)
             elif isinstance(part, Thought) and not part.redacted:
                 lines.append(f"/think {part.text}")
@@ -57,6 +64,7 @@ class TestEcho(ProviderConformance):
 class TestEchoReasoning(ExtensionConformance):
     package = "agent_host_echo"
     plugin = "echo_reasoning"
+    expects = ("from_native_messages", "initialize_request", "process_chunk", "to_native_messages")
     chunks = (
         {"choices": [{"index": 0, "delta": {"role": "assistant", "reasoning": "A "}}]},
         {"choices": [{"index": 0, "delta": {"reasoning": "thought."}}]},
@@ -67,6 +75,7 @@ class TestEchoReasoning(ExtensionConformance):
 class TestEchoTranscript(FeatureConformance):
     package = "agent_host_echo"
     plugin = "echo_transcript"
+    expects = ("finalize", "get_actions")
 
 
 def _arguments(part: Call) -> str:

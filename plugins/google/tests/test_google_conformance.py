@@ -12,6 +12,13 @@ class TestGoogleThree(ProviderConformance):
 
     package = "agent_host_google"
     plugin = "google"
+    key_variable = "GEMINI_API_KEY"
+    expects = (
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_structured_output",
+        "supports_tools",
+    )
     wire = "google.generate"
     settings: ClassVar[dict[str, Any]] = {"model": "gemini-3-pro-preview"}
 
@@ -26,6 +33,7 @@ class TestGoogleTwoFive(TestGoogleThree):
 class TestGoogleTools(ExtensionConformance):
     package = "agent_host_google"
     plugin = "google_tools"
+    expects = ("initialize_request", "process_chunk")
     provider = "google"
     wire = "google.generate"
     settings: ClassVar[dict[str, Any]] = {"model": "gemini-3-pro-preview"}
@@ -37,3 +45,4 @@ class TestGoogleThinking(TestGoogleTools):
 
 class TestGoogleStructuredOutput(TestGoogleTools):
     plugin = "google_structured_output"
+    expects = ("initialize_request",)

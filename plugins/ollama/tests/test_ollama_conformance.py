@@ -10,6 +10,13 @@ from agent_host_testing import ExtensionConformance, ProviderConformance
 class TestOllama(ProviderConformance):
     package = "agent_host_ollama"
     plugin = "ollama"
+    key_variable = "OLLAMA_API_KEY"
+    expects = (
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_structured_output",
+        "supports_tools",
+    )
     wire = "ollama.chat"
     settings: ClassVar[dict[str, Any]] = {"model": "qwen3:4b"}
     reasoning_settings: ClassVar[dict[str, Any]] = {"effort": "high"}
@@ -18,6 +25,7 @@ class TestOllama(ProviderConformance):
 class TestOllamaTools(ExtensionConformance):
     package = "agent_host_ollama"
     plugin = "ollama_tools"
+    expects = ("initialize_request", "process_chunk")
     provider = "ollama"
     wire = "ollama.chat"
     settings: ClassVar[dict[str, Any]] = {"model": "qwen3:4b"}
@@ -29,3 +37,4 @@ class TestOllamaThinking(TestOllamaTools):
 
 class TestOllamaStructuredOutput(TestOllamaTools):
     plugin = "ollama_structured_output"
+    expects = ("initialize_request",)

@@ -11,6 +11,7 @@ from agent_host_testing.suites.provider import ProviderConformance
 class TestCustom(ProviderConformance):
     package = "agent_host_openai_compatible"
     plugin = "custom"
+    expects = ("supports_streaming", "supports_tools")
     wire = "openai.chat"
     settings: ClassVar[dict[str, object]] = {"model": "unknown-model"}
 
@@ -18,6 +19,12 @@ class TestCustom(ProviderConformance):
 class TestReasoningServer(ProviderConformance):
     package = "agent_host_openai_compatible"
     plugin = "vllm"
+    expects = (
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_structured_output",
+        "supports_tools",
+    )
     wire = OpenAIChat("reasoning_content")
     settings: ClassVar[dict[str, object]] = {"model": "openai/gpt-oss-20b"}
     reasoning_settings: ClassVar[dict[str, object]] = {"effort": "high"}
@@ -26,6 +33,7 @@ class TestReasoningServer(ProviderConformance):
 class TestServerThatDemandsReasoning(ProviderConformance):
     package = "agent_host_openai_compatible"
     plugin = "deepseek"
+    expects = ("supports_reasoning", "supports_streaming", "supports_tools")
     wire = OpenAIChat("reasoning_content", demands_reasoning=True)
     settings: ClassVar[dict[str, object]] = {"model": "deepseek-chat"}
     reasoning_settings: ClassVar[dict[str, object]] = {"effort": "high"}

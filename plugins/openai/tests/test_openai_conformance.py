@@ -10,6 +10,15 @@ from agent_host_testing.suites.provider import ProviderConformance
 class TestResponses(ProviderConformance):
     package = "agent_host_openai"
     plugin = "openai"
+    key_variable = "OPENAI_API_KEY"
+    expects = (
+        "supports_custom_tools",
+        "supports_images",
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_structured_output",
+        "supports_tools",
+    )
     wire = "openai.responses"
     settings: ClassVar[dict[str, object]] = {"model": "gpt-5", "api": "responses"}
     reasoning_settings: ClassVar[dict[str, object]] = {
@@ -21,6 +30,13 @@ class TestResponses(ProviderConformance):
 class TestChat(ProviderConformance):
     package = "agent_host_openai"
     plugin = "openai"
+    key_variable = "OPENAI_API_KEY"
+    expects = (
+        "supports_images",
+        "supports_streaming",
+        "supports_structured_output",
+        "supports_tools",
+    )
     also = ("agent_host_openai_compatible",)
     wire = "openai.chat"
     settings: ClassVar[dict[str, object]] = {"model": "gpt-4o", "api": "chat"}

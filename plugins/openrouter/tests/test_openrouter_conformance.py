@@ -11,6 +11,8 @@ from agent_host_testing.suites.provider import ProviderConformance
 class TestOpenRouter(ProviderConformance):
     package = "agent_host_openrouter"
     plugin = "openrouter"
+    key_variable = "OPENROUTER_API_KEY"
+    expects = ("supports_images", "supports_reasoning", "supports_streaming", "supports_tools")
     also = ("agent_host_openai_compatible",)
     wire = OpenAIChat("reasoning_details")
     dialects = ("openrouter",)

@@ -16,23 +16,29 @@ class RepairConformance(FeatureConformance):
 
 class TestSwitch(RepairConformance):
     plugin = "repairs"
+    expects = ("init",)
 
 
 class TestRouting(RepairConformance):
     plugin = ROUTING
+    expects = ("initialize_request",)
 
 
 class TestReasoningContent(RepairConformance):
     plugin = REASONING
+    expects = ("initialize_request",)
 
 
 class TestSignaturePlaceholder(RepairConformance):
     plugin = SIGNATURE
+    expects = ("initialize_request",)
 
 
 class TestToolCallTags(RepairConformance):
     plugin = TAGS
+    expects = ("finalize",)
 
 
 class TestDescriptions(RepairConformance):
     plugin = DESCRIPTIONS
+    expects = ("initialize_request",)

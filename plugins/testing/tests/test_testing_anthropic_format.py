@@ -378,3 +378,46 @@ def test_every_answer_can_be_sent_back_and_no_thought_before_a_call_can_be_dropp
     for position, block in enumerate(content):
         if "thinking" in block["type"] and "call" in kinds[position:]:
             assert followed(content[:position] + content[position + 1 :]) is not None
+
+
+def _thinking_turn(ledger: Ledger, *parts: Part) -> list[dict[str, Any]]:
+    """The blocks of an answer that the server has given."""
+    asked = {**conversation(), "messages": [{"role": "user", "content": "go"}], "thinking": THINK}
+    content: list[dict[str, Any]] = json.loads(API.whole(Reply(parts), request(asked), ledger))[
+        "content"
+    ]
+    return content
+
+
+def _sent_back(ledger: Ledger, *turns: list[dict[str, Any]]) -> Problem | None:
+    """What is wrong with a request that has these turns, each answered."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    for blocks in turns:
+        ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        results = [{"type": "tool_result", "tool_use_id": each} for each in ids]
+        messages.append({"role": "assistant", "content": blocks})
+        said = [{"type": "text", "text": "go on"}]
+        messages.append({"role": "user", "content": results or said})
+    return problem({**conversation(), "messages": messages, "thinking": THINK}, ledger)
+
+
+def test_an_id_that_comes_again_has_what_was_thought_in_its_own_answer() -> None:
+    ledger = Ledger()
+    first = _thinking_turn(ledger, Thought("one"), Call("weather", {}, id="call_0"))
+    second = _thinking_turn(ledger, Thought("two"), Call("weather", {}, id="call_0"))
+    # A client gives the second call another id, because ids are unique in a request.
+    renamed = [{**block, "id": "call_0_2"} if "id" in block else block for block in second]
+    assert _sent_back(ledger, first) is None
+    assert _sent_back(ledger, first, renamed) is None
+    assert _sent_back(ledger, [first[1]]) is not None
+
+
+def test_blocks_of_an_answer_with_thinking_keep_their_order() -> None:
+    ledger = Ledger()
+    parts = (Thought("one"), Text("a word"), Thought("two"), Call("weather", {}, id="call_1"))
+    one, text, two, made = _thinking_turn(ledger, *parts)
+    assert _sent_back(ledger, [one, text, two, made]) is None
+    assert _sent_back(ledger, [one, two, made]) is None
+    found = _sent_back(ledger, [one, two, text, made])
+    assert found is not None
+    assert "original order" in found.rule

@@ -17,7 +17,6 @@ from agent_hookspecs import (
     get_warn_from_context,
 )
 from agent_hookspecs.authoring import (
-    EFFORTS,
     Partial,
     knob_elements,
     knob_schema,
@@ -32,8 +31,8 @@ __all__ = ["GoogleThinking"]
 
 #: What models without facts are taken to understand; every model that has levels has these.
 _LEVELS = ("low", "high")
-#: Tokens for an effort; more than that is the model's own limit.
-_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
+#: Tokens for an effort, within the model's own limits; the greatest effort is the upper one.
+_BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
 
 Messages = list[dict[str, Any]]
 
@@ -101,14 +100,23 @@ def _thinking(config: Config) -> dict[str, Any]:
 
 
 def _offered(thinking: dict[str, Any]) -> tuple[str, ...]:
+    """The efforts that differ: of several with one budget only the least."""
     if "budget" not in thinking:
         return tuple(thinking["levels"])
-    return EFFORTS if thinking.get("off") else EFFORTS[1:]
+    efforts = [*_BUDGETS, "max"] if thinking.get("off") else [*_BUDGETS, "max"][1:]
+    budgets: dict[int, str] = {}
+    for effort in efforts:
+        budgets.setdefault(_budget(effort, thinking), effort)
+    return tuple(budgets.values())
 
 
 def _amount(effort: str, thinking: dict[str, Any]) -> dict[str, Any]:
     if "budget" not in thinking:
         return {"thinkingLevel": effort}
+    return {"thinkingBudget": _budget(effort, thinking)}
+
+
+def _budget(effort: str, thinking: dict[str, Any]) -> int:
     least, most = thinking["budget"]
     budget = _BUDGETS.get(effort, most)
-    return {"thinkingBudget": budget if effort == "none" else max(least, min(budget, most))}
+    return int(budget if effort == "none" else max(least, min(budget, most)))

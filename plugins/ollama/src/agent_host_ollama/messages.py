@@ -69,12 +69,12 @@ def _add_calls(
 
 
 def _add_media(native: NativeMessage, notes: JsonObject, parts: list[Any], warn: Warn) -> None:
-    texts: list[str] = [native["content"]] if native["content"] else []
+    """Put what stands beside the text into it or next to it; the same text in both counts once."""
+    texts: list[str] = []
+    unsent: list[str] = []
     for part in parts:
         if part.get("type") == "text":
-            text = str((part.get("content") or {}).get("text") or "")
-            if text and text not in texts:
-                texts.append(text)
+            texts.append(str((part.get("content") or {}).get("text") or ""))
         elif is_reference(part):
             notes.setdefault("files", []).append(part)
         elif (data := image_data(part)) is not None:
@@ -82,5 +82,7 @@ def _add_media(native: NativeMessage, notes: JsonObject, parts: list[Any], warn:
         else:
             note = f"{part.get('type', 'part')} not sent: Ollama takes pictures that come as data"
             warn(note)
-            texts.append(f"[{note}]")
-    native["content"] = "\n\n".join(texts)
+            unsent.append(f"[{note}]")
+    beside = "".join(texts)
+    told = native["content"] if native["content"] != beside else ""
+    native["content"] = "\n\n".join(filter(None, (f"{told}{beside}", *unsent)))

@@ -17,17 +17,18 @@ from agent_hookspecs import (
     get_warn_from_context,
 )
 from agent_hookspecs.authoring import (
-    EFFORTS,
     knob_elements,
     knob_schema,
     show_patch,
     take_effort,
-    take_knob,
 )
 from agent_host_ollama._version import __version__
 from agent_host_ollama.models import WIRE_TAG, levels_of
 
 __all__ = ["OllamaThinking"]
+
+#: What a model that thinks or does not can be asked for.
+_SWITCH = ("none", "high")
 
 Messages = list[dict[str, Any]]
 
@@ -44,7 +45,7 @@ class OllamaThinking(ProviderExtensionPlugin):
         return knob_schema("effort")
 
     def get_ui_elements(self, config: Config) -> list[dict[str, Any]]:
-        return knob_elements("effort", efforts=levels_of(config) or ("none", "high"))
+        return knob_elements("effort", efforts=levels_of(config) or _SWITCH)
 
     def initialize_request(
         self, native_messages: list[NativeMessage], state: State, context: Context
@@ -71,10 +72,7 @@ class OllamaThinking(ProviderExtensionPlugin):
 
 def _think(state: State, context: Context) -> bool | str | None:
     """What to ask for; None leaves it to the model, and the knob to the host if it was set."""
-    wanted = (state.get("knobs") or {}).get("effort")
-    if wanted not in EFFORTS:
-        return None
     levels = levels_of(state["config"])
-    if not levels:
-        return bool(take_knob(state, "effort") != "none")
-    return take_effort(state, levels, get_warn_from_context(context, "ollama_thinking"))
+    warn = get_warn_from_context(context, "ollama_thinking")
+    effort = take_effort(state, levels or _SWITCH, warn)
+    return effort if levels or effort is None else effort != "none"

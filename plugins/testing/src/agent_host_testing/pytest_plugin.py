@@ -1,13 +1,22 @@
 """What pytest loads in every run in which the kit is installed; it must cost next to nothing.
 
-It knows three options and imports nothing of the kit unless one of them is given.
+It knows the kit's options, and how outcomes of checks are shown: a failure in its own words, what
+is not claimed in one line for each suite. It imports nothing of the kit unless a report is asked
+for, so it knows checks by the names that their reports carry.
 """
 
 from __future__ import annotations
 
+import pytest
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+_VIOLATION = ("Violation", "agent_host_testing")
+_NOT_CLAIMED = "not claimed: "
+_UNEXPECTED = "conformance_unexpected"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="play recorded sessions in every way in which they can arrive, not in two of them",
     )
+    group.addoption(
+        "--quick",
+        action="store_true",
+        help="leave out the checks of conformance suites that take long, while you write",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,3 +50,71 @@ def pytest_configure(config: pytest.Config) -> None:
         from agent_host_testing.report import ConformanceReport
 
         config.pluginmanager.register(ConformanceReport(file), "conformance_report")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("quick"):
+        return
+    slow = [item for item in items if _is_slow(item)]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    contract = getattr(getattr(item, "function", None), "contract", None)
+    return getattr(contract, "slow", False) is True
+
+
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Show a violation in its own words alone: what led to it is not the author's."""
+    error = call.excinfo
+    if error is not None and (error.typename, error.type.__module__) == _VIOLATION:
+        report = pytest.TestReport.from_item_and_call(item, call)
+        report.longrepr = error.getrepr(style="value", chain=False)
+        return report
+    return None
+
+
+def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
+    """What is not claimed is neither counted nor listed among the skipped."""
+    return ("", "", "") if _reason(report) else None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    reports = terminalreporter.stats.get("", [])
+    for line in (*_not_claimed_lines(reports), *_unexpected_lines(terminalreporter.stats)):
+        terminalreporter.write_line(line)
+
+
+def _reason(report: Any) -> str:
+    """Why a check was not claimed; empty if it was."""
+    words = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    reason = words.removeprefix("Skipped: ")
+    if report.outcome != "skipped" or not reason.startswith(_NOT_CLAIMED):
+        return ""
+    return str(reason.removeprefix(_NOT_CLAIMED))
+
+
+def _not_claimed_lines(reports: Iterable[Any]) -> Iterator[str]:
+    """One line for each suite, with how many checks each reason has ended."""
+    suites: dict[str, dict[str, int]] = {}
+    for report in reports:
+        if reason := _reason(report):
+            counts = suites.setdefault(_suite(report), {})
+            counts[reason] = counts.get(reason, 0) + 1
+    for suite, counts in suites.items():
+        told = "; ".join(f"{reason} ({count})" for reason, count in counts.items())
+        yield f"not claimed by {suite}: {told}"
+
+
+def _unexpected_lines(stats: dict[str, list[Any]]) -> Iterator[str]:
+    for report in stats.get("passed", []):
+        for name, claims in report.user_properties:
+            if name == _UNEXPECTED and claims:
+                told = ", ".join(claims)
+                yield f"not expected of {_suite(report)}, but claimed: {told}; add it to 'expects'"
+
+
+def _suite(report: Any) -> str:
+    return str(report.nodeid.split("::")[-2])

@@ -6,11 +6,12 @@ Owns the words and the trimming. It must not know pytest, a host or a wire forma
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_hookspecs.errors import AgentError
+from agent_hookspecs.errors import AgentError, HookResultError
 from agent_hookspecs.logs import redact
 
 __all__ = ["Contract", "Exchange", "Violation", "explain_violation", "require"]
@@ -18,6 +19,7 @@ __all__ = ["Contract", "Exchange", "Violation", "explain_violation", "require"]
 _MAX_TEXT = 160
 _MAX_LINE = 400
 _MAX_LINES = 24
+_MAX_PLACES = 3
 _SHOWN_AT_ENDS = (2, 4)
 
 
@@ -34,13 +36,16 @@ class Contract:
 
     ``sentence`` is what the contract asks, ``where`` the page and heading that say more.
     ``capability`` is the row of the report the check belongs to; ``claim`` the tag by which a
-    plugin says that it can do it, empty for what every plugin has to do.
+    plugin says that it can do it, empty for what every plugin has to do. ``change`` says where a
+    plugin that fails is usually mended. A ``slow`` check is left out of quick runs.
     """
 
     capability: str
     sentence: str
     where: str
     claim: str = ""
+    change: str = ""
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,17 @@ def require(condition: object, happened: str) -> None:
 
 
 def explain_violation(
-    contract: Contract, plugin: str, error: BaseException, exchanges: Sequence[Exchange] = ()
+    contract: Contract,
+    plugin: str,
+    error: BaseException,
+    exchanges: Sequence[Exchange] = (),
+    package: str = "",
 ) -> Violation:
-    """The failure with everything its reader needs to mend the plugin."""
+    """The failure with everything its reader needs to mend the plugin.
+
+    Of the calls that led to it only those of ``package`` are shown: nobody has to know the insides
+    of the host or of the kit.
+    """
     words = _describe_error(error)
     summary = words.partition("\n")[0]
     lines = [
@@ -72,6 +85,12 @@ def explain_violation(
         f"  written in:        {contract.where}",
         f"  what happened:     {_indent(words, 21)}",
     ]
+    change = _what_to_change(contract, error)
+    if change:
+        lines.append(f"  what to change:    {_indent(change, 21)}")
+    places = list(_places_in(package, error))
+    if places:
+        lines.append(f"  raised in:         {_indent(chr(10).join(places), 21)}")
     if exchanges:
         last = exchanges[-1]
         lines += [f"  request {len(exchanges)}: {last.request}", *_quote_body(last.body)]
@@ -85,6 +104,34 @@ def _describe_error(error: BaseException) -> str:
     if isinstance(error, AgentError):
         return f"{type(error).__name__}: {error.explain()}"
     return f"{type(error).__name__}: {error}"
+
+
+def _what_to_change(contract: Contract, error: BaseException) -> str:
+    if isinstance(error, HookResultError):
+        return (
+            f"return from {error.hook} what docs/hooks.md says of it, also where the hook has "
+            "nothing to add: a hook without a return statement returns None"
+        )
+    return contract.change
+
+
+def _places_in(package: str, error: BaseException) -> Iterator[str]:
+    """The calls in the package that led to the error or to what caused it, the last one last."""
+    if not package:
+        return
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        found = [
+            f"{frame.f_globals['__name__']}, line {line}, in {frame.f_code.co_name}"
+            for frame, line in traceback.walk_tb(at.__traceback__)
+            if str(frame.f_globals.get("__name__")).split(".")[0] == package
+        ]
+        if found:
+            yield from found[-_MAX_PLACES:]
+            return
+        at = at.__cause__ or at.__context__
 
 
 def _indent(text: str, width: int) -> str:

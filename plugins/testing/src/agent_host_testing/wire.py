@@ -76,12 +76,15 @@ class Ledger:
 
     ``signatures`` maps each signature to what it was on, in the format's own shape; ``calls`` maps
     the id of each call to the call; ``kept`` is whatever else a format has to find again, by id.
-    ``made`` counts ids, so that no two are the same.
+    ``answers`` has the parts of each answer in their order, in the format's own shape: a script may
+    use an id again, and then only the answer says what went with it. ``made`` counts ids, so that
+    no two are the same.
     """
 
     signatures: dict[str, Any] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict)
+    answers: list[list[Any]] = field(default_factory=list)
     made: int = 0
 
     def new_id(self, prefix: str) -> str:
@@ -101,6 +104,10 @@ class WireFormat(ABC):
     #: Content types of streamed and of whole answers.
     stream_type: ClassVar[str] = "text/event-stream"
     whole_type: ClassVar[str] = "application/json"
+    #: Whether the API takes instructions only before anything else is said.
+    instructions_first: ClassVar[bool] = False
+    #: Whether the API has a place to say that a result is that of a tool that failed.
+    marks_failed_results: ClassVar[bool] = False
     #: The header in which the API gives each answer an id.
     request_id_header: str = "x-request-id"
 

@@ -70,6 +70,7 @@ _ERRORS: dict[FailureKind, tuple[int, str]] = {
 class AnthropicMessages(WireFormat):
     name: ClassVar[str] = "anthropic.messages"
     stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
+    marks_failed_results: ClassVar[bool] = True
     request_id_header = "request-id"
 
     def operation(self, request: Request) -> Operation | None:

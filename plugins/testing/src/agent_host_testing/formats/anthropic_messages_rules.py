@@ -21,10 +21,9 @@ __all__ = ["SignedBlock", "credential", "first_refusal", "remember"]
 
 @dataclass(frozen=True, slots=True)
 class SignedBlock:
-    """A thinking block that was handed out, and the ids of the calls that followed it."""
+    """A thinking block that was handed out."""
 
     block: Mapping[str, Any]
-    calls: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +42,10 @@ _THINKING = ("thinking", "redacted_thinking")
 
 def remember(content: Sequence[Mapping[str, Any]], ledger: Ledger) -> None:
     """Enter the blocks of an answer into the ledger."""
-    for position, block in enumerate(content):
-        later = content[position:]
-        calls = tuple(other["id"] for other in later if other["type"] == "tool_use")
+    ledger.answers.append([dict(block) for block in content])
+    for block in content:
         if block["type"] in _THINKING:
-            ledger.signatures[_signature(block)] = SignedBlock(dict(block), calls)
+            ledger.signatures[_signature(block)] = SignedBlock(dict(block))
         elif block["type"] == "tool_use":
             ledger.calls[block["id"]] = Call(block["name"], block["input"], block["id"])
 
@@ -189,21 +187,64 @@ def _thinking_blocks(turns: Sequence[_Turn], body: Node, ledger: Ledger) -> None
                 _as_handed_out(block, ledger)
                 before.append(_signature(block.value))
             elif block.value["type"] == "tool_use":
-                wanted = led_to.get(block.value["id"], [])
+                wanted = led_to.get(block.value["id"], [[]])
                 _thought_before(block, before, wanted, required=required)
+        _in_their_order(turn, ledger)
     first = turns[loop] if loop < len(turns) else None
     if thinks == "enabled" and first is not None and first.role == "assistant":
         _starts_with_thinking(first, ledger)
 
 
-def _thoughts_by_call(ledger: Ledger) -> dict[str, list[str]]:
-    """The signatures of the thinking that led to each call, in order."""
-    found: dict[str, list[str]] = {}
-    for signature, known in ledger.signatures.items():
-        if isinstance(known, SignedBlock):
-            for call in known.calls:
-                found.setdefault(call, []).append(signature)
+def _thoughts_by_call(ledger: Ledger) -> dict[str, list[list[str]]]:
+    """The signatures of the thinking that led to each call, in order, for each answer with its id.
+
+    Ids may come again in a later answer, where something else was thought.
+    """
+    found: dict[str, list[list[str]]] = {}
+    for answer in ledger.answers:
+        before: list[str] = []
+        for block in answer:
+            if block["type"] in _THINKING:
+                before.append(_signature(block))
+            elif block["type"] == "tool_use":
+                found.setdefault(block["id"], []).append([*before])
     return found
+
+
+def _in_their_order(turn: _Turn, ledger: Ledger) -> None:
+    """Blocks of an answer with thinking come back in the order they had; some may be left out."""
+    for thought in turn.of(*_THINKING):
+        signature = _signature(thought.value)
+        made = [answer for answer in ledger.answers if signature in _signatures(answer)]
+        late = [_out_of_order(turn, answer) for answer in made]
+        if late and all(late) and late[0] is not None:
+            late[0].refuse(
+                f"the {late[0].value['type']} block has come after one that followed it",
+                "the blocks of a turn with thinking stand in their original order",
+            )
+
+
+def _signatures(answer: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [_signature(block) for block in answer if block["type"] in _THINKING]
+
+
+def _out_of_order(turn: _Turn, answer: Sequence[Mapping[str, Any]]) -> Node | None:
+    """The first block of the turn that stood elsewhere in the answer; None if all fit."""
+    last = -1
+    for block in turn.blocks:
+        places = [n for n, known in enumerate(answer) if _is_that(block.value, known)]
+        if places:
+            last = next((place for place in places if place > last), -1)
+            if last < 0:
+                return block
+    return None
+
+
+def _is_that(block: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    if block["type"] == "tool_use":
+        return bool(known["type"] == "tool_use" and known["id"] == block["id"])
+    keys = ("type", "text") if block["type"] == "text" else ("type", "signature", "data")
+    return all(block.get(key) == known.get(key) for key in keys)
 
 
 def _start_of_loop(turns: Sequence[_Turn]) -> int:
@@ -231,11 +272,14 @@ def _as_handed_out(block: Node, ledger: Ledger) -> None:
 
 
 def _thought_before(
-    call: Node, before: Sequence[str], wanted: Sequence[str], *, required: bool
+    call: Node, before: Sequence[str], answers: Sequence[Sequence[str]], *, required: bool
 ) -> None:
-    """What was thought before a call stands before it again, in the same order."""
-    kept = [signature for signature in before if signature in wanted]
-    if kept == wanted or not (kept or required):
+    """What was thought before a call stands before it again, in the same order.
+
+    ``answers`` has what was thought before a call of that id, for each answer that had one.
+    """
+    kept = [signature for signature in before if any(signature in each for each in answers)]
+    if kept in answers or not (kept or required):
         return
     call.refuse(
         f"the thinking before the call {call.value['id']!r} is missing or out of order",

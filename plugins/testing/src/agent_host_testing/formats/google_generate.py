@@ -79,6 +79,7 @@ _RATINGS = [
 class GoogleGenerate(WireFormat):
     name: ClassVar[str] = "google.generate"
     whole_type: ClassVar[str] = "application/json; charset=UTF-8"
+    marks_failed_results: ClassVar[bool] = True
 
     def operation(self, request: Request) -> Operation | None:
         if request.method == "POST" and _ADDRESS.fullmatch(request.path):

@@ -15,6 +15,8 @@ from agent_host_testing.wire import Problem, Request
 
 __all__ = ["NextRequest", "Outcome", "Sent", "Shape", "ShapeCall"]
 
+#: How the wires call what a model thinks.
+_REASONING = (b"reasoning", b"thinking", b"thought")
 #: Looks at the request that follows the answer; None if it is as it must be.
 NextRequest = Callable[[Request], Problem | None]
 
@@ -93,6 +95,14 @@ class Shape:
     elsewhere: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     dialect: str = ""
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The tags of what a provider must be able to read for the shape to mean anything."""
+        written = b"".join(sent.body for sent in self.answers)
+        thinks = self.expected.reasoning or any(word in written for word in _REASONING)
+        tools = ("supports_tools",) if self.expected.tool_calls else ()
+        return (*tools, "supports_reasoning") if thinks else tools
 
     def __str__(self) -> str:
         return f"{self.name} ({self.format}): {self.title}"

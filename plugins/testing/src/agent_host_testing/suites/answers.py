@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from agent_host.plugins.implementations import can_list_models
-from agent_host_testing.script import Call, Part, Reply, Text, Thought, Tokens, say
+from agent_host_testing.script import Call, Finish, Part, Reply, Text, Thought, Tokens, say
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import Outcome
 from agent_host_testing.suites.talking import ProviderSuite
 from agent_host_testing.violations import require
+from agent_host_testing.wire import Ledger, Request, WireFormat
 
 __all__ = ["KINDS", "AnswerChecks", "reply_of_kind"]
 
@@ -21,6 +22,7 @@ KINDS = {"text": "", "tools": "supports_tools", "reasoning": "supports_reasoning
 
 # Not ASCII, several lines, and a character at which careless splitters break lines.
 _TEXT = "Grüße 世界 👋, this is\nmore than one line\u2028or is it?"
+_DECLINED: tuple[Finish, ...] = ("refusal", "blocked")
 _TOKENS = Tokens(input=1201, output=345, cached_input=1024, reasoning=128)
 
 
@@ -39,15 +41,17 @@ class AnswerChecks(ProviderSuite):
 
     @check("text", "docs/hooks.md#provider-from_native_messages")
     def test_text(self) -> None:
-        """The text of an answer is the content of one assistant message, unchanged."""
+        """The text of an answer is the content of its assistant messages, unchanged."""
         with self.talk(stream=False) as talk:
             outcome = talk.ask(say(_TEXT)).expect()
-            require(len(outcome.session.messages) == 2, "the session has not one message more")
-            require(outcome.answer["role"] == "assistant", f"its role is {outcome.answer['role']}")
+            more = outcome.session.count - outcome.asked
+            require(more > 0, "the session has no message more than before")
+            roles = {final["role"] for final in outcome.finals}
+            require(roles == {"assistant"}, f"its messages are of {', '.join(sorted(roles))}")
             found = outcome.answer["content"]
             require(found == _TEXT, f"the content is {found!r} instead of {_TEXT!r}")
 
-    @check("streaming", "docs/hooks.md#provider-process_chunk")
+    @check("streaming", "docs/hooks.md#provider-process_chunk", claim="supports_streaming")
     def test_streamed_text(self) -> None:
         """A stream shows each fragment once, as it comes, and its final is their sum."""
         with self.talk() as talk:
@@ -110,6 +114,26 @@ class AnswerChecks(ProviderSuite):
             require(finish == "length", f"finish is {finish!r}, for the word {word!r}")
             text = outcome.answer["content"]
             require(text == "Some words", f"the text is {text!r}")
+
+    @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+    @check("ends", "docs/testing.md#ends")
+    def test_an_answer_that_is_declined_says_so(self, stream: bool) -> None:
+        """An answer that the model refuses, or the API withholds, says so and keeps its words."""
+        format = self.require_wire()
+        with self.talk(stream=stream) as talk:
+            for ending in _DECLINED:
+                talk.again()
+                talk.ask(say("Some words")).expect()
+                reply = say("Some words", finish=ending)
+                if not _can_end(format, reply, talk.server.requests[-1]):
+                    continue
+                talk.again()
+                outcome = talk.ask(reply).expect()
+                finish = outcome.metadata.get("finish")
+                word = outcome.metadata.get("finish_reason")
+                require(finish in _DECLINED, f"finish is {finish!r}, for the word {word!r}")
+                said = outcome.answer["content"] or outcome.metadata.get("refusal")
+                require(said == "Some words", f"of the words there is {said!r}")
 
     @check("usage", "docs/testing.md#usage")
     def test_usage_is_counted_once(self) -> None:
@@ -178,6 +202,16 @@ class AnswerChecks(ProviderSuite):
     def _require_models(self) -> None:
         if not can_list_models(self.loaded().implementations):
             not_claimed(f"{self.plugin!r} has neither get_models nor models_request")
+
+
+def _can_end(format: WireFormat, reply: Reply, request: Request) -> bool:
+    """Whether the format has another way to say this end than that of any answer."""
+    try:
+        written = [format.whole(each, request, Ledger()) for each in (say("Some words"), reply)]
+    except (KeyError, ValueError):
+        # Nothing is lost: a format may know no words for ends that its API does not have.
+        return False
+    return written[0] != written[1]
 
 
 def _same(one: Any, two: Any, first: str, second: str) -> None:

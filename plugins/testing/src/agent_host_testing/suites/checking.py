@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import pytest
 
 from agent_hookspecs.roles import PluginRole
+from agent_host_testing.suites.advice import ADVICE
 from agent_host_testing.violations import Contract, Exchange, explain_violation
 
 if TYPE_CHECKING:
@@ -30,11 +31,12 @@ Method = TypeVar("Method", bound=Callable[..., None])
 class Conformance:
     """What the suites share: whose plugin it is, and the servers a check has used.
 
-    ``plugin`` is the plugin's id, ``role`` what kind of plugin the suite is about; a store is not
-    a plugin but what one opens.
+    ``plugin`` is the plugin's id, ``package`` where its code is, ``role`` what kind of plugin the
+    suite is about; a store is not a plugin but what one opens.
     """
 
     plugin: ClassVar[str] = ""
+    package: ClassVar[str] = ""
     role: ClassVar[PluginRole | Literal["store"]]
 
     @pytest.fixture(autouse=True)
@@ -58,12 +60,18 @@ class Conformance:
         return [exchange for server in self.servers for exchange in server.exchanges]
 
 
-def check(capability: str, where: str, *, claim: str = "") -> Callable[[Method], Method]:
-    """Make a method a check: a row of the report, a place in the docs, and perhaps a claim."""
+def check(
+    capability: str, where: str, *, claim: str = "", change: str = "", slow: bool = False
+) -> Callable[[Method], Method]:
+    """Make a method a check: a row of the report, a place in the docs, and perhaps a claim.
+
+    ``change`` says what to change in a plugin that fails, if `ADVICE` has no words for the row.
+    """
 
     def decorate(method: Method) -> Method:
         sentence = " ".join((method.__doc__ or "").split())
-        contract = Contract(capability, sentence, where, claim)
+        advice = change or ADVICE.get(capability, "")
+        contract = Contract(capability, sentence, where, claim, advice, slow)
 
         @wraps(method)
         def checked(self: Conformance, *args: Any, **kwargs: Any) -> None:
@@ -73,7 +81,11 @@ def check(capability: str, where: str, *, claim: str = "") -> Callable[[Method],
                     self.require_claim(claim)
                 method(self, *args, **kwargs)
             except Exception as error:
-                raise explain_violation(contract, self.plugin, error, self.exchanges()) from error
+                told = explain_violation(
+                    contract, self.plugin, error, self.exchanges(), self.package
+                )
+                # What led to it is in the kit and the host; of the package's part it says where.
+                raise told from None
 
         checked.contract = contract  # type: ignore[attr-defined]
         return checked  # type: ignore[return-value]

@@ -16,11 +16,7 @@ from typing import Any
 
 import pytest
 
-from agent_host.drivers.blocking import complete
-from agent_host.plugins.stack import Stack
-from agent_host.turn.prepare import begin_state, prepare_turn
 from agent_host.turn.read import Reading, decode_item
-from agent_host.turn.turn import Turn
 from agent_host.wire.framing import framing
 from agent_host_testing.faults import Drip, Split
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
@@ -29,6 +25,7 @@ from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import PATIENCE, Outcome
 from agent_host_testing.suites.talking import ProviderSuite, Talk
+from agent_host_testing.suites.turns import prepare_by_hand, stack_of
 from agent_host_testing.violations import require
 from agent_host_testing.wire import Ledger
 
@@ -47,7 +44,7 @@ Chunks = list[tuple[Any, str | None]]
 class CostChecks(ProviderSuite):
     """Splits, the event loop, and linear cost."""
 
-    @check("byte splits", "docs/testing.md#bytes")
+    @check("byte splits", "docs/testing.md#bytes", slow=True)
     def test_every_split_of_bytes(self) -> None:
         """An answer is the same wherever its bytes are split on the way."""
         self.require_wire()
@@ -66,7 +63,7 @@ class CostChecks(ProviderSuite):
                 outcome = talk.ask(reply, fault=fault).expect().comparable()
                 require(outcome == expected, f"with {fault} the session is {outcome}")
 
-    @check("event loop", "docs/testing.md#the-event-loop")
+    @check("event loop", "docs/testing.md#the-event-loop", claim="supports_streaming")
     def test_event_loop_is_not_blocked(self) -> None:
         """While an async stream waits for its server, the event loop does other things."""
         reply = say(" ".join(f"word-{number}" for number in range(12)), fragments=12)
@@ -85,8 +82,25 @@ class CostChecks(ProviderSuite):
                 slowest = pause == _PAUSES[-1]
                 require(not slowest, "nothing else ran between first and last fragment")
 
+    @check("event loop", "docs/testing.md#the-event-loop")
+    def test_a_request_blocks_nothing(self) -> None:
+        """An async request waits for nothing and opens no file, from its first hook to its last."""
+        reply = say("Some words.")
+        with self.talk() as talk:
+            # What a package does once in a process is not the business of any request.
+            talk.ask(reply).expect()
+            with self.host() as fresh:
+                if self.wire is not None:
+                    talk.server.queue(reply)
+                session = fresh.core.add_message(
+                    fresh.core.create_session(), "user", self.prompt_to(reply)
+                )
+                with _blocking_calls(self.package) as blocking:
+                    fresh.ask(session, talk.config, asynchronous=True).expect()
+                require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
+
     @pytest.mark.parametrize("kind", KINDS)
-    @check("linear cost", "docs/testing.md#linear-cost")
+    @check("linear cost", "docs/testing.md#linear-cost", claim="supports_streaming", slow=True)
     def test_linear_cost(self, kind: str) -> None:
         """A stream of four times as many chunks costs four times as much."""
         if KINDS[kind]:
@@ -121,26 +135,26 @@ class CostChecks(ProviderSuite):
         return [*machine.decode(delivery.body), *machine.flush()]
 
     def _own_chunks(self, talk: Talk) -> Chunks:
-        stack = _stack(talk)
-        if not stack.managers.provider.implements("stream_api"):
+        turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
+        if not turn.managers.provider.implements("stream_api"):
             not_claimed("the provider has no stream_api")
-        turn = _prepare(talk, stack)
-        source = stack.managers.provider.hook.stream_api(
+        source = turn.managers.provider.hook.stream_api(
             native_messages=turn.natives, state=turn.state, context=turn.context
         )
         return [(chunk, None) for item in source if (chunk := decode_item(item)) is not None]
 
-    def _reading(self, talk: Talk, stack: Stack) -> Reading:
-        turn = _prepare(talk, stack)
-        provider = stack.managers.provider
+    def _reading(self, talk: Talk) -> Reading:
+        turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
+        provider = turn.managers.provider
         if provider.implements("build_request"):
             provider.hook.build_request(
                 native_messages=turn.natives, state=turn.state, stream=True, context=turn.context
             )
-        return Reading(stack.managers, turn.natives, turn.state, limits=turn.limits)
+        assert turn.reading is not None
+        return turn.reading
 
     def _feed(self, talk: Talk, chunks: Chunks, count: Callable[[Iterator[None]], int]) -> int:
-        reading = self._reading(talk, _stack(talk))
+        reading = self._reading(talk)
 
         def feeding() -> Iterator[None]:
             for each in chunks:
@@ -189,7 +203,14 @@ _MODULE_CALLS = {
     ("select", "select"),
     ("_posixsubprocess", "fork_exec"),
     ("posix", "system"),
+    ("posix", "open"),
+    ("nt", "open"),
+    ("_io", "open"),
+    ("io", "open"),
 }
+
+
+_IMPORTING = ("importlib._bootstrap", "importlib._bootstrap_external", "_frozen_importlib")
 
 
 @contextmanager
@@ -223,6 +244,9 @@ def _within(frame: FrameType | None, package: str) -> str:
     """The function of the package from which a call was made, directly or not; else empty."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
+        if module in _IMPORTING:
+            # A module that is imported late is read once in a process.
+            return ""
         if module == package or module.startswith(f"{package}."):
             return f"{module}.{frame.f_code.co_name}"
         frame = frame.f_back
@@ -240,19 +264,8 @@ def _long(kind: str, size: int) -> Reply:
     return Reply((part,), fragments=size)
 
 
-def _stack(talk: Talk) -> Stack:
-    return complete(talk.host.core.stacks.stack(talk.config), talk.host.core.wire)
-
-
-def _prepare(talk: Talk, stack: Stack) -> Turn:
-    turn = Turn(stack, talk.session, talk.config, core=talk.host.core, stream=True)
-    complete(begin_state(turn), talk.host.core.wire)
-    complete(prepare_turn(turn), talk.host.core.wire)
-    return turn
-
-
 def _framing(talk: Talk) -> Any:
-    return getattr(_stack(talk).provider.instance, "framing", "sse")
+    return getattr(stack_of(talk.host.core, talk.config).provider.instance, "framing", "sse")
 
 
 def _exhaust(work: Iterator[None]) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from dataclasses import replace
+from itertools import combinations, pairwise
 from typing import Any
 
 from agent_hookspecs.messages import NativeMessage, State
 from agent_hookspecs.roles import ProviderPlugin
 from agent_host.sessions.session import Session
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
+from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import recording_tools
@@ -70,6 +72,34 @@ class HistoryChecks(ProviderSuite):
             if self.wire is not None and signature in exchanges[number].answer:
                 back = signature in exchanges[number + 1].body
                 require(back, f"request {number + 2} lacks the signature of answer {number + 1}")
+
+    @check("reasoning", "docs/testing.md#reasoning", claim=_REASONING)
+    def test_reasoning_keeps_its_place(self) -> None:
+        """What was thought between texts and calls stands between them when it goes back."""
+        self.require_wire()
+        signed = (_signature("before"), _signature("between"))
+        parts: list[Part] = [
+            Thought("Thought before.", signed[0]),
+            Text("said-between"),
+            Thought("Thought between.", signed[1]),
+        ]
+        if self.claims("supports_tools"):
+            parts.append(Call("weather", {"place": "asked-last"}, id="call_place_1"))
+        with self.talk(stream=False, **self.reasoning_settings) as talk:
+            talk.ask(Reply(tuple(parts))).expect()
+            if talk.last.calls:
+                talk.run_calls()
+                talk.go_on(say("Yes.")).expect()
+            else:
+                talk.ask(say("Yes."), "And then?").expect()
+            sent = Carried(talk.server.requests[-1])
+            answer = json.loads(self.exchanges()[0].answer)
+            given = Carried(replace(sent.request, raw=b"", body=answer))
+            markers = (*signed, "said-between", "asked-last")
+            for one, two in combinations(markers, 2):
+                was, now = given.before(one, two), sent.before(one, two)
+                same = was is None or now is None or was == now
+                require(same, f"{two!r} has changed places with {one!r}")
 
     @check("reasoning", "docs/requests.md#native-history", claim=_REASONING)
     def test_signatures_stay_with_their_origin(self) -> None:

@@ -13,7 +13,7 @@ from agent_host.plugins.implementation import Implementation, check_result
 from agent_host.plugins.settings import merge_schemas
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
-from agent_host_testing.suites.package import PackageConformance
+from agent_host_testing.suites.expecting import ClaimConformance
 from agent_host_testing.violations import require
 
 __all__ = ["OTHERS", "HookConformance", "core_messages", "native_messages", "require_keys"]
@@ -22,8 +22,25 @@ __all__ = ["OTHERS", "HookConformance", "core_messages", "native_messages", "req
 OTHERS: dict[str, Any] = {"another_plugin": {"kept": [1, 2]}}
 
 
-class HookConformance(PackageConformance):
+#: The hooks by which a plugin takes part in requests; what it does without is not checked.
+_CLAIMS = (
+    "init",
+    "initialize_request",
+    "process_chunk",
+    "finalize",
+    "to_native_messages",
+    "from_native_messages",
+    "get_actions",
+)
+
+
+class HookConformance(ClaimConformance):
     """A suite about a plugin that shares its state with others."""
+
+    claims_are = "hooks"
+
+    def claimed(self) -> list[str]:
+        return [name for name in _CLAIMS if self.loaded().implementations.get(name)]
 
     def hook(self, name: str) -> Implementation:
         """The plugin's hook; the check is not for plugins that do without."""

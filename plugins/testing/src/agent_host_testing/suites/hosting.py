@@ -15,9 +15,18 @@ from agent_hookspecs.errors import AgentError
 from agent_hookspecs.roles import ToolPlugin
 from agent_host.core import AgentCore
 from agent_host.plugins.catalog import Catalog
+from agent_host.plugins.stack import PreparedTool, Stack
 from agent_host.sessions.session import Session
 
-__all__ = ["CANARY", "PATIENCE", "Host", "Outcome", "ToolCall", "recording_tools"]
+__all__ = [
+    "CANARY",
+    "PATIENCE",
+    "Host",
+    "Outcome",
+    "ToolCall",
+    "prepared_tool",
+    "recording_tools",
+]
 
 #: The key of every check. It looks like nobody's key, so that no pattern but its value finds it.
 CANARY = "canary.conformance.5e1f7c0d"
@@ -37,11 +46,15 @@ class ToolCall:
 
 @dataclass
 class Outcome:
-    """What a caller saw of one request."""
+    """What a caller saw of one request; ``asked`` is how many messages the session had before."""
 
     session: Session
     events: list[dict[str, Any]] = field(default_factory=list)
     error: Exception | None = None
+    asked: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.asked = self.session.count
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["type"] == kind]
@@ -58,15 +71,29 @@ class Outcome:
         return "".join(event["message"]["content"] for event in self.of("partial"))
 
     @property
+    def finals(self) -> list[dict[str, Any]]:
+        """The messages that the answer consists of, as plain dicts; mostly one."""
+        messages: list[dict[str, Any]] = self.session.to_dict()["messages"]
+        return messages[self.asked :] or messages[-1:]
+
+    @property
     def answer(self) -> dict[str, Any]:
-        """The last message of the session, as a plain dict."""
-        last: dict[str, Any] = self.session.to_dict()["messages"][-1]
-        return last
+        """The answer as one message, also where it came as several."""
+        finals = self.finals
+        text = "".join(final["content"] for final in finals)
+        return {**finals[-1], "content": text, "metadata": self.metadata}
 
     @property
     def metadata(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.answer["metadata"]
-        return found
+        """What the messages of the answer say of it; calls and reasoning of all of them."""
+        merged: dict[str, Any] = {}
+        for final in self.finals:
+            about = dict(final["metadata"])
+            for key in ("tool_calls", "reasoning"):
+                if merged.get(key) and about.get(key):
+                    about[key] = merged[key] + about[key]
+            merged |= about
+        return merged
 
     @property
     def natives(self) -> list[dict[str, Any]]:
@@ -79,14 +106,31 @@ class Outcome:
         return [_call(call) for call in self.metadata.get("tool_calls") or ()]
 
     def comparable(self) -> Any:
-        """What must be the same however the request was made: messages and natives."""
-        return json.loads(json.dumps([self.session.to_dict()["messages"], self.natives]))
+        """What must be the same however the request was made: messages and natives.
+
+        Ids that a provider makes up for calls may be others each time; so they are compared by
+        the place of the call.
+        """
+        return self._without_ids([self.session.to_dict()["messages"], self.natives])
 
     def comparable_events(self) -> Any:
         """The events without the session, which is compared by itself, and the error."""
         shown = [{k: v for k, v in event.items() if k != "session"} for event in self.events]
         raised = self.error.to_dict() if isinstance(self.error, AgentError) else repr(self.error)
-        return json.loads(json.dumps([shown, raised]))
+        return self._without_ids([shown, raised])
+
+    def _without_ids(self, value: Any) -> Any:
+        places = {call.id: f"call {n}" for n, call in enumerate(self.calls) if call.id}
+        return _replaced(json.loads(json.dumps(value)), places)
+
+
+def _replaced(value: Any, names: Mapping[str, str]) -> Any:
+    """A copy in which each text, or key, that is one of the names has another."""
+    if isinstance(value, dict):
+        return {names.get(key, key): _replaced(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, names) for item in value]
+    return names.get(value, value) if isinstance(value, str) else value
 
 
 def _call(call: Mapping[str, Any]) -> ToolCall:
@@ -160,6 +204,15 @@ class Host:
 
     def close(self) -> None:
         self.core.close()
+
+
+def prepared_tool(stack: Stack, plugin: str) -> PreparedTool:
+    """A tool plugin as a stack has it: with its state and what it offers."""
+    for tool in stack.tools:
+        if tool.plugin.name == plugin:
+            return tool
+    told = "; ".join(message for message, _ in stack.warnings)
+    raise LookupError(told or f"{plugin!r} takes no part")
 
 
 def recording_tools(

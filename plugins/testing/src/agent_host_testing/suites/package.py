@@ -46,7 +46,6 @@ class PackageConformance(Conformance):
     looked for in ``folder``.
     """
 
-    package: ClassVar[str] = ""
     settings: ClassVar[Mapping[str, Any]] = {}
     also: ClassVar[Sequence[str]] = ()
     enabled: ClassVar[Sequence[str]] = ()

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from agent_host.plugins.catalog import PluginRecord
+from agent_host_testing.suites.addresses import AddressChecks
 from agent_host_testing.suites.answers import AnswerChecks
 from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.conversation import ConversationChecks
 from agent_host_testing.suites.costs import CostChecks
 from agent_host_testing.suites.failures import FailureChecks
 from agent_host_testing.suites.history import HistoryChecks
+from agent_host_testing.suites.interleaving import InterleavingChecks
+from agent_host_testing.suites.knobs import KnobChecks
+from agent_host_testing.suites.markup import MarkupChecks
+from agent_host_testing.suites.pictures import PictureChecks
 from agent_host_testing.suites.secrecy import SecrecyChecks
 from agent_host_testing.suites.speech import SpeechChecks
 from agent_host_testing.suites.tool_turns import ToolTurnChecks
@@ -25,6 +31,12 @@ class ProviderConformance(
     FailureChecks,
     SpeechChecks,
     HistoryChecks,
+    InterleavingChecks,
+    AddressChecks,
+    PictureChecks,
+    MarkupChecks,
+    KnobChecks,
+    ConversationChecks,
     ToolTurnChecks,
     AnswerChecks,
 ):

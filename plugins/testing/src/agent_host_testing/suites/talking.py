@@ -6,7 +6,7 @@ provider has a wire, a fake server that answers it. It must not know any check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -14,8 +14,8 @@ from agent_host_testing.faults import Fault
 from agent_host_testing.formats import wire_format
 from agent_host_testing.script import Answer
 from agent_host_testing.suites.claims import not_claimed
+from agent_host_testing.suites.expecting import ClaimConformance
 from agent_host_testing.suites.hosting import CANARY, PATIENCE, Host, Outcome, recording_tools
-from agent_host_testing.suites.package import PackageConformance
 from agent_host_testing.suites.serving import WatchedServer
 from agent_host_testing.wire import WireFormat
 
@@ -83,7 +83,7 @@ class Talk:
         self.session = self.host.core.create_session()
 
 
-class ProviderSuite(PackageConformance):
+class ProviderSuite(ClaimConformance):
     """What the checks of a provider are told.
 
     ``wire`` is the name of one of the kit's formats, or a `WireFormat` of the author's own; None
@@ -158,12 +158,20 @@ class ProviderSuite(PackageConformance):
             ways = {"stream": stream, "asynchronous": asynchronous}
             yield Talk(self, host, server, self.request_config(server, **more), noted, ways)
 
+    claims_are = "tags"
+
+    def claimed(self) -> Collection[str]:
+        return [tag for tag in self._tags() if tag.startswith("supports_") and tag not in _TWINS]
+
     def claims(self, tag: str) -> bool:
         """Whether the provider's tags, for the settings of the suite, have this one."""
+        return tag in self._tags()
+
+    def _tags(self) -> frozenset[str]:
         suite = type(self)
         if suite not in _TAGS:
             _TAGS[suite] = _tags(suite)
-        return tag in _TAGS[suite]
+        return _TAGS[suite]
 
     def require_claim(self, claim: str) -> None:
         if not self.claims(claim):
@@ -172,6 +180,8 @@ class ProviderSuite(PackageConformance):
             not_claimed(f"the tags of {self.plugin!r}{of} do not have {claim}")
 
 
+#: Other names of tags.
+_TWINS = ("supports_thinking",)
 #: The tags of each suite's provider, which cost a request to know.
 _TAGS: dict[type[ProviderSuite], frozenset[str]] = {}
 

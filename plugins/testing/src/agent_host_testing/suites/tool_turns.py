@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from agent_host_testing.formats.gist import Offer
 from agent_host_testing.script import Call, Reply, Text, call, say
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.talking import ProviderSuite, Talk
 from agent_host_testing.violations import require
+from agent_host_testing.wire import Request, WireFormat
 
-__all__ = ["ToolTurnChecks"]
+__all__ = ["ToolTurnChecks", "offered_name"]
 
 _TOOLS = "supports_tools"
 _ODD_NAME = "kit:weather.now"
@@ -67,6 +69,42 @@ class ToolTurnChecks(ProviderSuite):
             require(said == "Let me look.", f"the content beside the call is {said!r}")
             _require_count(outcome.calls, 1)
 
+    @check("display", "docs/events.md#events", claim=_TOOLS)
+    def test_calls_are_shown(self) -> None:
+        """Calls are shown as they come: by the tool's own name, id and place, with arguments."""
+        names = (_ODD_NAME, "kit:clock.now")
+        with self.talk(tools=names) as talk:
+            wire = list(names)
+            if self.wire is not None:
+                talk.ask(say("Hello.")).expect()
+                request = talk.server.requests[-1]
+                wire = [offered_name(talk.server.format, request, name) for name in names]
+                talk.again()
+            places = ("Oslo", "Bergen", "Ålesund")
+            calls = [
+                Call(wire[n % 2], {"place": place}, id=f"call_shown_{n}")
+                for n, place in enumerate(places)
+            ]
+            outcome = talk.ask(Reply((Text("Let me look."), *calls))).expect()
+            made = _require_count(outcome.calls, 3)
+            started = outcome.of("tool_call_started")
+            shown = [(event["index"], event["name"]) for event in started]
+            wanted = [(n, names[n % 2]) for n in range(3)]
+            require(shown == wanted, f"shown are {shown} instead of {wanted}")
+            ids = [event["id"] for event in started]
+            # Where the wire gives no ids, one may be made up only when the call is complete.
+            agree = all(one in ("", two.id) for one, two in zip(ids, made, strict=True))
+            require(agree, f"shown are the ids {ids} of the calls {[each.id for each in made]}")
+            for number, each in enumerate(made):
+                deltas = [e for e in outcome.of("tool_call_delta") if e["index"] == number]
+                written = "".join(event["arguments"] for event in deltas)
+                require(
+                    written and json.loads(written) == json.loads(each.arguments),
+                    f"of the arguments {each.arguments} of call {number} it shows {written!r}",
+                )
+            roles = {event["message"].get("role") for event in outcome.of("partial")}
+            require(roles <= {"assistant"}, f"what is shown is of {roles}")
+
     @check("malformed calls", "docs/testing.md#malformed-calls", claim=_TOOLS)
     def test_malformed_calls(self) -> None:
         """A call whose arguments are no JSON object is stored as {}, not run, and replays."""
@@ -114,7 +152,7 @@ class ToolTurnChecks(ProviderSuite):
         self.require_wire()
         with self.talk(tools=(_ODD_NAME,)) as talk:
             talk.ask(say("Hello.")).expect()
-            (wire_name,) = [*_names(talk.server.requests[-1].body, _ODD_NAME)] or [_ODD_NAME]
+            wire_name = offered_name(talk.server.format, talk.server.requests[-1], _ODD_NAME)
             outcome = talk.ask(call(wire_name, {"place": "Oslo"}, id="call_odd_1")).expect()
             (made,) = _require_count(outcome.calls, 1)
             require(made.name == _ODD_NAME, f"the call of {wire_name!r} is stored as {made.name!r}")
@@ -128,11 +166,43 @@ def _require_count(calls: list[Any], count: int) -> list[Any]:
     return calls
 
 
+def offered_name(format: WireFormat, request: Request, tool: str) -> str:
+    """The name under which the request offers the tool, which stands in its description."""
+    try:
+        offers = format.gist(request).offers
+    except (KeyError, TypeError, AttributeError):
+        # A format of an author's own need not know gists; then it is looked for.
+        offers = ()
+    named = [offer.name for offer in offers if tool in json.dumps(_declaration(request, offer))]
+    found = named or [*_names(request.body, tool)]
+    require(
+        found,
+        f"no name in the request stands beside the description of {tool!r}: it is not offered, or "
+        "the format needs a 'gist' that says what is",
+    )
+    return found[0]
+
+
+def _declaration(request: Request, offer: Offer) -> Any:
+    """The smallest object in the request that has the offer's name and its description."""
+    return next(_objects(request.body, offer.name), {})
+
+
+def _objects(value: Any, name: str) -> Iterator[Any]:
+    """Objects in which the name is a value, innermost first."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in items:
+        yield from _objects(item, name)
+    if isinstance(value, dict) and name in value.values():
+        yield value
+
+
 def _names(body: Any, tool: str) -> Iterator[str]:
     """The names in the body that could stand for the tool, by the description beside them."""
     if isinstance(body, dict):
-        if tool in str(body.get("description", "")) and isinstance(body.get("name"), str):
-            yield body["name"]
+        if any(isinstance(value, str) and tool in value for value in body.values()):
+            named = [body.get(key) for key in ("name", "id", "tool", "function", "key")]
+            yield from (each for each in named if isinstance(each, str))
         for value in body.values():
             yield from _names(value, tool)
     elif isinstance(body, list):

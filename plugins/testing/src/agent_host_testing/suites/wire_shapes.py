@@ -92,15 +92,27 @@ class ShapeChecks(ProviderSuite):
             and (not self.recorded or group[0].provider in self.recorded)
         ]
 
-    @check("wire shapes", "docs/testing.md#wire-shapes")
+    def _can_have(self, claim: str) -> bool:
+        """Whether the tag is claimed, or lets somebody in if a user adds it."""
+        if self.claims(claim):
+            return True
+        with self.host() as host:
+            configs = (self.config(), self.config(add_tags=[claim]))
+            without, having = (host.core.resolution(config).gating.enabled for config in configs)
+        return without != having
+
+    @check("wire shapes", "docs/testing.md#wire-shapes", slow=True)
     def test_wire_shape(self, wire_shape: Shape | None) -> None:
         """Bytes that real servers have sent give the right answer or a clear typed error."""
         if wire_shape is None:
             not_claimed("the kit knows no shapes of this wire")
+        for claim in wire_shape.claims:
+            if not self._can_have(claim):
+                not_claimed(f"shapes with what {claim} stands for")
         found = check_shape(wire_shape, _Subject(self), splits=_SPLITS)
         require(not found, "\n".join(found))
 
-    @check("recordings", "docs/testing.md#recordings")
+    @check("recordings", "docs/testing.md#recordings", slow=True)
     def test_recording(
         self, recorded_session: list[Recording] | None, pytestconfig: pytest.Config
     ) -> None:

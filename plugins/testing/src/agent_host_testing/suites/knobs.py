@@ -1,0 +1,202 @@
+"""Checks that every setting of a request moves it, or that somebody is told that it does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+from agent_hookspecs.authoring.knobs import EFFORTS
+from agent_host_testing.script import say
+from agent_host_testing.suites.carried import Carried
+from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.claims import not_claimed
+from agent_host_testing.suites.talking import ProviderSuite, Talk
+from agent_host_testing.violations import require
+
+__all__ = ["KnobChecks"]
+
+_WHERE = "docs/testing.md#settings"
+_SCHEMA = {
+    "type": "object",
+    "properties": {"kit_colour": {"type": "string"}, "kit_size": {"type": "integer"}},
+    "required": ["kit_colour", "kit_size"],
+    "additionalProperties": False,
+}
+#: Values that nobody has as a default; and what of them has to be found in the request.
+_VALUES: Mapping[str, tuple[Any, Any]] = {
+    "temperature": (0.375, 0.375),
+    "max_output_tokens": (7321, 7321),
+    "stop": (["kit-stop-one", "kit-stop-two"], ["kit-stop-one", "kit-stop-two"]),
+    "seed": (471147, 471147),
+    "response_schema": (_SCHEMA, {"kit_colour": 0, "kit_size": 0}),
+}
+_TOOL = "supports_tools"
+_REASONING = "supports_reasoning"
+_CHOICES = (None, "auto", "none", "required", "weather", "clock")
+
+
+class _Sent:
+    """A request as it arrived, and the warnings that its caller got."""
+
+    def __init__(self, talk: Talk, settings: Mapping[str, Any]) -> None:
+        before = talk.config
+        talk.config = {**before, **settings}
+        talk.again()
+        outcome = talk.ask(say("Yes.")).expect()
+        talk.config = before
+        self.carried = Carried(talk.server.requests[-1])
+        self.warnings = [event["message"] for event in outcome.of("warning")]
+
+    def warns_of(self, setting: str) -> bool:
+        return any(setting in message for message in self.warnings)
+
+    @property
+    def wire(self) -> Any:
+        """All that the API sees of it."""
+        request = self.carried.request
+        body = self.carried.body if self.carried.is_json else request.raw
+        headers = {k: v for k, v in request.headers.items() if k not in ("content-length", "host")}
+        return request.path, dict(request.query), headers, body
+
+
+class KnobChecks(ProviderSuite):
+    """Knobs, the choice of a tool, the model, and what a user may add to the body."""
+
+    @check("knobs", _WHERE)
+    def test_knobs_move_the_request(self) -> None:
+        """A knob that is set stands in the request with its value, or a warning names it."""
+        self.require_wire()
+        with self.talk(tools=()) as talk:
+            plain = _Sent(talk, {})
+            for knob, (value, found) in _VALUES.items():
+                sent = _Sent(talk, {knob: value})
+                _require_knob(knob, found, sent, plain)
+
+    @check("knobs", _WHERE)
+    def test_knobs_go_together(self) -> None:
+        """Knobs that are set at once all stand in the request, and none takes another's place."""
+        self.require_wire()
+        settings = {knob: value for knob, (value, _) in _VALUES.items()}
+        modes: list[Mapping[str, Any]] = [{}]
+        if self.claims(_REASONING):
+            modes.append(self.reasoning_settings)
+        with self.talk(tools=()) as talk:
+            for more in modes:
+                plain, sent = _Sent(talk, more), _Sent(talk, {**settings, **more})
+                for knob, (_, found) in _VALUES.items():
+                    _require_knob(knob, found, sent, plain)
+                alone = _Sent(talk, {**more, "response_schema": _SCHEMA})
+                lost = _lost(plain, alone)
+                require(
+                    not lost or alone.warnings,
+                    f"with response_schema the request no longer has {lost}, and nobody is told",
+                )
+
+    @check("knobs", _WHERE, claim=_REASONING)
+    def test_effort_moves_the_request(self) -> None:
+        """Every effort makes another request than its neighbours, or a warning says why not."""
+        self.require_wire()
+        with self.talk(tools=()) as talk:
+            sent = {effort: _Sent(talk, {"effort": effort}) for effort in EFFORTS}
+            unset = _Sent(talk, {})
+            for one, two in combinations(EFFORTS, 2):
+                told = any(sent[each].warns_of("effort") for each in (one, two))
+                require(
+                    told or sent[one].wire != sent[two].wire,
+                    f"efforts {one!r} and {two!r} make the same request, and nobody is told",
+                )
+            moved = any(each.wire != unset.wire for each in sent.values())
+            require(moved, "no effort makes another request than none at all")
+
+    @check("tool choice", _WHERE, claim=_TOOL)
+    def test_tool_choice(self) -> None:
+        """The choices auto, none, required and a tool's name make different requests."""
+        self.require_wire()
+        self._compare_choices({})
+
+    @check("tool choice", _WHERE, claim=_REASONING)
+    def test_tool_choice_with_reasoning(self) -> None:
+        """The choice of a tool counts also while the model reasons, or a warning says otherwise."""
+        self.require_wire()
+        if not self.claims(_TOOL):
+            not_claimed("a choice is one of tools, and the tags do not have supports_tools")
+        self._compare_choices(self.reasoning_settings)
+
+    def _compare_choices(self, more: Mapping[str, Any]) -> None:
+        with self.talk(**more) as talk:
+            sent = {
+                choice: _Sent(talk, {} if choice is None else {"tool_choice": choice})
+                for choice in _CHOICES
+            }
+            for one, two in combinations(_CHOICES[1:], 2):
+                told = any(sent[each].warns_of("tool_choice") for each in (one, two))
+                require(
+                    told or sent[one].wire != sent[two].wire,
+                    f"tool_choice {one!r} and {two!r} make the same request, and nobody is told",
+                )
+            unset, none = sent[None], sent["none"]
+            require(
+                unset.wire != none.wire,
+                "without a tool_choice the request is that of 'none': no tool can be called",
+            )
+            parallel = [_Sent(talk, {"parallel_tool_calls": on}) for on in (True, False)]
+            require(
+                parallel[0].wire != parallel[1].wire or parallel[1].warns_of("parallel_tool_calls"),
+                "parallel_tool_calls true and false make the same request, and nobody is told",
+            )
+
+    @check("settings", _WHERE)
+    def test_model_can_be_chosen(self) -> None:
+        """The model of the request's config is the one that the API is asked for."""
+        self.require_wire()
+        model = self.settings.get("model")
+        if not model:
+            not_claimed("the suite's settings name no model")
+        with self.talk(tools=()) as talk:
+            chosen = f"{model}-other"
+            sent = _Sent(talk, {"model": chosen})
+            there = sent.carried.has_text(chosen) or chosen in sent.carried.request.path
+            require(there, f"the request does not name the model {chosen!r}")
+
+    @check("settings", _WHERE)
+    def test_additions_are_sent(self) -> None:
+        """What the settings extra_body and extra_headers have is sent beside everything else."""
+        self.require_wire()
+        with self.talk(tools=(), strict=False) as talk:
+            schema = talk.host.core.get_config_schema(talk.config)
+            there = [name for name in ("extra_body", "extra_headers") if name in schema]
+            if not there:
+                not_claimed("it has neither the setting extra_body nor extra_headers")
+            plain = _Sent(talk, {})
+            if "extra_body" in there:
+                sent = _Sent(talk, {"extra_body": {"kit_addition": {"kept": [1, "two"]}}})
+                found = json.dumps(sent.carried.body.get("kit_addition"))
+                require(found == '{"kept": [1, "two"]}', f"of extra_body it sends {found}")
+                lost = _lost(plain, sent)
+                require(not lost, f"with extra_body the request no longer has {lost}")
+            if "extra_headers" in there:
+                sent = _Sent(talk, {"extra_headers": {"X-Kit-Addition": "kept"}})
+                value = sent.carried.request.header("x-kit-addition")
+                require(value == "kept", f"of extra_headers it sends {value!r}")
+
+
+def _require_knob(knob: str, found: Any, sent: _Sent, plain: _Sent) -> None:
+    if sent.warns_of(knob):
+        return
+    moved = sent.wire != plain.wire
+    require(moved, f"{knob} is set, the request is as without it, and no warning names it")
+    if sent.carried.is_json:
+        told = json.dumps(found) if not isinstance(found, dict) else ", ".join(found)
+        require(
+            sent.carried.has_value(found),
+            f"{knob} is set, but its value ({told}) is not in the request, and no warning names it",
+        )
+
+
+def _lost(plain: _Sent, sent: _Sent) -> str:
+    """What of the plain request is missing in the other; empty if nothing is."""
+    there = {(leaf.path, repr(leaf.value)) for leaf in sent.carried.leaves}
+    lost = [leaf for leaf in plain.carried.leaves if (leaf.path, repr(leaf.value)) not in there]
+    return ", ".join(".".join(map(str, leaf.path)) for leaf in lost)
