@@ -42,6 +42,7 @@ EXIT_CODES = {
 
 #: Each command with the module that has it and its line in the help.
 _COMMANDS = {
+    "chat": ("agent_host.cli.chat.command", "Talk with an agent."),
     "config": ("agent_host.cli.config", "Check and show the configuration."),
     "demo": ("agent_host.cli.demo", "Tour the host offline, in a minute."),
     "run": ("agent_host.cli.run", "Send a prompt to an agent."),
