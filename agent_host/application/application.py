@@ -130,7 +130,10 @@ class AgentApplication:
         """The stored runs."""
         return Runs(self._runs.require_storage())
 
-<<<<<<< HEAD
+    def agent(self, name: str) -> Agent:
+        """An agent of the config, for instance to make a tool of it."""
+        return Agent(name, self._runs)
+
     @overload
     def run(
         self, prompt: Prompt, *, output_type: type[T], **options: Unpack[RunOptions]
@@ -148,15 +151,6 @@ class AgentApplication:
         TypedDict, a union, a primitive, or a JSON Schema. `RunOptions` has the options.
         """
         run = self._runs.begin_run(prompt, asynchronous=False, output_type=output_type, **options)
-=======
-    def agent(self, name: str) -> Agent:
-        """An agent of the config, for instance to make a tool of it."""
-        return Agent(name, self._runs)
-
-    def run(self, prompt: Prompt, **options: Any) -> Answer:
-        """Give an agent a prompt and wait for its answer. Options are those of `stream`."""
-        run = self._runs.begin_run(prompt, asynchronous=False, **options)
->>>>>>> speak
         complete(run.steps(), self.core.wire)
         return answer_of_run(run)
 

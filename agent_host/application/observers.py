@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
-<<<<<<< HEAD
+from agent_host.agent.children import innermost
 from agent_host.agent.policy import Decision, Policy
 from agent_host.application.story import RunStory, is_story_wanted
 from agent_host.application.watching import EventFeed, Listener, RunEvent
-=======
-from agent_host.agent.children import innermost
->>>>>>> speak
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.sessions.frozen import plain_copy
 
@@ -54,13 +51,12 @@ class Observers:
         self._observers: tuple[Callable[[Event], None], ...] = ()
         self._lock = threading.Lock()
 
-<<<<<<< HEAD
     def for_run(self, run: str, agent: str | None) -> Callable[[Event], None]:
         """What shows an event of this run to everybody."""
         story = RunStory(run, agent, self._latest_decisions) if is_story_wanted() else None
 
         def show_event(event: Event) -> None:
-            if event["type"] == "request_started":
+            if innermost(event)["type"] == "request_started":
                 # A request has just loaded what it needs; between requests nothing is loaded.
                 self._greet_plugins()
             for observer in self._observers:
@@ -97,15 +93,6 @@ class Observers:
         with self._lock:
             self._feeds = tuple(each for each in self._feeds if each is not feed)
         self._remove_listener(feed.put)
-=======
-    def show_event(self, event: Event) -> None:
-        """Show an event to every loaded plugin, once it knows that the application runs."""
-        if innermost(event)["type"] == "request_started":
-            # A request has just loaded what it needs; between requests nothing is loaded.
-            self._greet_plugins()
-        for observer in self._observers:
-            observer(event)
->>>>>>> speak
 
     def close(self) -> None:
         """Tell the plugins that the application is closed, and end the feeds."""
