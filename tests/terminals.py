@@ -113,7 +113,6 @@ def run_at_terminal(
             "TERM": "xterm-256color",
             "PYTHONUTF8": "1",
             "AGENT_HOST_HOME": str(cwd / "home"),
-            "AGENT_HOST_CACHE_DIR": str(cwd / "cache"),
             **(env or {}),
         },
     )

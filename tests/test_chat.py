@@ -140,7 +140,7 @@ def test_a_call_is_asked_about_with_its_difference_and_shown_as_a_block(
         person.see_line()
         person.enter("Change the notes")
         model.call("write_notes", {"text": "one\nthree\n"})
-        person.see_last("[v]iew all [n]:")
+        person.see_last("[n]:")
         model.answer("Done.")
         person.enter("yes")
         person.see("Done.")

@@ -72,7 +72,8 @@ def validate(
     warnings: dict[str, None] = {}
     with AgentApplication(file) as app:
         for options in app.config.ways_to_run(agent, provider):
-            found = app.check(**options, model=model)
+            agent_name, alias = options["agent"], options["provider"]
+            found = app.check(agent=agent_name, provider=alias, model=model)
             warnings |= {format_warning(warning): None for warning in found}
         used = app.config.file
     if as_json:

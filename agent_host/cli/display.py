@@ -72,6 +72,7 @@ class RunDisplay:
         if event["type"] == "final":
             self._held.clear()
             if _calls_tools(event):
+                self._screen.end_line()
                 _print_aside("".join(message["content"] for message in event["messages"]))
                 return
         elif event["type"] == "error":

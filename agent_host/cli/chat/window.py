@@ -243,9 +243,10 @@ class _Window:
     def _question_lines(self, question: OpenQuestion, width: int) -> StyleAndTextTuples:
         """Every line of a question begins with the sign that nothing from outside can print."""
         wait = " …" if self.is_deaf() else ""
-        text = f"{question.note} {question.prompt}{wait}".strip()
-        lines = [f"{GUTTER} {line}" for line in wrap_text(text, width - 4)]
-        return [("", "\n"), ("class:question", "\n".join(lines) + " ")]
+        text = f"{question.note}\n{question.prompt}{wait}".strip()
+        rows = [row for line in text.split("\n") for row in wrap_text(line, width - 4)]
+        shown = "\n".join(f"{GUTTER} {row}" for row in rows)
+        return [("", "\n"), ("class:question", f"{shown} ")]
 
     def _get_completer(self) -> Any:
         if self._completer is None:
