@@ -123,7 +123,8 @@ def explain(
         chosen = Selection() if "provider" in settings else app.select(**choice.request, parts=True)
         if chosen.provider is not None:
             choice = replace(choice, provider=chosen.provider, model=chosen.model)
-        stack = app.stack(**choice.request, use_tools=tools or None, settings=settings)
+        request: dict[str, Any] = {**choice.request, "settings": settings}
+        stack = app.stack(**request, use_tools=tools or None)
         why = "" if chosen.is_fallback else chosen.why
         explanation = _explain(app, choice, settings, stack, why)
     if graph is not None:
