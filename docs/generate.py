@@ -40,7 +40,9 @@ KIND_WORDS: dict[PartKind, str] = {
     "dict": "a dict",
     "list": "a list",
     "dicts": "a list of dicts",
+    "text": "a string",
     "texts": "a list of strings",
+    "contents": "a list of strings and parts",
     "flag": "True, False or None",
 }
 PART = re.compile(r"(?<=<!-- part: )([a-z-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -179,7 +181,7 @@ def render_events() -> str:
 
 # Of the bundled packages: what their descriptors say, and which tags their code names.
 
-TAG = re.compile(r"supports_[a-z_]+|(?:provider|wire|reasoning|quirk|repair):[\w.-]+")
+TAG = re.compile(r"supports_[a-z_]+|(?:provider|wire|reasoning|quirk|repair|accepts):[\w./-]+")
 #: What a model may be able to do; gates are drawn as for one that can do it all.
 ABILITIES = ("tools", "reasoning", "structured_output", "prompt_caching")
 #: A provider whose wire is chosen by a setting, and the tag of each choice.
@@ -187,7 +189,7 @@ CHOICES = {"openai": {"responses": "wire:openai-responses", "chat": "wire:openai
 #: Settings that every provider knows or may know; they are told once.
 COMMON = ("model", "base_url", "api_key", "attachments_root", "extra_body", "extra_headers")
 
-FAMILIES = ("provider", "quirk", "repair")
+FAMILIES = ("provider", "quirk", "repair", "accepts")
 #: Every tag, or family of tags, with its meaning and who gives it.
 TAGS = {
     "provider:NAME": ("which provider it is", "every provider, its own"),
@@ -214,11 +216,33 @@ TAGS = {
         "the model can be held to a JSON Schema",
         "providers, by model",
     ),
+    "supports_structured_output_with_tools": (
+        "… and may call tools in the same request",
+        "`anthropic`, `google`, `openai` and servers of its format, by model",
+    ),
     "supports_prompt_caching": (
         "parts of the prompt can be marked for the provider's cache",
         "`anthropic`",
     ),
-    "supports_images": ("the model sees pictures", "`openai` and `ollama`, by model"),
+    "supports_images": (
+        "the model sees pictures: PNG, JPEG, GIF and WebP",
+        "providers, by model",
+    ),
+    "supports_documents": ("the model reads PDF files", "providers, by model"),
+    "supports_audio": (
+        "the model hears: WAV and MP3",
+        "`google`, `openai` and servers of its format, by model",
+    ),
+    "supports_video": ("the model watches: MP4 and WebM", "`google`, by model"),
+    "accepts:NAME": (
+        "the model takes files of this media type, too, such as `accepts:image/heic`",
+        "`google`; `add_tags`",
+    ),
+    "supports_image_urls": ("the provider fetches pictures from the web", "providers"),
+    "supports_file_urls": (
+        "the provider fetches other files from the web",
+        "`anthropic`, `google`, `openai` with `api: responses`, `openrouter`",
+    ),
     "reasoning:own": ("reasoning is asked for in a way of its own", "`openrouter`"),
     "quirk:NAME": (
         "how a server strays from the OpenAI chat format: "

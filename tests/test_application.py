@@ -73,7 +73,7 @@ def test_tools_can_be_chosen_by_pattern() -> None:
         ((), []),
         (["b"], []),
     ):
-        config = app.request_config(tools=tools)
+        config = app.request_config(use_tools=tools)
         assert [d.tool_name for d in app.core.get_tool_schemas(config)] == names
 
 

@@ -76,7 +76,7 @@ class Case:
     hint: str = ""
     warned: str = ""
     settings: dict[str, Any] | None = None
-    tools: list[str] | None = None
+    use_tools: list[str] | None = None
     provider: str | None = None
     agent: str | None = None
 
@@ -215,7 +215,7 @@ CASES = {
         warned="the setting 'reasoning' is ignored: plugin 'echo_reasoning', which knows it, takes",
     ),
     "a pattern that fits no tool": Case(
-        leave, warned="no tool is called 'nope*'; there are: saw", tools=["nope*"]
+        leave, warned="no tool is called 'nope*'; there are: saw", use_tools=["nope*"]
     ),
     "a rule that fits no tool": Case(
         put("tools", {"rules": [{"tool": "sew", "decision": "deny"}]}),
@@ -286,7 +286,7 @@ def outcome(begin: Callable[[], Any]) -> tuple[str, str]:
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_and_a_check_refuse_and_warn_of_the_same(place: Path, name: str) -> None:
     case = CASES[name]
-    options = {"settings": case.settings, "tools": case.tools, "agent": case.agent}
+    options = {"settings": case.settings, "use_tools": case.use_tools, "agent": case.agent}
     with serve(answer) as server:
         file = write_config(place, case.change, server.url)
         warnings: dict[str, Any] = {}

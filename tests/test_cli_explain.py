@@ -207,7 +207,7 @@ managers = {}
 with AgentApplication(
     given["config_file"], on_manager=lambda manager: managers.update({manager.role: manager})
 ) as app:
-    answer = app.run("Hello", tools=given["tools"] or None, **options)
+    answer = app.run("Hello", use_tools=given["tools"] or None, **options)
 orders = {}
 for role in ("provider", "extension", "feature", "tool"):
     manager = managers[role]

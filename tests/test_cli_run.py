@@ -365,7 +365,7 @@ def test_an_answer_that_is_not_whole_is_told_from_one_that_is(
 
 def test_the_text_of_a_model_cannot_move_the_cursor(place: Path) -> None:
     done = run(place, "red \x1b[31m bell \x07 \u202e tab\tend")
-    assert done.stdout.decode() == "red �[31m bell � � tab\tend\n"
+    assert done.stdout.decode() == "red ␛[31m bell ␇ <U+202E> tab\tend\n"
 
 
 def test_an_untrusted_folder_is_refused_until_it_is_trusted(place: Path) -> None:

@@ -153,10 +153,13 @@ def test_a_run_waits_is_approved_and_resumed(shell: Shell) -> None:
     assert "agent-host runs list --state waiting" in shell.err
     (run,) = shell.json("runs", "list", "--state", "waiting")["runs"]
     shown = shell("runs", "show", run["id"][:20])
-    for wanted in ("waiting", "call_1: save (write, ", "text: x", f"runs approve {run['id']}"):
+    for wanted in ("waiting", "call_1\n  save (", "wants to write something:", "text: x"):
         assert wanted in shown
+    assert f"runs approve {run['id']}" in shown
     assert run["questions"][0]["digest"] in shown
-    assert "All is decided" in shell("runs", "approve", run["id"])
+    decided = shell("runs", "approve", run["id"])
+    assert "text: x" in decided
+    assert "All is decided" in decided
     shell("runs", "approve", run["id"], code=1)
     assert "waits for no approval" in shell.err
     assert shell("runs", "resume", *CONFIG, run["id"]) == "save returned: saved x\n"

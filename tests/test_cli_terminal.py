@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import select
-import signal
-import struct
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from making import full, write_package
-
-pty = pytest.importorskip("pty")
-termios = pytest.importorskip("termios")
-fcntl = pytest.importorskip("fcntl")
+from terminals import open_terminal as terminal
 
 TOOLS = """
 from agent_hookspecs.authoring import tool, tools
@@ -35,94 +22,6 @@ def save(text: str, name: str = "a.txt") -> str:
 
 Plugin = tools(save, name="workbench")
 """
-
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-class Terminal:
-    """The person's end: what was shown, and what is typed."""
-
-    def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
-        self._master = master
-        self.process = process
-        self.raw = ""
-        self._read_up_to = 0
-
-    @property
-    def shown(self) -> str:
-        return ESCAPES.sub("", self.raw).replace("\r\n", "\n")
-
-    def expect(self, text: str) -> None:
-        """Wait until the text is on the screen, after what was waited for before."""
-        deadline = time.monotonic() + 30
-        while (found := self.shown.find(text, self._read_up_to)) < 0:
-            assert self._more(deadline), f"{text!r} was never shown, but:\n{self.shown}"
-        self._read_up_to = found + len(text)
-
-    def _more(self, deadline: float) -> bool:
-        ready, _, _ = select.select([self._master], [], [], max(deadline - time.monotonic(), 0))
-        try:
-            data = os.read(self._master, 65536) if ready else b""
-        except OSError:
-            # The way a pseudo-terminal says that the other end is closed.
-            data = b""
-        self.raw += data.decode("utf-8", "replace")
-        return bool(data)
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
-
-    def interrupt(self) -> None:
-        """What Ctrl-C does; again if the process was just about to wait and did not notice."""
-        shown, deadline = len(self.raw), time.monotonic() + 30
-        while len(self.raw) == shown and self.process.poll() is None:
-            assert time.monotonic() < deadline, f"it cannot be interrupted:\n{self.shown}"
-            self.process.send_signal(signal.SIGINT)
-            self._more(time.monotonic() + 2)
-
-    def end(self) -> int:
-        """Read on until the process has ended; its exit code."""
-        deadline = time.monotonic() + 30
-        while self._more(deadline):
-            continue
-        return self.process.wait(30)
-
-
-@contextmanager
-def terminal(
-    *arguments: str, cwd: Path, columns: int = 80, env: Mapping[str, str] | None = None
-) -> Iterator[Terminal]:
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    kept = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith("AGENT_HOST_") and key not in ("NO_COLOR", "COLUMNS", "LINES")
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "agent_host", *arguments],
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        cwd=cwd,
-        start_new_session=True,
-        env={
-            **kept,
-            "TERM": "xterm-256color",
-            "PYTHONUTF8": "1",
-            "AGENT_HOST_CONFIG_HOME": str(cwd / "home"),
-            "AGENT_HOST_HOME": str(cwd / "home"),
-            "AGENT_HOST_CACHE_DIR": str(cwd / "cache"),
-            **(env or {}),
-        },
-    )
-    os.close(slave)
-    try:
-        yield Terminal(master, process)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(master)
 
 
 @pytest.fixture
@@ -139,14 +38,17 @@ def place(tmp_path: Path) -> Path:
 
 
 CALL = '/call save {"text": "a line", "name": "b.txt"}'
-QUESTION = "Allow it? [y]es, [a]lways, [n]o [n]: "
+QUESTION = "◘ or always: in this [s]ession, in this [f]older, [a]nywhere [n]: "
 
 
 @pytest.mark.parametrize(
     ("key", "result", "remembered"),
     [
         ("y", "saved a line", False),
-        ("a", "saved a line", True),
+        (" YES ", "saved a line", False),
+        ("s", "saved a line", False),
+        ("f", "saved a line", True),
+        ("Always", "saved a line", True),
         ("n", "Tool call denied: the answer was deny.", False),
         ("", "Tool call denied: the answer was deny.", False),
     ],
@@ -161,16 +63,17 @@ def test_a_person_is_asked_and_sees_what_becomes_of_it(
     owner = f"path:{(place / 'tools' / 'bench_pkg' / 'agent_plugin.json').resolve()}"
     started = [] if "denied" in result else ['→ save(text="a line", name="b.txt")']
     assert seen.shown.splitlines() == [
-        "Hm.",
-        f"save ({owner}) wants to write something:",
-        "  text: a line",
-        "  name: b.txt",
+        "  Hm.",
+        *(f"◘ {row}" for row in wrapped(f"save ({owner}) wants to write something:", 78)),
+        "◘   name: b.txt",
+        "◘   text: a line",
+        "◘ Allow it? [y]es, [n]o, [e]dit,",
         f"{QUESTION}{key}",
         *started,
         f"← save: {result}",
-        f"save returned: {result}",
+        f"  save returned: {result}",
     ]
-    assert "\x1b[2mHm.\x1b[0m" in seen.raw
+    assert "\x1b[2m  Hm.\x1b[0m" in seen.raw
     memory = place / "home" / "allowed-tools.json"
     assert memory.exists() is remembered
 
@@ -186,10 +89,15 @@ def test_what_was_allowed_for_good_is_not_asked_about_again(place: Path) -> None
     assert "save returned: saved a line" in seen.shown
 
 
+def wrapped(text: str, width: int) -> list[str]:
+    return [text[at : at + width] for at in range(0, len(text), width)]
+
+
 def test_a_wrong_key_is_asked_again(place: Path) -> None:
     with terminal("run", "--config", "c.json", CALL, cwd=place) as seen:
         seen.expect(QUESTION)
         seen.type("maybe\n")
+        seen.expect("◘ Please answer with one of the words")
         seen.expect(QUESTION)
         seen.type("y\n")
         assert seen.end() == 0
@@ -199,12 +107,13 @@ def test_long_arguments_are_shown_in_part_and_on_request_as_a_whole(place: Path)
     text = "\\n".join(f"line {number}" for number in range(40))
     call = f'/call save {{"text": "{text}"}}'
     with terminal("run", "--config", "c.json", call, cwd=place) as seen:
-        seen.expect("  … and 21 more lines\n")
+        seen.expect(" more rows, 309 characters; v shows all\n")
         assert "line 39" not in seen.shown
-        seen.expect("Allow it? [y]es, [a]lways, [n]o, [v]iew all [n]: ")
+        seen.expect(", [e]dit, [v]iew all,")
+        seen.expect(QUESTION)
         seen.type("v\n")
-        seen.expect("    line 39\n")
-        seen.expect("[v]iew all [n]: ")
+        seen.expect("◘     line 39\n")
+        seen.expect(QUESTION)
         seen.type("y\n")
         assert seen.end() == 0
 
@@ -236,7 +145,7 @@ def test_plain_text_is_plain_if_that_is_wanted(place: Path) -> None:
     prompt = "/think Hm.\nHello"
     with terminal("run", "--provider", "echo", prompt, cwd=place, env={"NO_COLOR": "1"}) as seen:
         assert seen.end() == 0
-    assert seen.raw.replace("\r\n", "\n") == "Hm.\nHello\n"
+    assert seen.raw.replace("\r\n", "\n") == "  Hm.\n  Hello\n"
 
 
 def test_a_warning_is_shown_as_a_whole_and_breaks_between_words(place: Path) -> None:

@@ -198,7 +198,7 @@ def test_one_provider_alone_is_that_of_agents_that_name_none(
 
 def test_settings_of_a_call_outweigh_everything() -> None:
     with AgentApplication({"request_defaults": {"temperature": 0, "seed": 1}}) as app:
-        config = app.request_config(settings={"temperature": 2}, tools="read_*")
+        config = app.request_config(settings={"temperature": 2}, use_tools="read_*")
     assert (config["temperature"], config["seed"], config["use_tools"]) == (2, 1, ["read_*"])
 
 

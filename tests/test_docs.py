@@ -217,7 +217,7 @@ def test_the_order_of_hooks_is_as_the_table_says() -> None:
     acting = ("get_actions", "execute_action")
     before = [
         *hook_order.BEFORE[: hook_order.BEFORE.index("p.get_actions")],
-        *hook_order.BEFORE[-len(hook_order.each("p e1 e2", "to_native_messages")) - 6 :],
+        *hook_order.BEFORE[hook_order.BEFORE.index("f1.get_context_parts") :],
     ]
     order = [*hook_order.COLD, *before, *hook_order.STREAMED, *hook_order.AFTER]
     calls = [tuple(each.split(".")) for each in order]

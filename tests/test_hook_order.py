@@ -70,7 +70,9 @@ REQUEST_START = [
 BEFORE = [
     *each("p e1 e2 f1 f2", "init"),
     *REQUEST_START,
+    *each("f1 f2", "get_context_parts"),
     *each("p e1 e2", "to_native_messages"),
+    *each("f1 f2", "get_instructions"),
     *each("p e1 e2 f1 f2", "initialize_request"),
     "p.build_request",
 ]

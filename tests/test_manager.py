@@ -354,6 +354,8 @@ RIGHT: dict[str, list[Any]] = {
     "list": [[], [1]],
     "dicts": [[], [{}]],
     "texts": [[], ["a"], ("a",), {"a"}, frozenset("a")],
+    "text": ["", "a"],
+    "contents": [[], ["a", {}]],
     "flag": [True, False, None],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
@@ -361,6 +363,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "list": [((), "a list, not a tuple of 0"), ({}, "a list, not dict")],
     "dicts": [({}, "a list, not dict"), ([3], "dicts as NAME, not int")],
     "texts": [("text", "a list of strings, not str"), ([3], "a list of strings, not list")],
+    "text": [([], "a string, not list"), (b"x", "a string, not bytes")],
+    "contents": [
+        ("text", "a list of strings and parts, not str"),
+        ([3], "a list of strings and parts, not list"),
+    ],
     "flag": [(1, "True, False or None, not int"), ("no", "True, False or None, not str")],
 }
 

@@ -121,16 +121,54 @@ def test_once_is_not_remembered(tmp_path: Path) -> None:
 def test_tools_of_a_program_are_remembered_while_it_runs_only(tmp_path: Path) -> None:
     memory = Memory(tmp_path / "allowed.json")
     memory.remember(use(owner="registered:__main__:f", own=True))
-    assert memory.allows(use(owner="registered:__main__:f", own=True))
+    assert memory.scope_of(use(owner="registered:__main__:f", own=True))
     assert not (tmp_path / "allowed.json").exists()
+
+
+def test_what_is_allowed_in_a_folder_is_asked_about_in_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "allowed.json"
+    one, two = tmp_path / "one", tmp_path / "two"
+    below = one / "below"
+    for folder in (one, two, below):
+        folder.mkdir()
+    monkeypatch.chdir(one)
+    policy = Policy(memory=Memory(file))
+    assert policy.record_answer(use(), "folder", "").allowed
+    assert json.loads(file.read_text("utf-8")) == [["dist-x", "f", str(one.resolve())]]
+    assert Policy(memory=Memory(file)).verdict(use()) == ("allow", "allowed in this folder")
+    for elsewhere in (two, below):
+        monkeypatch.chdir(elsewhere)
+        assert Policy(memory=Memory(file)).verdict(use())[0] == "ask"
+
+
+def test_what_is_allowed_for_a_session_is_forgotten_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "allowed.json"
+    policy = Policy(memory=Memory(file))
+    assert policy.record_answer(use(), "session", "").allowed
+    assert policy.verdict(use()) == ("allow", "allowed for this session")
+    assert not file.exists()
+    assert Policy(memory=Memory(file)).verdict(use())[0] == "ask"
+
+
+def test_what_was_allowed_can_be_forgotten(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "allowed.json")
+    memory.remember(use(), "folder")
+    memory.remember(use(name="g"))
+    everywhere, here = memory.allowed_tools()[::-1]
+    assert (everywhere.name, everywhere.folder) == ("g", "")
+    memory.forget([here])
+    assert memory.scope_of(use()) is None
+    assert Memory(tmp_path / "allowed.json").allowed_tools() == [everywhere]
 
 
 def test_two_processes_do_not_forget_what_the_other_remembered(tmp_path: Path) -> None:
     one, two = (Memory(tmp_path / "allowed.json") for _ in range(2))
     one.remember(use(name="f"))
     two.remember(use(name="g"))
-    assert Memory(tmp_path / "allowed.json").allows(use(name="f"))
-    assert Memory(tmp_path / "allowed.json").allows(use(name="g"))
+    assert Memory(tmp_path / "allowed.json").scope_of(use(name="f"))
+    assert Memory(tmp_path / "allowed.json").scope_of(use(name="g"))
 
 
 @pytest.mark.parametrize(
@@ -140,16 +178,16 @@ def test_a_damaged_memory_allows_nothing(tmp_path: Path, content: str) -> None:
     file = tmp_path / "allowed.json"
     file.write_text(content, encoding="utf-8")
     file.chmod(0o600)
-    assert not Memory(file).allows(use())
+    assert not Memory(file).scope_of(use())
 
 
 def test_a_memory_that_others_can_write_allows_nothing(tmp_path: Path) -> None:
     file = tmp_path / "allowed.json"
     file.write_text('[["dist-x", "f"]]', encoding="utf-8")
     file.chmod(0o622)
-    assert not Memory(file).allows(use())
+    assert not Memory(file).scope_of(use())
     file.chmod(0o600)
-    assert Memory(file).allows(use())
+    assert Memory(file).scope_of(use())
 
 
 # --- approvals in a run ---
@@ -172,7 +210,8 @@ def turns() -> list[Any]:
 @ways
 @pytest.mark.parametrize(
     ("answer", "allowed"),
-    [("once", True), ("always", True), (True, True), ("deny", False), (False, False),
+    [("once", True), ("always", True), ("session", True), ("folder", True), (True, True),
+     ("deny", False), (False, False),
      (None, False), ("yes", False), (1, False), ([], False), ({}, False)],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["plain", "coroutine"])

@@ -181,28 +181,21 @@ def test_a_resumed_run_has_the_agent_and_the_settings_it_was_begun_with(
 ) -> None:
     bench.turns = [calling(SAVE), saying("Done.")]
     settings = {"temperature": 0.5, "api_key": "swordfish-7c1d"}
-    first = bench.app().run("go", model="m", tools=["save"], settings=settings, park=True)
+    first = bench.app().run("go", model="m", use_tools=["save"], settings=settings, park=True)
     assert first.run is not None
-    seen: list[Any] = []
     app = bench.app()
-    original = app.request_config
-
-    def request_config(*args: Any, **more: Any) -> Any:
-        seen.append(more)
-        return original(*args, **more)
-
-    app.request_config = request_config  # type: ignore[method-assign]
-    resume(app, way, first.run, {"c1": "once"})
+    answer = resume(app, way, first.run, {"c1": "once"})
     # Whatever is secret is found again where it was found before, and not in the store.
-    assert seen == [
-        {
-            "agent": None,
-            "provider": None,
-            "model": "m",
-            "tools": ["save"],
-            "settings": {"temperature": 0.5},
-        }
-    ]
+    assert app.runs.find(first.run).details["asked"] == {
+        "agent": None,
+        "provider": None,
+        "model": "m",
+        "use_tools": ["save"],
+        "settings": {"temperature": 0.5},
+    }
+    [warning] = answer.warnings
+    assert warning["message"].startswith("'temperature' is set, but scripted has no use for it")
+    assert "with the model 'm'" in warning["message"]
 
 
 def test_limits_count_what_was_done_before(bench: Bench) -> None:
@@ -252,6 +245,8 @@ def test_a_run_waits_for_a_decision_that_another_process_makes(
         "effect": "write",
         "owner": question.shown["owner"],
         "payload": {"text": "x"},
+        "own": True,
+        "parameters": ["text"],
     }
     assert question.digest == of_kind(events, "approval_required")[0]["digest"]
     with pytest.raises(DecisionError, match="not what was shown"):

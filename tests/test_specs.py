@@ -82,6 +82,8 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
         "initialize_request": "native_messages state context",
         "finalize": "final_messages native_messages state context",
         "get_actions": "state",
+        "get_instructions": "session config context",
+        "get_context_parts": "session config context",
         "execute_action": "action_id session params context state",
     },
     "tool": {
@@ -89,6 +91,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
         "init": "config",
         "prepare": "config state",
         "get_tool_schemas": "state",
+        "preview_tool": "tool_name payload state context",
         "execute_tool": "tool_name payload state context",
         "format_tool_result": "tool_name result payload state context",
         "close": "state",
@@ -147,12 +150,15 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "init": "state or None",
         "initialize_request": "native_messages state",
         "finalize": "final_messages native_messages state",
+        "get_instructions": "instructions or None",
+        "get_context_parts": "context_parts or None",
         "execute_action": "action_result",
     },
     "tool": {
         "is_enabled": "enabled or None",
         "get_tags": "tags",
         "get_ui_elements": "elements or None",
+        "preview_tool": "changes or None",
     },
     "host": {},
 }
@@ -314,7 +320,7 @@ def result_of(hook: Hook, mark: str) -> Any:
 
 
 def part_of(name: str, mark: str) -> object:
-    made: dict[str, object] = {"dict": {"mark": mark}, "texts": [mark], "flag": True}
+    made: dict[str, object] = {"dict": {"mark": mark}, "texts": [mark], "flag": True, "text": mark}
     return made.get(RESULT_PARTS[name], [{mark: name}])
 
 
@@ -469,7 +475,7 @@ SHAPED = [hook for hook in HOOKS if hook.combining.result and not hook.combining
 @pytest.mark.parametrize("hook", SHAPED, ids=[f"{h.role}.{h.name}" for h in SHAPED])
 def test_a_result_of_another_shape_is_refused(hook: Hook) -> None:
     several = len(hook.combining.result) > 1
-    wrong: list[object] = ["text", 3, (1,), tuple(range(9)), ["a", 1] if several else object()]
+    wrong: list[object] = [b"text", 3, (1,), tuple(range(9)), ["a", 1] if several else object()]
     wrong += [tuple("x" for _ in hook.combining.result)] if several else []
     for result in wrong:
         plugin, _ = plugin_with(hook, "", result)

@@ -7,25 +7,27 @@ may run at all is decided elsewhere.
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agent_hookspecs.errors import ToolRetry
 from agent_hookspecs.events import Event
-from agent_hookspecs.logs import get_logger
+from agent_hookspecs.logs import get_logger, redact
 from agent_hookspecs.messages import Context, CoreMessage
 from agent_hookspecs.values import dataclass
 from agent_host.agent.arguments import arguments_objection
 from agent_host.agent.results import tool_message
-from agent_host.drivers.effects import END, Call, Emit, Next, Steps
+from agent_host.drivers.effects import END, Call, Emit, Next, Steps, TimeUpError
 from agent_host.plugins.implementation import log_failure
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import Lease, PreparedTool, Stack
 
-__all__ = ["PlannedCall", "perform_call", "plan_call", "run_calls"]
+__all__ = ["EmitEvents", "PlannedCall", "perform_call", "plan_call", "run_calls"]
 
 log = get_logger(__name__)
 
@@ -91,36 +93,79 @@ def plan_call(stack: Stack, call: ToolCall) -> PlannedCall | CoreMessage:
 
 
 def perform_call(
-    planned: PlannedCall, context: Context, emit: EmitEvents = Emit
+    planned: PlannedCall,
+    context: Context,
+    emit: EmitEvents = Emit,
+    seconds: float | None = None,
 ) -> Steps[CoreMessage]:
-    """Run a call; progress becomes events, a failure becomes a result the model can read."""
+    """Run a call; progress becomes events, a failure becomes a result the model can read.
+
+    ``seconds`` is how long any tool may take; one may allow itself less.
+    """
     name, tool = planned.name, planned.tool
     own = tool.implementation("execute_tool")
     assert own is not None, "the registration guard refuses a tool without it"
-    context = {**context, "config": tool.config}
+    clock = _Clock(planned, context, seconds)
+    context = {
+        **context,
+        "config": tool.config,
+        "call_id": planned.id,
+        "cancelled": clock.is_cancelled,
+    }
     shared = {"tool_name": name, "payload": planned.payload, "state": tool.state}
     try:
         execute = partial(tool.ask, "execute_tool", **shared, context=context)
         result = yield Call(
-            partial(_call_on_lease, execute, tool.lease), starts_coroutine=own.starts_coroutine
+            partial(_call_on_lease, execute, tool.lease),
+            starts_coroutine=own.starts_coroutine,
+            seconds=clock.left(),
         )
         if isinstance(result, (Iterator, AsyncIterator)):
-            result = yield from _watch_progress(planned, result, emit)
+            result = yield from _watch_progress(planned, result, emit, clock)
         if tool.implementation("format_tool_result") is not None:
             result = tool.ask("format_tool_result", **shared, result=result, context=context)
         return tool_message(result, name, planned.id)
+    except ToolRetry as retry:
+        log.info("tool_retry", tool=name, plugin=tool.plugin.name, says=retry.explain())
+        return tool_message(redact(retry.explain()), name, planned.id, failed=True)
+    except TimeUpError:
+        clock.is_up = True
+        log.warning("tool_timeout", tool=name, plugin=tool.plugin.name, seconds=clock.seconds)
+        text = f"Tool '{name}' was given up: it took longer than {clock.seconds:g} s."
+        return tool_message(text, name, planned.id, failed=True)
     except Exception as error:
         described = log_failure(log, "tool_failed", error, tool=name, plugin=tool.plugin.name)
         return tool_message(f"Tool '{name}' failed: {described}", name, planned.id, failed=True)
 
 
-def _watch_progress(planned: PlannedCall, items: Any, emit: EmitEvents) -> Steps[Any]:
+class _Clock:
+    """The time that a call has; once it is up, the tool is told that nobody waits any more."""
+
+    def __init__(self, planned: PlannedCall, context: Context, seconds: float | None) -> None:
+        own = planned.tool.plugin.tool_limits("timeouts").get(planned.name)
+        self.seconds: float | None = min(
+            (each for each in (own, seconds) if each is not None), default=None
+        )
+        self._end = None if self.seconds is None else time.monotonic() + self.seconds
+        self._is_cancelled: Callable[[], bool] | None = context.get("cancelled")
+        self.is_up = False
+
+    def left(self) -> float | None:
+        return None if self._end is None else max(self._end - time.monotonic(), 0.0)
+
+    def is_cancelled(self) -> bool:
+        return self.is_up or (self._is_cancelled is not None and self._is_cancelled())
+
+
+def _watch_progress(
+    planned: PlannedCall, items: Any, emit: EmitEvents, clock: _Clock
+) -> Steps[Any]:
     """The result of a tool that reports progress: what it returns, else the last it yields."""
     source = _step_on_lease(items, planned.tool.lease) if isinstance(items, Iterator) else items
     last: Any = None
     try:
         while True:
-            item = yield Next(source)
+            item = yield Next(source, clock.left())
             if item is END:
                 return last
             if isinstance(item, _Returned):

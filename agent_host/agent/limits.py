@@ -28,6 +28,9 @@ class Limits:
     calls_per_turn: int | None = 100
     tokens: int | None = None
     seconds: float | None = None
+    #: How long one call may take, and how many may run at once where they run in parallel.
+    call_seconds: float | None = None
+    parallel_calls: int | None = None
     argument_bytes: int = 200_000
     result_bytes: int = 200_000
     empty_final: EmptyFinal = "retry"
@@ -41,6 +44,8 @@ class Limits:
             "calls_per_turn": "max_tool_calls_per_turn",
             "tokens": "max_tokens",
             "seconds": "max_seconds",
+            "call_seconds": "max_call_seconds",
+            "parallel_calls": "max_parallel_calls",
             "argument_bytes": "max_argument_bytes",
             "result_bytes": "max_result_bytes",
             "empty_final": "empty_final",

@@ -9,30 +9,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import AgentError
-from agent_hookspecs.events import ApprovalRequiredEvent, Event, WarningEvent
+from agent_hookspecs.events import Event, WarningEvent
 from agent_hookspecs.logs import redact_error
-from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, Limit, Usage
+from agent_hookspecs.messages import Config, CoreMessage, Finish, Limit, Usage
 from agent_hookspecs.store.errors import RunCancelledError
 from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
-from agent_host.agent.calls import PlannedCall, perform_call, plan_call
+from agent_host.agent.answering import CallAnswering
+from agent_host.agent.deciding import CallDecider
 from agent_host.agent.limits import Limits, Spending
-from agent_host.agent.policy import Answer, Approval, Approve, Decision, Policy, ToolUse
-from agent_host.agent.questions import Ask, Questions, approval_question
-from agent_host.agent.results import tool_message, truncate_message
-from agent_host.drivers.effects import Call, Emit, Gather, Interrupt, RunState, Steps
+from agent_host.agent.policy import Approve, Policy
+from agent_host.agent.questions import Ask, question_event
+from agent_host.agent.unanswered import close_calls, last_answer
+from agent_host.drivers.effects import Emit, Interrupt, RunState, Steps
+from agent_host.input import refuse_unsupported
+from agent_host.output import ExpectedOutput
+from agent_host.plugins.own_tools import OwnTools
 from agent_host.plugins.settings import describe_unused
-from agent_host.redaction import describe_error
-from agent_host.sessions.frozen import plain_copy
 from agent_host.turn.actions import run_trigger
-from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id, wire_call_name
+from agent_host.turn.calls import inspect_call, wire_call_id
 from agent_host.turn.context import tool_context
 from agent_host.turn.prepare import begin_state
 from agent_host.turn.steps import check_turn, done_event, error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
+from agent_host.usage import add_usage
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import PlainWarning, Stack
@@ -40,10 +43,9 @@ if TYPE_CHECKING:
     from agent_host.runs.recorder import RunRecorder
     from agent_host.sessions.session import Session
 
-__all__ = ["AgentRun", "close_calls"]
+__all__ = ["AgentRun"]
 
 FINAL_ANSWER = "Please provide your final answer."
-INTERRUPTED = "Tool call interrupted: it may have run in part or not at all."
 
 #: The triggers that fire when a run leaves its session to the store.
 _LEAVING = ("session_save_prepare", "session_close")
@@ -55,23 +57,6 @@ _NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 _OWN = ("done", "error")
 
 
-@dataclass(frozen=True, slots=True)
-class _AllowedCall:
-    """A call that was allowed; ``shown`` is what everybody but the tool gets to see of it.
-
-    One that is ``repeatable`` changes nothing: it may run again if nobody saw its result.
-    """
-
-    plan: PlannedCall
-    shown: ToolUse
-    questions: Questions
-    repeatable: bool
-
-
-#: What is known about a call before it runs: that it may, its result, or a question that waits.
-_Decided = _AllowedCall | CoreMessage | Question
-
-
 @dataclass(slots=True)
 class AgentRun:
     """One run of an agent. Has ``steps``, ``session`` and ``finals`` like a single request.
@@ -80,6 +65,9 @@ class AgentRun:
     added to it. A run that may ``park`` waits for people who are not there.
     ``first_warnings`` are said before anything else; ``warnings`` is what was said altogether.
     ``defaults`` are the keys of the config that are for whoever has a use for them.
+    ``output`` is what is expected of the answer, if that is more than text. ``usage`` is that of
+    all turns.
+    ``tools`` are on offer in this run alone, and ``deps`` is what the program has for all tools.
     """
 
     stacks: Stacks
@@ -94,9 +82,12 @@ class AgentRun:
     parallel: bool = False
     asynchronous: bool = False
     context: Mapping[str, Any] | None = None
+    tools: Sequence[object] = ()
+    deps: object = None
     layer: Mapping[str, Any] | None = None
     observe: Callable[[Event], None] | None = None
     prompt: CoreMessage | None = None
+    output: ExpectedOutput | None = None
     recorder: RunRecorder | None = None
     first_warnings: Sequence[PlainWarning] = ()
     defaults: Collection[str] = ()
@@ -105,6 +96,7 @@ class AgentRun:
     finish: Finish = "stop"
     finish_reason: str | None = None
     limit: Limit | None = None
+    usage: Usage = field(default_factory=lambda: cast(Usage, {}))
     state: RunState = "pending"
     #: What the run waits for.
     waiting: list[Question] = field(default_factory=list)
@@ -115,9 +107,8 @@ class AgentRun:
     _is_over: bool = False
     #: The calls that were begun and have no result.
     _started: list[str] = field(default_factory=list)
-    #: The answers that calls which wait for another one need once more.
-    _answered_again: list[Question] = field(default_factory=list)
     _spending: Spending = field(init=False)
+    _calls: CallAnswering | None = None
     _cancelled: threading.Event = field(default_factory=threading.Event)
     #: What was said in earlier turns and need not be said again.
     _warned: set[PlainWarning] = field(default_factory=set)
@@ -149,13 +140,19 @@ class AgentRun:
         self._spending = Spending(self.limits)
         try:
             yield from self._warn(self.first_warnings)
-            stack = yield from self.stacks.lease(self.config)
+            leased = yield from self.stacks.lease(self.config)
+            own_tools = OwnTools(self.tools)
             try:
+                stack = yield from own_tools.add_to(leased)
                 yield from self._warn(self._unused_settings(stack))
+                self._look_at_stack(stack)
                 session = yield from self._begin(stack)
+                # Not before: only an opened store says whether questions can wait in it.
+                self._calls = self._make_answering(stack)
                 yield from self._run_turns(stack, session)
             finally:
-                stack.lease.leave()
+                own_tools.close()
+                leased.lease.leave()
             if self.state == "running":
                 self.state = "succeeded"
             yield self._emit([self._done_event()])
@@ -176,6 +173,8 @@ class AgentRun:
                     self.recorder.store_cancelled(self.session)
             self._is_over = True
             self.cancel()
+            # It refers to us: all that a run has made would wait for the garbage collector.
+            self._calls = None
             if self.recorder is not None:
                 self.recorder.close()
 
@@ -190,13 +189,17 @@ class AgentRun:
         """What a run does before it sends anything: it raises and warns of the same."""
         try:
             yield from self._warn(self.first_warnings)
-            stack = yield from self.stacks.lease(self.config)
+            leased = yield from self.stacks.lease(self.config)
+            own_tools = OwnTools(self.tools)
             try:
+                stack = yield from own_tools.add_to(leased)
                 yield from self._warn(self._unused_settings(stack))
+                self._look_at_stack(stack)
                 start = self.start.with_added(self.prompt) if self.prompt else self.start
                 yield from check_turn(self._make_turn(stack, start))
             finally:
-                stack.lease.leave()
+                own_tools.close()
+                leased.lease.leave()
         except AgentError as error:
             redact_error(error)
             raise
@@ -219,6 +222,20 @@ class AgentRun:
             for pattern in self.policy.unused_patterns([*stack.tool_names, *announced]):
                 yield f"the rule for {pattern!r} is about no tool that there is", None
 
+    def _look_at_stack(self, stack: Stack) -> None:
+        """Decide by the tags how an answer of a type is asked for, and whether it takes the prompt.
+
+        What the prompt holds and the provider does not take is refused before anything is sent.
+        """
+        if self.output is not None:
+            self.output.begin(stack.resolution.tags, has_tools=bool(stack.config.get("tools")))
+        messages = [self.prompt] if self.prompt is not None else self.start.messages[-1:]
+        for message in messages:
+            if message["role"] == "user":
+                refuse_unsupported(
+                    message, stack.resolution.tags, stack.provider.name, stack.config.get("model")
+                )
+
     # --- events and what is stored ---------------------------------------------------------------
 
     def _emit(self, events: list[Event]) -> Emit:
@@ -233,12 +250,15 @@ class AgentRun:
                 self._add_usage(event["usage"])
             elif event["type"] == "warning":
                 self.warnings.append(event)
+            elif self.output is not None and event["type"] == "tool_call_delta":
+                self.output.add_fragment(event["arguments"])
             if self.observe is not None:
                 self.observe(event)
         return Emit(events)
 
     def _add_usage(self, usage: Usage) -> None:
         self._spending.add_usage(usage)
+        self.usage = add_usage(self.usage, usage)
         if self.recorder is not None and self._turn is not None and self._turn.result is None:
             # Of an answer that failed; that of a whole one was stored with it.
             self.recorder.add_usage(usage)
@@ -294,8 +314,9 @@ class AgentRun:
         own = messages[int(details.get("first", 0)) :]
         self._number = sum(message["role"] == "assistant" for message in own)
         self._spending.calls = sum(message["role"] == "tool" for message in own)
-        self._spending.add_usage(self.recorder.run.usage)
-        self._started = list(details.get("started", ()))
+        self.usage = self.recorder.run.usage
+        self._spending.add_usage(self.usage)
+        self._started[:] = details.get("started", ())
         self._asked_again = any(
             message["role"] == "user" and message["content"] == FINAL_ANSWER for message in own
         )
@@ -324,14 +345,14 @@ class AgentRun:
             self._session, self._turn = session, None
             self.finish, self.finish_reason = turn.finish, turn.finish_reason
             if turn.calls:
-                session = yield from self._answer_calls(stack, session, turn.calls)
+                session = yield from self._answering.answer_calls(session, turn.calls)
             going_on = yield from self._end_turn(stack, session, has_calls=bool(turn.calls))
         if going_on is not None:
             yield from self._end_run(stack, going_on, limit="max_turns")
 
     def _finish_last_turn(self, stack: Stack, session: Session) -> Steps[Session | None]:
         """Do what a run has left undone of its last turn; the session to go on with, if one is."""
-        message, answered = _last_answer(session)
+        message, answered = last_answer(session)
         if message is None:
             return session
         self.finals = [message]
@@ -348,7 +369,7 @@ class AgentRun:
             # Killed between the last result and the next turn: nothing of this one is left.
             return session
         if missing:
-            session = yield from self._answer_calls(stack, session, missing, len(answered))
+            session = yield from self._answering.answer_calls(session, missing, len(answered))
         return (yield from self._end_turn(stack, session, has_calls=bool(wires)))
 
     def _end_turn(
@@ -359,13 +380,22 @@ class AgentRun:
             yield from self._park()
             return None
         yield self._emit([{"type": "turn_end", "turn": self._number}])
+        if has_calls and self.output is not None and not (yield from self._ask_again()):
+            # The answer was a call, or was one too often that does not fit.
+            self.finish = "stop"
+            yield from self._end_run(stack, session)
+            return None
         # A paused answer goes on when its beginning is sent back, and nothing after it.
         if not has_calls and self.finish != "pause":
             if self._is_answer():
                 yield from self._end_run(stack, session)
                 return None
-            self._asked_again = True
-            session = session.with_added({"role": "user", "content": FINAL_ANSWER})
+            request = FINAL_ANSWER
+            if self.output is None:
+                self._asked_again = True
+            elif (yield from self._ask_again()):
+                request = self.output.complaint
+            session = session.with_added({"role": "user", "content": request})
             self._session = session
         limit = self._spending.reached_limit()
         if limit is not None:
@@ -378,10 +408,33 @@ class AgentRun:
 
         It does not if the model has used tools and stops without saying what came of it.
         """
+        if self.output is not None and self.finish == "stop":
+            return self.output.accepts(self.finals)
         may_ask_again = not self._asked_again and self.limits.empty_final != "keep"
         if not may_ask_again or self.finish != "stop":
             return True
         return not self._spending.calls or _has_text(self.finals)
+
+    def _ask_again(self) -> Steps[bool]:
+        """Whether the model goes on after an answer that does not fit, or without one so far."""
+        assert self.output is not None, "only what is expected can be asked for again"
+        if self.output.is_given:
+            return False
+        if not self.output.problem:
+            return True
+        warning = self.output.ask_again()
+        if warning is not None:
+            yield from self._warn([(warning, None)])
+        return warning is not None
+
+    @property
+    def partial(self) -> Any:
+        """What has arrived of an answer that is more than text."""
+        if self.output is None:
+            return None
+        reading = self._turn.reading if self._turn is not None else None
+        text = reading.text() if reading is not None else ""
+        return self.output.partial(text or "".join(each["content"] for each in self.finals))
 
     def _make_turn(self, stack: Stack, session: Session) -> Turn:
         return Turn(
@@ -397,11 +450,14 @@ class AgentRun:
             keep=self._store_turn if self.recorder is not None else None,
             warnings=Warnings(self._warned),
             argument_limit=self.limits.argument_bytes,
-            settings=self._turn_settings(session),
+            settings=self._turn_settings(stack, session),
+            instructions=self.output.instructions if self.output is not None else "",
         )
 
-    def _turn_settings(self, session: Session) -> Mapping[str, Any] | None:
-        """What is special about the request with which an answer is asked for once more."""
+    def _turn_settings(self, stack: Stack, session: Session) -> Mapping[str, Any] | None:
+        """What is special about a request: an answer of a type, or one asked for once more."""
+        if self.output is not None:
+            return self.output.turn_settings(stack.config)
         is_special = (
             self._asked_again
             and self.limits.empty_final == "retry_without_tools"
@@ -417,7 +473,7 @@ class AgentRun:
         self.finals = turn.finals
         self.finish, self.finish_reason = turn.finish, turn.finish_reason
         for message in turn.finals:
-            recorder.add_usage(message["metadata"].get("usage") or {})
+            recorder.add_usage(cast(Usage, message["metadata"].get("usage") or {}))
         final: Event = {"type": "final", "messages": turn.finals, "session": session}
         if turn.calls or turn.finish == "pause" or not self._is_answer():
             yield from self._store([final])
@@ -445,156 +501,58 @@ class AgentRun:
     def _park(self) -> Steps[None]:
         """Let the run wait for people, in the store."""
         self.state, self.finish = "waiting", "tool_calls"
-        events = [_question_event(question) for question in self.waiting]
+        events = [question_event(question) for question in self.waiting]
         answered = [each for each in self._earlier_questions() if each.answer is not None]
         yield from self._store(
             [*events, self._done_event()],
             state="waiting",
             reason=self.finish,
-            questions=[*answered, *self._answered_again, *self.waiting],
+            questions=[*answered, *self._answering.answered_again, *self.waiting],
         )
         yield self._emit(events)
 
-    def _done_event(self) -> Event:
-        return done_event(self.finish, self.finish_reason, self.limit)
-
-    # --- calls -----------------------------------------------------------------------------------
-
-    def _answer_calls(
-        self, stack: Stack, session: Session, calls: Sequence[ToolCall], first: int = 0
-    ) -> Steps[Session]:
-        """Decide about every call, run those that may, and store a result for each, in order.
-
-        Nothing runs before everything is decided. ``first`` is the place of the first of them in
-        its turn.
-        """
-        context = tool_context(stack, self.context, self._cancelled.is_set)
-        decisions: list[_Decided] = []
-        for number, call in enumerate(calls, first):
-            decisions.append((yield from self._decide_call(stack, call, number)))
-        self.waiting = [each for each in decisions if isinstance(each, Question)]
-        if self.waiting:
-            return session
-        if self.parallel and sum(isinstance(each, _AllowedCall) for each in decisions) > 1:
-            decisions = yield from self._run_in_parallel(decisions, context)
-        for call, decision in zip(calls, decisions, strict=True):
-            outcome = decision
-            if isinstance(decision, _AllowedCall):
-                if self.waiting:
-                    # It runs when the call before it has.
-                    continue
-                yield from self._start([decision])
-                outcome = yield from self._perform(decision, context)
-            if isinstance(outcome, Question):
-                self.waiting.append(outcome)
-            else:
-                session = yield from self._add_result(session, call, outcome)
-        return session
-
-    def _add_result(self, session: Session, call: ToolCall, message: Any) -> Steps[Session]:
-        session = session.with_added(truncate_message(message, self.limits.result_bytes))
-        self._session = session
-        if call.id in self._started:
-            self._started.remove(call.id)
-        result = _result_event(call, session.since(session.count - 1)[0])
-        yield from self._store([result])
-        yield self._emit([result])
-        return session
-
-    def _start(self, allowed: Sequence[_AllowedCall]) -> Steps[None]:
-        """Tell that calls begin; of those that must not be repeated, also the store."""
-        events = [_started_event(each) for each in allowed]
-        once = [each.plan.id for each in allowed if not each.repeatable]
-        if once:
-            self._started += once
-            # What was answered before counts for this time.
-            left = [each for each in self._earlier_questions() if _call_id_of(each) not in once]
-            yield from self._store(events, questions=left)
-        elif self.recorder is not None:
-            self.recorder.keep(events)
-        yield self._emit(events)
-
-    def _perform(self, call: _AllowedCall, context: Context) -> Steps[CoreMessage | Question]:
-        """The result of a call, or the question that it waits for."""
-        context = {**context, "ask_person": call.questions.ask_person}
-        message = yield from perform_call(call.plan, context, self._emit)
-        if call.questions.unanswered is None:
-            return message
-        self._answered_again += call.questions.answered
-        return call.questions.unanswered
-
-    def _run_in_parallel(
-        self, decisions: Sequence[_Decided], context: Context
-    ) -> Steps[list[_Decided]]:
-        """The calls with the results of those that could run, all at the same time."""
-        allowed = [each for each in decisions if isinstance(each, _AllowedCall)]
-        yield from self._start(allowed)
-        gathered = yield Gather([self._perform(each, context) for each in allowed])
-        results = iter(gathered)
-        return [next(results) if isinstance(each, _AllowedCall) else each for each in decisions]
-
-    def _decide_call(self, stack: Stack, call: ToolCall, number: int) -> Steps[_Decided]:
-        """The call if it may run, the result that says why not, or what has to be asked first."""
-        refusal = self._spending.refuse_call(number)
-        if refusal is not None:
-            return _refusal_message(call, refusal)
-        plan = plan_call(stack, call)
-        if not isinstance(plan, PlannedCall):
-            return plan
-        use = _tool_use(plan)
-        repeatable = self.policy.is_repeatable(use)
-        if call.id in self._started and not repeatable and not self._has_asked(call.id):
-            self._started.remove(call.id)
-            return tool_message(INTERRUPTED, call.name, call.id, failed=True)
-        verdict, reason = self.policy.verdict(use)
-        if verdict == "ask":
-            decision = yield from self._ask_for_approval(use, reason)
-            if isinstance(decision, Question):
-                return decision
-        else:
-            decision = self.policy.record(use, verdict == "allow", reason)
-        if decision.allowed:
-            questions = Questions(use, self.ask, self._earlier_questions(), park=self._may_park)
-            return _AllowedCall(plan, use, questions, repeatable)
-        return _refusal_message(call, f"denied: {decision.reason}")
+    def _make_answering(self, stack: Stack) -> CallAnswering:
+        given = {} if self.deps is None else {"deps": self.deps}
+        context = tool_context(stack, self.context, self._cancelled.is_set, given)
+        may_park = self.park and self.recorder is not None and self.recorder.keeps_questions
+        decider = CallDecider(
+            stack=stack,
+            policy=self.policy,
+            spending=self._spending,
+            context=context,
+            emit=self._emit,
+            started=self._started,
+            earlier_questions=self._earlier_questions,
+            approve=self.approve,
+            ask=self.ask,
+            may_park=may_park,
+            output=self.output,
+        )
+        return CallAnswering(
+            decider=decider,
+            limits=self.limits,
+            parallel=self.parallel,
+            recorder=self.recorder,
+            emit=self._emit,
+            store=self._store,
+            keep_session=self._keep_session,
+            waiting=self.waiting,
+        )
 
     @property
-    def _may_park(self) -> bool:
-        return self.park and self.recorder is not None and self.recorder.keeps_questions
+    def _answering(self) -> CallAnswering:
+        assert self._calls is not None, "calls are answered while a run has its stack"
+        return self._calls
+
+    def _keep_session(self, session: Session) -> None:
+        self._session = session
 
     def _earlier_questions(self) -> Sequence[Question]:
         """What was asked of people before this run went on."""
         return self.recorder.run.questions if self.recorder is not None else ()
 
-    def _has_asked(self, call_id: str) -> bool:
-        """Whether a call was ended by its own question, and so is known to have come that far."""
-        return any(
-            each.kind == "question" and _call_id_of(each) == call_id
-            for each in self._earlier_questions()
-        )
-
-    def _ask_for_approval(self, use: ToolUse, reason: str) -> Steps[Decision | Question]:
-        approve, digest = self.approve, use.digest
-        for known in self._earlier_questions():
-            if known.id == use.id and known.answer is not None:
-                if known.digest != digest:
-                    changed = "the arguments are not those that were shown"
-                    return self.policy.record(use, False, changed)
-                return self.policy.record_answer(use, _read_answer(known.answer), reason)
-        if approve is None:
-            if self._may_park:
-                return approval_question(use)
-            return self.policy.record_answer(use, None, reason)
-        yield self._emit([_question_event(approval_question(use))])
-        try:
-            answer = _read_answer((yield Call(lambda: approve(Approval(use, digest)))))
-        except Exception as error:
-            return self.policy.record(use, False, f"asking failed: {describe_error(error)}")
-        if use.digest != digest:
-            return self.policy.record(
-                use, False, "the arguments were changed while they were shown"
-            )
-        return self.policy.record_answer(use, answer, reason)
+    def _done_event(self) -> Event:
+        return done_event(self.finish, self.finish_reason, self.limit)
 
 
 def _cancelled_error(recorder: RunRecorder) -> RunCancelledError:
@@ -606,90 +564,5 @@ def _cancelled_error(recorder: RunRecorder) -> RunCancelledError:
     )
 
 
-def close_calls(session: Session) -> Session:
-    """The session with a result for every call of its end that has none, as after a crash.
-
-    No provider accepts a call without a result, and nobody can know how far it got.
-    """
-    message, answered = _last_answer(session)
-    if message is None:
-        return session
-    return session.with_added(
-        *(
-            tool_message(INTERRUPTED, wire_call_name(call), wire_call_id(call), failed=True)
-            for call in message["metadata"].get("tool_calls") or ()
-            if isinstance(call, Mapping) and wire_call_id(call) not in answered
-        )
-    )
-
-
-def _last_answer(session: Session) -> tuple[CoreMessage | None, set[str]]:
-    """The assistant message at the end, and the ids of the calls that stand answered after it."""
-    answered: set[str] = set()
-    for message in reversed(session.messages):
-        if message["role"] == "assistant":
-            return message, answered
-        if message["role"] != "tool":
-            break
-        answered.add(str(message["metadata"].get("tool_call_id")))
-    return None, answered
-
-
 def _has_text(finals: Sequence[CoreMessage]) -> bool:
     return any(message["content"].strip() for message in finals)
-
-
-def _tool_use(plan: PlannedCall) -> ToolUse:
-    bundle = plan.tool.plugin.record.bundle
-    return ToolUse(
-        id=plan.id,
-        name=plan.name,
-        # A tool that says nothing about itself is treated as one that could do anything.
-        effect=plan.tool.plugin.entry.tools.get(plan.name, "execute"),
-        # A source may be written in many ways; its file is one place.
-        owner=bundle.distribution or f"{bundle.origin}:{bundle.file or bundle.source}",
-        # A copy: whoever is shown the arguments cannot change what runs.
-        payload=plain_copy(plan.payload),
-        own=bundle.origin == "registered",
-    )
-
-
-def _read_answer(given: object) -> Answer:
-    """What an `Approve` said; whatever is not clearly a yes is a no."""
-    if given is True or given == "once":
-        return "once"
-    return "always" if given == "always" else "deny"
-
-
-def _refusal_message(call: ToolCall, reason: str) -> CoreMessage:
-    name = call.name or wire_call_name(call.wire)
-    return tool_message(f"Tool call {reason}.", name, call.id, failed=True)
-
-
-def _call_id_of(question: Question) -> str:
-    return question.id if question.kind == "approval" else question.id.rpartition("/")[0]
-
-
-def _question_event(question: Question) -> Event:
-    shown = question.shown
-    event: ApprovalRequiredEvent = {
-        "type": "approval_required",
-        "id": _call_id_of(question),
-        "name": shown["name"],
-        "effect": shown["effect"],
-        "payload": shown["payload"],
-        "digest": question.digest,
-    }
-    if question.kind == "question":
-        event["question"], event["choices"] = shown["question"], shown["choices"]
-    return event
-
-
-def _started_event(allowed: _AllowedCall) -> Event:
-    use = allowed.shown
-    return {"type": "tool_started", "id": use.id, "name": use.name, "payload": use.payload}
-
-
-def _result_event(call: ToolCall, message: CoreMessage) -> Event:
-    name = str(message["metadata"].get("tool_name") or call.name or wire_call_name(call.wire))
-    return {"type": "tool_result", "id": call.id, "name": name, "message": message}

@@ -7,26 +7,50 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Effect
 from agent_hookspecs.values import dataclass
-from agent_host.plugins.bundle import canonical_name
-from agent_host.private import read_private, write_private
+from agent_host.agent.preview import NO_PREVIEW, Preview
+from agent_host.plugins.bundle import Bundle, canonical_name
+from agent_host.private import config_home, read_private, write_private
 
-__all__ = ["Answer", "Approval", "Approve", "Decision", "Memory", "Policy", "ToolUse", "digest_of"]
+__all__ = [
+    "AllowedTool",
+    "Answer",
+    "Approval",
+    "Approve",
+    "Decision",
+    "Edited",
+    "Memory",
+    "Policy",
+    "Scope",
+    "ToolUse",
+    "digest_of",
+    "owner_of",
+]
 
 log = get_logger(__name__)
 
 Verdict = Literal["allow", "ask", "deny"]
-Answer = Literal["once", "always", "deny"]
+#: What an answer allows beyond the call that it is about: the tool, while this program runs, in the
+#: working folder, or everywhere.
+Scope = Literal["session", "folder", "always"]
+Answer = Literal["once", "session", "folder", "always", "deny"]
+
+_REMEMBERED: Mapping[Scope, str] = {
+    "session": "allowed for this session",
+    "folder": "allowed in this folder",
+    "always": "allowed for good",
+}
 
 #: Distributions that are developed and reviewed with the host; their word on effects is believed.
 BUNDLED = frozenset({"agent-host-echo", "agent-host-files"})
@@ -56,6 +80,12 @@ class ToolUse:
         return digest_of(self.owner, self.name, self.payload)
 
 
+def owner_of(bundle: Bundle) -> str:
+    """Whose the tools of a bundle are: a distribution's, or those of one place."""
+    # A source may be written in many ways; its file is one place.
+    return bundle.distribution or f"{bundle.origin}:{bundle.file or bundle.source}"
+
+
 def digest_of(owner: str, name: str, payload: Any) -> str:
     """What an approval is bound to: exactly this tool with exactly these arguments."""
     text = json.dumps([owner, name, payload], sort_keys=True, default=repr)
@@ -64,13 +94,28 @@ def digest_of(owner: str, name: str, payload: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a person is asked: may this call run? The answer counts for ``digest`` alone."""
+    """What a person is asked: may this call run? The answer counts for ``digest`` alone.
+
+    ``preview`` is what the tool says that the call would change, ``parameters`` the names of the
+    tool's arguments in its own order. ``note`` is for the person, such as what is wrong with the
+    arguments that they have edited.
+    """
 
     use: ToolUse
     digest: str
+    preview: Preview = NO_PREVIEW
+    parameters: tuple[str, ...] = ()
+    note: str = ""
 
 
-#: Asked when the policy says "ask"; may be a coroutine function.
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """An answer to an `Approval`: ask again, about the same call with this payload."""
+
+    payload: Any
+
+
+#: Asked when the policy says "ask"; gives an `Answer` or `Edited`. May be a coroutine function.
 Approve = Callable[[Approval], Any]
 
 
@@ -83,36 +128,88 @@ class Decision:
     reason: str
 
 
+class AllowedTool(NamedTuple):
+    """A tool of a distribution or source that needs no approval, in one ``folder`` or in all."""
+
+    owner: str
+    name: str
+    folder: str = ""
+
+
 class Memory:
-    """Tools the user has allowed for good, by distribution and name; kept in a private file."""
+    """Tools that the user has allowed for more than one call.
+
+    What is allowed in a folder or everywhere is kept in a private file, the rest while the program
+    runs. A folder is the one that the program works in, not those below it.
+    """
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
         self._lock = threading.Lock()
-        self._always = self._read_stored()
+        self._of_session: set[AllowedTool] = set()
+        self._stored = self._read_stored()
 
-    def allows(self, use: ToolUse) -> bool:
-        return (_normal_owner(use.owner), use.name) in self._always
+    @classmethod
+    def of_user(cls) -> Memory:
+        """The memory that all programs of the user share."""
+        return cls(config_home() / "allowed-tools.json")
 
-    def remember(self, use: ToolUse) -> None:
-        pair = (_normal_owner(use.owner), use.name)
+    def scope_of(self, use: ToolUse) -> Scope | None:
+        """For how much a use was allowed before; None if it was not."""
+        everywhere = AllowedTool(_normal_owner(use.owner), use.name)
+        if everywhere in self._stored:
+            return "always"
+        if everywhere._replace(folder=_working_folder()) in self._stored:
+            return "folder"
+        return "session" if everywhere in self._of_session else None
+
+    def remember(self, use: ToolUse, scope: Scope = "always") -> None:
+        tool = AllowedTool(_normal_owner(use.owner), use.name)
         with self._lock:
-            if self._file is None or use.own:
-                self._always.add(pair)
+            if scope == "session" or self._file is None or use.own:
+                self._of_session.add(tool)
                 return
+            if scope == "folder":
+                tool = tool._replace(folder=_working_folder())
             # Another process may have remembered something since we looked.
-            stored = self._read_stored() | {pair}
-            write_private(self._file, sorted(map(list, stored)))
-            self._always |= stored
+            self._store(self._read_stored() | {tool})
 
-    def _read_stored(self) -> set[tuple[str, str]]:
+    def allowed_tools(self) -> list[AllowedTool]:
+        """What is kept in the file."""
+        return sorted(self._stored)
+
+    def forget(self, tools: Collection[AllowedTool]) -> None:
+        """Ask about these again; a program that runs already does not notice."""
+        with self._lock:
+            self._store(self._read_stored() - {*tools})
+
+    def _store(self, tools: set[AllowedTool]) -> None:
+        assert self._file is not None, "only what is kept in a file is stored"
+        # Two texts are how a tool was kept before folders were, and still are for everywhere.
+        write_private(
+            self._file,
+            [[part for part in each if part] for each in sorted(tools)],
+        )
+        self._stored = tools
+
+    def _read_stored(self) -> set[AllowedTool]:
         stored = read_private(self._file) if self._file else None
-        found: set[tuple[str, str]] = set()
+        found: set[AllowedTool] = set()
         for item in stored if isinstance(stored, list) else ():
             match item:
                 case [str(owner), str(name)]:
-                    found.add((owner, name))
+                    found.add(AllowedTool(owner, name))
+                case [str(owner), str(name), str(folder)] if folder:
+                    found.add(AllowedTool(owner, name, folder))
         return found
+
+
+def _working_folder() -> str:
+    try:
+        return os.path.realpath(os.getcwd())
+    except OSError:
+        # Nothing is lost: a folder that is gone is no place for which anything was allowed.
+        return os.devnull
 
 
 def _normal_owner(owner: str) -> str:
@@ -148,8 +245,9 @@ class Policy:
             verdict: Any = rule["decision"]
             if _rule_fits(rule, use) and (believed or verdict != "allow" or "effect" not in rule):
                 return verdict, f"rule for {rule.get('tool', rule.get('effect', 'every tool'))}"
-        if self.memory.allows(use):
-            return "allow", "allowed for good"
+        scope = self.memory.scope_of(use)
+        if scope is not None:
+            return "allow", _REMEMBERED[scope]
         verdict = self.effects.get(use.effect, _DEFAULTS[use.effect])
         if verdict == "allow" and not believed:
             return "ask", f"{use.owner} says it only reads, but is not approved"
@@ -174,9 +272,9 @@ class Policy:
         """The decision that follows from an answer; None means that nobody could be asked."""
         if answer is None:
             return self.record(use, False, f"{reason}, and nobody can be asked")
-        if answer == "always":
-            self.memory.remember(use)
-        return self.record(use, answer in ("once", "always"), f"the answer was {answer}")
+        if answer in get_args(Scope):
+            self.memory.remember(use, cast(Scope, answer))
+        return self.record(use, answer != "deny", f"the answer was {answer}")
 
     def record(self, use: ToolUse, allowed: bool, reason: str) -> Decision:
         decision = Decision(use, allowed, reason)

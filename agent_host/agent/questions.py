@@ -7,23 +7,74 @@ one. So whoever asks does it before anything that must not be done twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from agent_hookspecs.errors import ToolError
+from agent_hookspecs.events import ApprovalRequiredEvent, Event
+from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.store.values import Question
-from agent_host.agent.policy import ToolUse, digest_of
+from agent_host.agent.policy import Approval, ToolUse, digest_of
+from agent_host.agent.preview import read_preview
 
-__all__ = ["Ask", "Questions", "approval_question"]
+__all__ = [
+    "Ask",
+    "Questions",
+    "approval_question",
+    "call_id_of",
+    "question_event",
+    "read_approval",
+    "tell_of_edit",
+]
 
 #: Puts a question to a person and gives the answer; None if there is none.
 Ask = Callable[[Question], str | None]
 
 
-def approval_question(use: ToolUse) -> Question:
-    """Whether a call may run; answered with ``once``, ``always`` or ``deny``."""
-    return Question(id=use.id, kind="approval", shown=_shown_call(use), digest=use.digest)
+def approval_question(approval: Approval) -> Question:
+    """Whether a call may run; answered with an `Answer`."""
+    use = approval.use
+    shown = {
+        **_shown_call(use),
+        "own": use.own,
+        "parameters": [*approval.parameters],
+        **approval.preview.to_plain(),
+    }
+    return Question(id=use.id, kind="approval", shown=shown, digest=approval.digest)
+
+
+def read_approval(question: Question) -> Approval:
+    """What `approval_question` was made of, as far as it is stored."""
+    shown = question.shown
+    use = ToolUse(
+        question.id,
+        shown["name"],
+        shown["effect"],
+        shown["owner"],
+        shown["payload"],
+        # Stored before this was: such a tool has an owner that says where it is from.
+        shown.get("own", False),
+    )
+    parameters = tuple(shown.get("parameters", ()))
+    return Approval(use, question.digest, read_preview(shown), parameters)
+
+
+def tell_of_edit(message: CoreMessage, use: ToolUse) -> CoreMessage:
+    """The result of a call with what the model must know: a person has changed its arguments."""
+    arguments = use.payload if isinstance(use.payload, str) else json.dumps(use.payload)
+    note = f"[The person changed the arguments before the call ran. It ran with: {arguments}]"
+    envelope = message.get("toolResult")
+    if isinstance(envelope, Mapping) and envelope.get("content"):
+        note += " [What the result had beside its text is left out.]"
+    text = f"{note}\n{message['content']}"
+    return {
+        "role": "tool",
+        "content": text,
+        "metadata": {**message["metadata"], "edited": True},
+        "toolResult": {"type": "tool_result", "text": text},
+    }
 
 
 def _shown_call(use: ToolUse) -> dict[str, Any]:
@@ -72,3 +123,28 @@ class Questions:
         shown = {**_shown_call(use), "question": text, "choices": choices}
         digest = digest_of(use.owner, use.name, [use.id, self._count, shown])
         return Question(id=f"{use.id}/{self._count}", kind="question", shown=shown, digest=digest)
+
+
+def call_id_of(question: Question) -> str:
+    """The id of the call that a question is about."""
+    return question.id if question.kind == "approval" else question.id.rpartition("/")[0]
+
+
+def question_event(question: Question) -> Event:
+    """The event that tells of a question."""
+    shown = question.shown
+    event: ApprovalRequiredEvent = {
+        "type": "approval_required",
+        "id": call_id_of(question),
+        "name": shown["name"],
+        "effect": shown["effect"],
+        "payload": shown["payload"],
+        "digest": question.digest,
+    }
+    if question.kind == "question":
+        event["question"], event["choices"] = shown["question"], shown["choices"]
+    if "changes" in shown:
+        event["changes"] = shown["changes"]
+    if "no_preview" in shown:
+        event["no_preview"] = shown["no_preview"]
+    return event

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from agent_hookspecs.store.errors import DecisionError
 from agent_hookspecs.store.values import RunState, StoredRun
@@ -42,6 +43,10 @@ class LaterRun:
         if self._made is not None:
             self._made.state = state
         self._state = state
+
+    @property
+    def partial(self) -> Any:
+        return self._made.partial if self._made is not None else None
 
     @property
     def run_id(self) -> str | None:

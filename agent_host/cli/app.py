@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_hookspecs.errors import AgentError, PluginError
+from agent_host.cli.event_lines import fault_error, interruption_error, print_event
 from agent_host.cli.lazy import LazyGroup
 from agent_host.cli.render import print_error, print_json, print_traceback
 
@@ -29,7 +30,7 @@ EXIT_CODES = {
     2: "the command line is wrong",
     3: "the answer is not whole: refused, cut off, withheld or at a limit",
     70: "a fault of agent-host itself",
-    130: "interrupted",
+    130: "interrupted; 143 if by SIGTERM, 129 if its terminal is gone",
 }
 
 #: Each command with the module that has it and its line in the help.
@@ -38,6 +39,7 @@ _COMMANDS = {
     "demo": ("agent_host.cli.demo", "Tour the host offline, in a minute."),
     "run": ("agent_host.cli.run", "Send a prompt to an agent."),
     "runs": ("agent_host.cli.runs", "See, decide, stop and resume runs."),
+    "tools": ("agent_host.cli.tools", "See tools, and those you need not be asked about."),
     "sessions": ("agent_host.cli.sessions", "See, search, move and branch sessions."),
     "completion": ("agent_host.cli.completion", "Print the completion script of your shell."),
     "plugins": ("agent_host.cli.plugins", "See, explain and check plugins."),
@@ -116,6 +118,7 @@ def root(version: bool) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     as_json = "--json" in arguments
+    lines = as_json and _prints_events(arguments)
     for stream in (sys.stdout, sys.stderr):
         # A plugin may have any name; a terminal that cannot show it is no reason to fail.
         if isinstance(stream, io.TextIOWrapper):
@@ -129,7 +132,7 @@ def run(arguments: Sequence[str]) -> int:
         return done.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
-        return 130
+        return _report_error(interruption_error(), 130, as_json, lines) if lines else 130
     except click.ClickException as wrong:
         context = getattr(wrong, "ctx", None)
         if context and not as_json and wrong.message == context.get_help():
@@ -138,19 +141,16 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         hint = f"see {context.command_path} --help" if context else ""
         error = {"type": "UsageError", "message": wrong.format_message(), "hint": hint}
-        return _report_error(error, wrong.exit_code, as_json)
+        return _report_error(error, wrong.exit_code, as_json, lines)
     except BrokenPipeError:
         # Nothing is lost: whoever read our output has seen enough of it.
         return _close_output()
     except AgentError as failure:
         print_traceback(failure)
-        return _report_error(failure.to_dict(), 1, as_json)
+        return _report_error(failure.to_dict(), 1, as_json, lines)
     except Exception as fault:
         print_traceback(fault)
-        message = f"agent-host itself failed: {type(fault).__name__}: {fault}"
-        hint = "set AGENT_HOST_DEBUG=1 for the traceback and report it"
-        error = {"type": "InternalError", "message": message, "hint": hint}
-        return _report_error(error, 70, as_json)
+        return _report_error(fault_error(fault), 70, as_json, lines)
 
 
 def _close_output() -> int:
@@ -159,8 +159,16 @@ def _close_output() -> int:
     return 0
 
 
-def _report_error(error: Mapping[str, Any], code: int, as_json: bool) -> int:
-    if as_json:
+def _prints_events(arguments: Sequence[str]) -> bool:
+    """Whether the command prints a line of JSON for each event; then its end is one, too."""
+    words = [each for each in arguments if not each.startswith("-")][:2]
+    return words[:1] == ["run"] or words in (["runs", "resume"], ["runs", "watch"])
+
+
+def _report_error(error: Mapping[str, Any], code: int, as_json: bool, lines: bool) -> int:
+    if lines:
+        print_event({"type": "error", "error": error})
+    elif as_json:
         print_json({"error": error})
     else:
         print_error(error["message"], error["hint"])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_host.cli.asking import ask_approval
 from agent_host.cli.render import clean_text, print_json, print_table, print_text, style_text
-from agent_host.cli.screen import Screen, ask_approval, quiet_logs
+from agent_host.cli.screen import Screen, quiet_logs
 
 if TYPE_CHECKING:
     from agent_host.application import AgentApplication

@@ -11,6 +11,8 @@ from typing import Any, TextIO
 
 import click
 
+from agent_host.cli.outside import clean_lines, clean_text
+
 __all__ = [
     "clean_text",
     "is_terminal",
@@ -25,22 +27,13 @@ __all__ = [
     "style_text",
     "terminal_width",
     "text_width",
+    "wrap_text",
 ]
 
 #: A first column wider than this makes way for the others where there is little room.
 _SHORT = 28
 #: A column narrower than this is no pleasure to read.
 _READABLE = 30
-
-
-def clean_text(text: object) -> str:
-    """Foreign text without anything that could move the cursor or recolour the terminal."""
-    text = str(text)
-    if text.isprintable():
-        return text
-    return "".join(
-        " " if c.isspace() else "�" if unicodedata.category(c).startswith("C") else c for c in text
-    )
 
 
 def style_text(text: str, **how: Any) -> str:
@@ -87,7 +80,7 @@ def print_traceback(error: BaseException) -> None:
         # Here, because it brings logging, which a list can do without.
         from agent_hookspecs.logs import describe_traceback
 
-        click.echo(describe_traceback(error), err=True, nl=False)
+        click.echo(clean_lines(describe_traceback(error)), err=True, nl=False)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -98,7 +91,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 def print_wrapped(text: str, *, err: bool = True) -> None:
     """Print text that must not be cut: wrapped on a terminal, and in one line elsewhere."""
     is_terminal = (sys.stderr if err else sys.stdout).isatty()
-    lines = _wrap_text(text, terminal_width()) if is_terminal else [text]
+    lines = wrap_text(text, terminal_width()) if is_terminal else [text]
     click.echo("\n".join(lines), err=err)
 
 
@@ -135,7 +128,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def print_text(text: str, *, indent: int = 0, first: str = "") -> None:
     """Print text, wrapped; ``first`` stands in the indent of its first line."""
     lead = first + " " * (indent - text_width(first))
-    for line in _wrap_text(text, terminal_width() - indent):
+    for line in wrap_text(text, terminal_width() - indent):
         click.echo(f"{lead}{line}".rstrip())
         lead = " " * indent
 
@@ -166,7 +159,7 @@ def text_width(text: str) -> int:
     )
 
 
-def _wrap_text(text: str, room: int) -> list[str]:
+def wrap_text(text: str, room: int) -> list[str]:
     if text_width(text) <= room:
         return [text]
     lines = [""]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import select
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -13,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_hookspecs.errors import AgentError
+from agent_host.cli.asking import ask_approval, ask_question
+from agent_host.cli.event_lines import EventLines, fault_error, interruption_error
 from agent_host.cli.options import complete_with, parse_settings, request_options
 from agent_host.cli.render import is_terminal, print_traceback
-from agent_host.cli.screen import Screen, ask_approval, ask_question, quiet_logs
+from agent_host.cli.screen import Screen, quiet_logs
+from agent_host.cli.signals import end_on_signals, exit_code_of
 from agent_host.cli.trace import HookTrace
+from agent_host.threads import EXIT_SECONDS, pending_calls
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import Event
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from agent_host.application import AgentApplication
     from agent_host.drivers.blocking import Stream
 
-__all__ = ["make_approver", "make_asker", "print_event", "run", "show_run"]
+__all__ = ["make_approver", "make_asker", "run", "show_run"]
 
 #: After so many seconds without input somebody may wonder what we wait for.
 _PATIENCE = 1.0
@@ -96,7 +99,7 @@ def run(
     if tools and no_tools:
         raise click.UsageError("--tools and --no-tools exclude each other")
     _check_store_options(go_on, no_store, options)
-    options["tools"] = () if no_tools else (tools or None)
+    options["use_tools"] = () if no_tools else (tools or None)
     options["approve"] = None if options["park"] else make_approver(yes, deny, as_json)
     options["ask"] = None if options["park"] else make_asker(deny, as_json)
     options["prompt"] = _read_prompt(prompt)
@@ -141,30 +144,57 @@ def show_run(
         return _print_events(events)
     code = 0
     try:
-        with closing(events):
+        with end_on_signals(_warn_of_work), closing(events):
             for event in events:
                 screen.show(event)
                 code = _exit_code(event)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         screen.end_line()
-        click.echo("interrupted", err=True)
-        return 130
+        return _tell_of_interruption(interruption)
     return code
+
+
+def _tell_of_interruption(interruption: KeyboardInterrupt) -> int:
+    """Say that the run was interrupted, and what is left of it; the exit code."""
+    click.echo("interrupted", err=True)
+    if pending_calls():
+        wait = f"they have {EXIT_SECONDS:g} s and are left then"
+        click.echo(f"calls that have not ended: {pending_calls()}; {wait}", err=True)
+    return exit_code_of(interruption)
+
+
+def _warn_of_work() -> None:
+    click.echo("\ninterrupted; what was at work did not end and is left", err=True)
 
 
 def _print_events(source: Generator[Event, None, None]) -> int:
     """Print one event a line; what goes wrong is the last line, whenever it goes wrong."""
-    last, code = "", 0
+    lines = EventLines()
+    code = 0
+
+    def end_in_haste() -> None:
+        _warn_of_work()
+        lines.end(interruption_error())
+
     try:
-        with closing(source) as events:
+        with end_on_signals(end_in_haste), closing(source) as events:
             for event in events:
-                last, code = event["type"], _exit_code(event)
-                print_event(event)
+                code = _exit_code(event)
+                lines.print(event)
+    except BrokenPipeError:
+        # Nobody is there to read how it ends.
+        raise
+    except KeyboardInterrupt as interruption:
+        lines.end(interruption_error())
+        return _tell_of_interruption(interruption)
     except AgentError as error:
         print_traceback(error)
-        if last != "error":
-            print_event({"type": "error", "error": error.to_dict()})
+        lines.end(error.to_dict())
         return 1
+    except Exception as fault:
+        print_traceback(fault)
+        lines.end(fault_error(fault))
+        return 70
     return code
 
 
@@ -192,12 +222,6 @@ def _events(
                 yield event
     finally:
         trace.print_calls()
-
-
-def print_event(event: Mapping[str, Any]) -> None:
-    """Print an event as a line of JSON."""
-    # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
-    click.echo(json.dumps(event, default=_to_json))
 
 
 def _read_prompt(given: str | None) -> str:
@@ -246,8 +270,3 @@ def make_asker(deny: bool, as_json: bool) -> Ask | None:
 
 def _has_person() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
-
-
-def _to_json(value: object) -> Any:
-    to_dict = getattr(value, "to_dict", None)
-    return to_dict() if callable(to_dict) else str(value)

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from agent_hookspecs.store.values import RunState
+from agent_host.cli.approval import approval_rows, question_rows
+from agent_host.cli.asking import print_rows
+from agent_host.cli.event_lines import print_event
 from agent_host.cli.render import (
     clean_text,
     print_error,
     print_json,
     print_pairs,
     print_table,
-    print_text,
     style_text,
+    terminal_width,
 )
-from agent_host.cli.run import make_approver, make_asker, print_event, show_run
-from agent_host.cli.screen import Screen, print_payload, quiet_logs
+from agent_host.cli.run import make_approver, make_asker, show_run
+from agent_host.cli.screen import Screen, quiet_logs
 from agent_host.cli.stored import open_application, short_id, show_time, stored_options, to_plain
 from agent_host.cli.trace import HookTrace
 
@@ -138,17 +141,15 @@ def _print_run(found: StoredRun, as_json: bool) -> None:
 
 
 def _print_question(question: Question) -> None:
-    shown = question.shown
-    click.echo()
+    from agent_host.agent.questions import read_approval
+
+    click.echo(f"\n{style_text(clean_text(question.id), bold=True)}")
+    width = terminal_width() - 2
     if question.kind == "question":
-        click.echo(style_text(clean_text(f"{question.id}: {shown['name']} asks"), bold=True))
-        print_text(clean_text(shown["question"]), indent=2)
-        if shown.get("choices"):
-            print_text(clean_text(f"one of: {', '.join(shown['choices'])}"), indent=2)
+        rows = question_rows(question, width)
     else:
-        wants = f"{question.id}: {shown['name']} ({shown['effect']}, {shown['owner']})"
-        click.echo(style_text(clean_text(wants), bold=True))
-    print_payload(shown["payload"])
+        rows = approval_rows(read_approval(question), width, None).rows
+    print_rows(rows, lead="  ")
     click.echo(f"  digest {question.digest}")
     if question.answer is not None:
         click.echo(f"  answered: {clean_text(question.answer)}")
@@ -228,7 +229,12 @@ def approve(
 ) -> None:
     """Allow CALL, or every call that RUN waits for."""
     with open_application(config_file) as app:
-        _print_decided(app.runs.approve(run, call, always=always), as_json)
+        before = app.runs.find(run)
+        decided = app.runs.approve(run, call, always=always)
+    for question in () if as_json else before.questions:
+        if question.kind == "approval" and question.answer is None and call in (None, question.id):
+            _print_question(question)
+    _print_decided(decided, as_json)
 
 
 @runs.command(

@@ -1,6 +1,7 @@
 """How a run looks in a terminal: the answer as it comes, reasoning dimmed, calls as short lines.
 
-It shows events and asks the one question a person has to answer. It must not know how a run works.
+It shows events, all of which say what others said. It must not know how a run works, or ask
+anything.
 """
 
 from __future__ import annotations
@@ -8,39 +9,21 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_host.cli.findings import format_count
-from agent_host.cli.render import clean_text, print_wrapped, style_text, terminal_width, text_width
+from agent_host.cli.outside import OutsideText, clean_text
+from agent_host.cli.render import print_wrapped, style_text, terminal_width, text_width
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import DoneEvent, Event, WarningEvent
-    from agent_hookspecs.messages import Effect, Finish
-    from agent_hookspecs.store.values import Question
-    from agent_host.agent.policy import Approval
+    from agent_hookspecs.messages import Finish
 
-__all__ = [
-    "Screen",
-    "ask_approval",
-    "ask_question",
-    "format_warning",
-    "print_payload",
-    "quiet_logs",
-]
-
-#: How many lines of a call's arguments are shown before a person asks for all of them.
-_LINES = 20
-
-_WANTS: dict[Effect, str] = {
-    "read": "read something",
-    "write": "write something",
-    "execute": "run something",
-    "network": "use the network",
-}
+__all__ = ["Screen", "format_warning", "quiet_logs"]
 
 #: What is said of an answer that is not whole; a refusal has words of its own, a limit its name.
 _ENDS: dict[Finish, str] = {
@@ -49,6 +32,13 @@ _ENDS: dict[Finish, str] = {
     "pause": "paused: the provider has more to say when it is asked again",
     "tool_calls": "stopped: the calls of the answer were not run",
 }
+
+
+#: Stands before every line that others say.
+_MARGIN = "  "
+#: Longer ones are broken where the line ends.
+_LONG_WORD = 30
+_PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
 
 class Screen:
@@ -61,7 +51,12 @@ class Screen:
         self._aside = not together
         # On one terminal a line that one stream has begun must be ended before the other's.
         self._one_place = together or (sys.stdout.isatty() and sys.stderr.isatty())
-        self._begun = {False: False, True: False}
+        # By whether it is standard error.
+        self._texts = {
+            False: _Text(has_margin=sys.stdout.isatty()),
+            True: _Text(has_margin=sys.stderr.isatty()),
+        }
+        self._how: dict[bool, dict[str, Any]] = {False: {}, True: {}}
         self._kind = ""
         #: Whether somebody was asked and nothing has happened since.
         self._is_asking = False
@@ -75,14 +70,12 @@ class Screen:
             case "request_started":
                 self._shown = []
             case "reasoning":
-                self._write_text(
-                    style_text(_clean_lines(event["text"]), dim=True), "reasoning", err=self._aside
-                )
+                self._write_text(event["text"], "reasoning", err=self._aside, dim=True)
             case "partial":
                 text = event["message"].get("content")
                 if isinstance(text, str) and text:
                     self._shown.append(text)
-                    self._write_text(_clean_lines(text), "answer", err=False)
+                    self._write_text(text, "answer", err=False)
             case "tool_started":
                 self._is_asking = False
                 self._print_line(f"→ {event['name']}({_summary(event['payload'])})", fg="cyan")
@@ -125,14 +118,14 @@ class Screen:
             print_wrapped(style_text(note, fg="yellow"), err=self._aside)
             shown = ""
         if rest := text[len(shown) :]:
-            self._write_text(_clean_lines(rest), "answer", err=False)
+            self._write_text(rest, "answer", err=False)
 
     def end_line(self) -> None:
         """Leave the terminal at the start of a line."""
         for err in (False, True):
             self._end_line_of(err)
 
-    def _write_text(self, text: str, kind: str, *, err: bool) -> None:
+    def _write_text(self, text: str, kind: str, *, err: bool, **how: Any) -> None:
         if self._one_place:
             self._end_line_of(not err)
         if self._kind != kind:
@@ -140,9 +133,12 @@ class Screen:
             # What is said aside is over; the answer itself may go on and must not be broken.
             self._end_line_of(self._aside)
             self._kind = kind
-        # This is noted before it is so: an interrupt in between must still find a line to end.
-        self._begun[err] = not click.unstyle(text).endswith("\n")
-        click.echo(text, nl=False, err=err)
+        self._how[err] = how
+        self._print_text(self._texts[err].add(text), err)
+
+    def _print_text(self, shown: str, err: bool) -> None:
+        if shown:
+            click.echo(style_text(shown, **self._how[err]), nl=False, err=err)
 
     def _print_line(self, text: str, **how: Any) -> None:
         self._end_lines()
@@ -156,9 +152,94 @@ class Screen:
         self._end_line_of(self._aside)
 
     def _end_line_of(self, err: bool) -> None:
-        if self._begun[err]:
+        text = self._texts[err]
+        self._print_text(text.end(), err)
+        if text.has_begun:
+            # Noted first: an interrupt in between must not end the line twice.
+            text.has_begun = False
             click.echo(err=err)
-            self._begun[err] = False
+
+
+class _Text:
+    """What others say on one stream, in pieces: clean, and on a terminal behind a margin.
+
+    The margin sets it apart from what the host says, which begins in the first column; so lines
+    are broken here, between words, before the terminal does it. ``has_begun`` says that a line is
+    begun and not ended.
+    """
+
+    def __init__(self, *, has_margin: bool) -> None:
+        self._outside = OutsideText()
+        self._margin = _MARGIN if has_margin else ""
+        self._column = 0
+        #: The beginning of a word, of which nobody knows yet whether it fits.
+        self._word = ""
+        self.has_begun = False
+
+    def add(self, piece: str) -> str:
+        """What to print now."""
+        return self._lay_out(self._outside.clean(piece))
+
+    def end(self) -> str:
+        """What is left to print before the line ends."""
+        left = self._lay_out(self._outside.end()) + self._take_word()
+        self._column = 0
+        return left
+
+    def _lay_out(self, text: str) -> str:
+        if not text:
+            return ""
+        self.has_begun = not text.endswith("\n")
+        if not self._margin:
+            return text
+        shown = []
+        for part in _PARTS.findall(text):
+            if part == "\n":
+                shown.append(f"{self._take_word()}\n")
+                self._column = 0
+            elif part.isspace():
+                shown.append(self._take_word() + self._place(part.expandtabs(4)))
+            else:
+                self._word += part
+                if len(self._word) > _LONG_WORD or not part.isascii():
+                    # Scripts without spaces, and what is no word at all, are broken anywhere.
+                    shown.append(self._take_word())
+        return "".join(shown)
+
+    def _take_word(self) -> str:
+        word, self._word = self._word, ""
+        return self._place(word)
+
+    def _place(self, text: str) -> str:
+        """The text behind what stands in the line, or in the next one; long ones in several."""
+        shown = ""
+        room = max(terminal_width() - len(self._margin), 2)
+        while text:
+            if not self._column:
+                shown += self._margin
+            width = text_width(text)
+            if self._column + width <= room:
+                self._column += width
+                return shown + text
+            if self._column and (text.isspace() or (width <= room and text.isascii())):
+                shown += "\n"
+                self._column = 0
+                text = text.lstrip(" ")
+                continue
+            fitting = _fitting_part(text, room - self._column)
+            shown += f"{fitting}\n"
+            text, self._column = text[len(fitting) :], 0
+        return shown
+
+
+def _fitting_part(text: str, room: int) -> str:
+    """The beginning of the text that fits; one character at least, if the line is empty."""
+    used = 0
+    for at, c in enumerate(text):
+        used += text_width(c)
+        if used > room:
+            return text[:at]
+    return text
 
 
 def format_warning(event: WarningEvent) -> str:
@@ -189,13 +270,6 @@ def quiet_logs() -> None:
         logging.getLogger().addHandler(logging.NullHandler())
 
 
-def _clean_lines(text: str) -> str:
-    """Clean a model's text of control characters, but not of line breaks and tabs."""
-    if text.isprintable():
-        return text
-    return "".join(c if c in "\n\t" else clean_text(c) for c in text)
-
-
 def _cut_text(text: str, room: int) -> str:
     """Cut the text where it would take more than one line."""
     if text_width(text) <= room:
@@ -217,76 +291,3 @@ def _summary(value: Any) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def ask_approval(approval: Approval) -> str:
-    """Ask the person at the terminal whether a call may run."""
-    use = approval.use
-    lines = list(_payload_lines(use.payload))
-    hidden = len(lines) - _LINES
-    owner = "of this program" if use.own else clean_text(use.owner)
-    title = f"{clean_text(use.name)} ({owner}) wants to {_WANTS[use.effect]}:"
-    click.echo(style_text(title, fg="yellow", bold=True), err=True)
-    _print_lines(lines if hidden <= 0 else lines[:_LINES])
-    if hidden > 0:
-        click.echo(f"  … and {format_count(hidden, 'more line')}", err=True)
-    while True:
-        choice = _read_choice(can_view=hidden > 0)
-        if choice != "v":
-            return {"y": "once", "a": "always", "n": "deny"}[choice]
-        _print_lines(lines)
-
-
-def ask_question(question: Question) -> str:
-    """Ask the person at the terminal what a tool wants to know."""
-    shown = question.shown
-    choices = shown.get("choices")
-    click.echo(style_text(f"{clean_text(shown['name'])} asks:", fg="yellow", bold=True), err=True)
-    kind = click.Choice(choices) if choices else str
-    try:
-        answer: str = click.prompt(clean_text(shown["question"]), type=kind, err=True)
-    except click.Abort:
-        click.echo(err=True)
-        raise KeyboardInterrupt from None
-    return answer
-
-
-def _read_choice(*, can_view: bool) -> str:
-    view = ", [v]iew all" if can_view else ""
-    try:
-        choice: str = click.prompt(
-            f"Allow it? [y]es, [a]lways, [n]o{view}",
-            type=click.Choice(["y", "a", "n", *(["v"] if can_view else [])]),
-            default="n",
-            show_choices=False,
-            err=True,
-        )
-    except click.Abort:
-        # Whoever interrupts the question wants to interrupt the run, not to say no.
-        click.echo(err=True)
-        raise KeyboardInterrupt from None
-    return choice
-
-
-def _payload_lines(payload: Any) -> Iterator[str]:
-    """All of the arguments, readable: a key and a value a line, long texts below their key."""
-    if not isinstance(payload, Mapping):
-        yield from (payload if isinstance(payload, str) else _json(payload)).split("\n")
-        return
-    for key, value in payload.items():
-        if isinstance(value, str) and "\n" in value:
-            yield f"{key}:"
-            yield from (f"  {line}" for line in value.split("\n"))
-        else:
-            yield f"{key}: {value if isinstance(value, str) else _json(value)}"
-
-
-def _print_lines(lines: list[str]) -> None:
-    for line in lines:
-        click.echo(f"  {clean_text(line)}", err=True)
-
-
-def print_payload(payload: Any) -> None:
-    """Print all of a call's arguments on standard output."""
-    for line in _payload_lines(payload):
-        click.echo(f"  {clean_text(line)}")

@@ -74,6 +74,10 @@ with pydantic_alone():
         max_tool_calls_per_turn: Count = Field(default=1)
         max_tokens: Count = Field(default=1)
         max_seconds: Annotated[float, Field(ge=0)] = Field(default=0)
+        max_call_seconds: Annotated[float, Field(gt=0)] = _key("How long one call may take.")
+        max_parallel_calls: Annotated[int, Field(gt=0)] = _key(
+            "How many calls run at once, where calls run in parallel."
+        )
         max_argument_bytes: Count = Field(default=1)
         max_result_bytes: Count = Field(default=1)
         parallel: bool = Field(default=False)

@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agent_hookspecs.errors import TransportError
 from agent_hookspecs.events import Event
@@ -33,12 +33,15 @@ from agent_host.drivers.effects import (
     Interrupt,
     Next,
     Open,
+    R_co,
     Read,
     ReadAll,
     Running,
     RunState,
     Sleep,
     Steps,
+    TimeUpError,
+    conclude_stream,
     item_of,
     next_item,
     result_of,
@@ -75,11 +78,11 @@ class _AsyncDriver:
         match effect:
             case Read():
                 return await anext(self._bytes, END)
-            case Next(iterator):
+            case Next(iterator, seconds):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return await self._run_work(item_of(iterator))
-                return await self._run_work(in_thread(next_item, iterator))
+                    return await self._run_work(item_of(iterator), seconds)
+                return await self._run_work(in_thread(next_item, iterator), seconds)
             case Open(request):
                 await self._release()
                 response = await self._wire.open(request, self._canceller)
@@ -95,7 +98,7 @@ class _AsyncDriver:
             case Drain():
                 await self._drain()
             case Call():
-                return await self._run_work(_call(effect))
+                return await self._run_work(_call(effect), effect.seconds)
             case Sleep(seconds):
                 self._wake = asyncio.get_running_loop().create_future()
                 await asyncio.wait([self._wake], timeout=seconds)
@@ -110,11 +113,15 @@ class _AsyncDriver:
         if self._response is not None:
             self._closing = asyncio.ensure_future(self._response.aclose())
 
-    async def _run_work(self, work: Coroutine[Any, Any, Any]) -> Any:
+    async def _run_work(self, work: Coroutine[Any, Any, Any], seconds: float | None = None) -> Any:
         """What foreign work comes to. It is stopped, and is nothing, when the driver is closed."""
         task = self._work = asyncio.create_task(work)
         try:
-            await asyncio.wait([task])
+            ended, _ = await asyncio.wait([task], timeout=seconds)
+            if not ended:
+                # Not waited for: it may ignore that it is cancelled.
+                task.cancel()
+                raise TimeUpError
         except asyncio.CancelledError:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
@@ -260,13 +267,18 @@ async def acomplete(steps: Steps[T], wire: AsyncWireClient) -> T:
     return results[0]
 
 
-class AsyncStream:
+class AsyncStream(Generic[R_co]):
     """The twin of `Stream`. Cancelling the task that iterates, or `aclose`, closes the socket."""
 
     def __init__(
-        self, run: Running, wire: AsyncWireClient, on_close: Callable[[], None] | None = None
+        self,
+        run: Running,
+        wire: AsyncWireClient,
+        on_close: Callable[[], None] | None = None,
+        conclude: Callable[[], R_co] | None = None,
     ) -> None:
         self._run = run
+        self._conclude = conclude
         self._on_close = on_close
         self._driver = _AsyncDriver(wire)
         self._source = _events(run.steps(), self._driver, [])
@@ -280,6 +292,16 @@ class AsyncStream:
     @property
     def session(self) -> Session:
         return self._run.session
+
+    @property
+    def answer(self) -> R_co:
+        """What the run came to; only once all events were read."""
+        return conclude_stream(self._run, self._conclude)
+
+    @property
+    def partial(self) -> Any:
+        """What has arrived of an answer of the type that was asked for, as plain JSON."""
+        return self._run.partial
 
     @property
     def run_id(self) -> str | None:
@@ -303,7 +325,7 @@ class AsyncStream:
         if self._run.state in ("pending", "running"):
             self._run.state = "cancelled"
 
-    async def __aenter__(self) -> AsyncStream:
+    async def __aenter__(self) -> AsyncStream[R_co]:
         return self
 
     async def __aexit__(

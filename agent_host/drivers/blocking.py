@@ -13,10 +13,12 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from agent_hookspecs.errors import TransportError
 from agent_hookspecs.events import Event
@@ -31,17 +33,21 @@ from agent_host.drivers.effects import (
     Interrupt,
     Next,
     Open,
+    R_co,
     Read,
     ReadAll,
     Running,
     RunState,
     Sleep,
     Steps,
+    TimeUpError,
+    conclude_stream,
     exit_error,
     item_of,
     next_item,
     result_of,
 )
+from agent_host.threads import start_call
 from agent_host.wire.deadlines import Canceller
 
 if TYPE_CHECKING:
@@ -84,11 +90,11 @@ class _Driver:
             case Read():
                 assert self._bytes is not None, "a response is opened before it is read"
                 return next(self._bytes, END)
-            case Next(iterator):
+            case Next(iterator, seconds):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return self._loop_thread.wait_for(item_of(iterator))
-                return next_item(iterator)
+                    return self._loop_thread.wait_for(item_of(iterator), seconds)
+                return _call_within(partial(next_item, iterator), seconds)
             case Open(request):
                 self._release()
                 response = self._wire.open(request, self._canceller)
@@ -103,9 +109,11 @@ class _Driver:
                 return body
             case Drain():
                 self._drain()
-            case Call(function):
-                result = function()
-                return self._loop_thread.wait_for(result) if inspect.isawaitable(result) else result
+            case Call(function, starts_coroutine, seconds):
+                result = _call_within(function, None if starts_coroutine else seconds)
+                if not inspect.isawaitable(result):
+                    return result
+                return self._loop_thread.wait_for(result, seconds)
             case Sleep(seconds):
                 wake = self._wake = threading.Event()
                 if not self.closed:
@@ -173,7 +181,7 @@ class _LoopThread:
         self._waiting: Future[Any] | None = None
         self._closed = False
 
-    def wait_for(self, awaitable: Awaitable[Any]) -> Any:
+    def wait_for(self, awaitable: Awaitable[Any], seconds: float | None = None) -> Any:
         """What it awaits to; raises `CancelledError` when closed meanwhile."""
         import asyncio
 
@@ -188,6 +196,9 @@ class _LoopThread:
                 self._thread.start()
             waiting = asyncio.run_coroutine_threadsafe(_await(awaitable), self._loop)
             self._waiting = waiting
+        if seconds is not None and not wait([waiting], seconds).done:
+            waiting.cancel()
+            raise TimeUpError
         return waiting.result()
 
     def close(self) -> None:
@@ -205,6 +216,25 @@ class _LoopThread:
         if self._thread not in (None, threading.current_thread()):
             # A little longer than it may take: what blocks its loop is not waited for.
             self._thread.join(_CLEAN_UP_SECONDS + 0.5)
+
+
+def _call_within(function: Callable[[], Any], seconds: float | None) -> Any:
+    """What it returns; with a time set in a thread of its own, where it is left if that is up."""
+    if seconds is None:
+        return function()
+    call: Future[Any] = Future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            call.set_result(context.run(function))
+        except BaseException as error:
+            call.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    if not wait([call], seconds).done:
+        raise TimeUpError
+    return call.result()
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
@@ -288,19 +318,20 @@ def _gather(many: Sequence[Steps[Any]], driver: _Driver) -> Generator[Event, Non
             events.put(None)
 
     drivers = driver.spawn(len(many))
-    with ThreadPoolExecutor(len(many)) as pool:
-        try:
-            futures = [pool.submit(carry, *each) for each in zip(many, drivers, strict=True)]
-            running = len(futures)
-            while running:
-                event = events.get()
-                if event is None:
-                    running -= 1
-                elif not driver.closed:
-                    yield event
-        finally:
-            for child in drivers:
-                child.close()
+    futures = [start_call(carry, *each) for each in zip(many, drivers, strict=True)]
+    try:
+        running = len(futures)
+        while running:
+            event = events.get()
+            if event is None:
+                running -= 1
+            elif not driver.closed:
+                yield event
+    finally:
+        for child in drivers:
+            child.close()
+        # Not for ever: one that ignores that nobody waits for it must not keep its caller.
+        wait(futures, _CLEAN_UP_SECONDS)
     return [future.result() for future in futures]
 
 
@@ -315,17 +346,23 @@ def complete(steps: Steps[T], wire: WireClient) -> T:
             return result
 
 
-class Stream:
+class Stream(Generic[R_co]):
     """The events of a request as they come. Iterate it once; use it as a context manager.
 
-    ``session`` is the result once the run has ended. Before that, and after `close` or an error, it
-    is the session with the text so far, marked partial.
+    ``answer`` is what a run came to, once it has ended, and ``session`` the session that it left.
+    Before that, and after `close` or an error, that is the session with the text so far, marked
+    partial.
     """
 
     def __init__(
-        self, run: Running, wire: WireClient, on_close: Callable[[], None] | None = None
+        self,
+        run: Running,
+        wire: WireClient,
+        on_close: Callable[[], None] | None = None,
+        conclude: Callable[[], R_co] | None = None,
     ) -> None:
         self._run = run
+        self._conclude = conclude
         self._on_close = on_close
         self._driver = _Driver(wire)
         self._source = _events(run.steps(), self._driver)
@@ -339,6 +376,16 @@ class Stream:
     @property
     def session(self) -> Session:
         return self._run.session
+
+    @property
+    def answer(self) -> R_co:
+        """What the run came to; only once all events were read."""
+        return conclude_stream(self._run, self._conclude)
+
+    @property
+    def partial(self) -> Any:
+        """What has arrived of an answer of the type that was asked for, as plain JSON."""
+        return self._run.partial
 
     @property
     def run_id(self) -> str | None:
@@ -364,7 +411,7 @@ class Stream:
         if self._run.state in ("pending", "running"):
             self._run.state = "cancelled"
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Stream[R_co]:
         return self
 
     def __exit__(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from agent_hookspecs.errors import AgentError
 from agent_hookspecs.events import Event
 from agent_hookspecs.store.values import RunState
 from agent_hookspecs.values import dataclass
@@ -16,7 +17,15 @@ from agent_host.redaction import describe_error
 from agent_host.wire.request import WireRequest
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from agent_host.sessions.session import Session
+
+    #: What a stream came to.
+    R_co = TypeVarWithDefault("R_co", covariant=True, default=Any)
+else:
+    # The default is for type checkers alone, and costs an import.
+    R_co = TypeVar("R_co", covariant=True)
 
 __all__ = [
     "DRAIN_SECONDS",
@@ -29,12 +38,15 @@ __all__ = [
     "Interrupt",
     "Next",
     "Open",
+    "R_co",
     "Read",
     "ReadAll",
     "RunState",
     "Running",
     "Sleep",
     "Steps",
+    "TimeUpError",
+    "conclude_stream",
     "exit_error",
     "item_of",
     "next_item",
@@ -71,6 +83,10 @@ async def result_of(awaitable: Awaitable[Any]) -> Any:
         raise exit_error(error) from error
 
 
+class TimeUpError(Exception):
+    """Foreign code has taken longer than it may."""
+
+
 #: How long a `Drain` may take.
 DRAIN_SECONDS = 0.25
 
@@ -105,20 +121,26 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The next item of an iterator that may block or be async, or `END`."""
+    """The next item of an iterator that may block or be async, or `END`.
+
+    After ``seconds``, if there are any, a `TimeUpError`.
+    """
 
     iterator: Iterator[Any] | AsyncIterator[Any]
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """The result of a function that may block; if it is awaitable, what it awaits to.
 
-    One that ``starts_coroutine`` is known not to block before that.
+    One that ``starts_coroutine`` is known not to block before that. After ``seconds``, if there are
+    any, a `TimeUpError`: a function goes on in its thread, and nobody sees what comes of it.
     """
 
     function: Callable[[], Any]
     starts_coroutine: bool = False
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +193,14 @@ class Running(Protocol):
     @property
     def session(self) -> Session:
         """The session so far."""
+
+    @property
+    def partial(self) -> Any:
+        """What has arrived of an answer that is more than text; None where none is expected."""
+
+
+def conclude_stream(run: Running, conclude: Callable[[], R_co] | None) -> R_co:
+    """What a stream came to; raises if its run goes on, or was never read."""
+    if conclude is None or run.state in ("pending", "running"):
+        raise AgentError("the stream has no answer yet", hint="read all of its events first")
+    return conclude()

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import isroutine
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from agent_hookspecs.descriptor import PLUGIN_NAME, Entry, split_entry
 from agent_hookspecs.errors import ContractError, DescriptorError, LoadError, PluginError
@@ -67,6 +67,17 @@ class LoadedPlugin:
     def key(self) -> str:
         return f"{self.role}:{self.name}"
 
+    def tool_limits(self, what: Literal["timeouts", "concurrency"]) -> Mapping[str, Any]:
+        """The limits that a tool plugin has set itself, by the names of its tools."""
+        found = getattr(self.instance, what, None) or {}
+        if not isinstance(found, Mapping) or not all(map(_is_limit, found.values())):
+            raise ContractError(
+                f"plugin {self.name!r} has {what} that are no numbers above zero by tool",
+                plugin=self.name,
+                hint=f'write {what} = {{"tool_name": 5}}',
+            )
+        return found
+
     def ask(self, hook: str, **arguments: Any) -> Any:
         """What it answers to a hook of its role; None if it does not implement it."""
         return self.manager.ask(self.name, hook, **arguments)
@@ -90,6 +101,10 @@ class Activator:
         self._identified: dict[str, tuple[Entry, object] | PluginError] = {}
         self._loaded: dict[str, LoadedPlugin | PluginError] = {}
         self._lock = threading.RLock()
+
+    def for_one_run(self) -> Activator:
+        """An activator for plugins that are given to one run and forgotten after it."""
+        return Activator(self._on_manager)
 
     def new_manager(
         self,
@@ -164,6 +179,10 @@ class Activator:
         manager = self.new_manager(role, [(name, own)])
         host_manager = self.new_manager("host", [(key, broadcast)]) if broadcast else None
         return LoadedPlugin(record, entry, instance, own, manager, host_manager)
+
+
+def _is_limit(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
 
 
 def _unreadable_error(name: str, error: Exception) -> ContractError:

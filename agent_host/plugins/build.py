@@ -35,7 +35,13 @@ from agent_host.plugins.settings import ConfigSchema, merge_schemas, wants_tool
 from agent_host.plugins.stack import Lease, Managers, PlainWarning, PreparedTool, Stack
 from agent_host.sessions.frozen import plain_copy
 
-__all__ = ["build_stack", "read_settings"]
+__all__ = [
+    "build_stack",
+    "close_tools",
+    "prepare_tools",
+    "read_settings",
+    "refuse_shared_names",
+]
 
 log = get_logger(__name__)
 
@@ -69,16 +75,15 @@ def build_stack(
     registry = _build_registry(resolution, schema, config)
     tools: list[PreparedTool] = []
     names: list[str] = []
-    lease = Lease(partial(_close_tools, tools))
+    lease = Lease(partial(close_tools, tools))
     try:
-        for plugin in resolution.plugins["tool"]:
-            own = schema.for_tool(plugin.name, config)
-            tool = yield from _prepare_tool(plugin, managers.tool, own, registry, lease, warnings)
-            if tool is not None:
-                names += [descriptor.tool_name for descriptor in tool.descriptors]
-                wanted = [d for d in tool.descriptors if wants_tool(config, d.tool_name)]
-                tools.append(replace(tool, descriptors=tuple(wanted)))
-        _refuse_shared_names(tools)
+        plugins = resolution.plugins["tool"]
+        yield from prepare_tools(
+            plugins, managers.tool, schema, config, registry, lease, warnings, tools
+        )
+        names += [descriptor.tool_name for tool in tools for descriptor in tool.descriptors]
+        tools[:] = [_with_wanted(tool, config) for tool in tools]
+        refuse_shared_names(tools)
         warnings += _unused_patterns(resolution, config, names)
         schemas = [descriptor.schema for tool in tools for descriptor in tool.descriptors]
         if schemas:
@@ -106,7 +111,7 @@ def build_stack(
             secrets=tuple(schema.secrets(config)),
         )
     except BaseException:
-        _close_tools(tools)
+        close_tools(tools)
         raise
 
 
@@ -125,6 +130,29 @@ def read_settings(plugins: Iterable[LoadedPlugin], warnings: list[PlainWarning])
                 continue
         described.append((plugin.name, schema))
     return merge_schemas(described)
+
+
+def prepare_tools(
+    plugins: Iterable[LoadedPlugin],
+    manager: RoleManager,
+    schema: ConfigSchema,
+    config: Config,
+    registry: ToolInteropRegistry,
+    lease: Lease,
+    warnings: list[PlainWarning],
+    prepared: list[PreparedTool],
+) -> Steps[None]:
+    """Add to ``prepared`` what can be prepared, and to ``warnings`` words for what cannot."""
+    for plugin in plugins:
+        own = schema.for_tool(plugin.name, config)
+        tool = yield from _prepare_tool(plugin, manager, own, registry, lease, warnings)
+        if tool is not None:
+            prepared.append(tool)
+
+
+def _with_wanted(tool: PreparedTool, config: Config) -> PreparedTool:
+    wanted = [each for each in tool.descriptors if wants_tool(config, each.tool_name)]
+    return replace(tool, descriptors=tuple(wanted))
 
 
 def _prepare_tool(
@@ -149,6 +177,8 @@ def _prepare_tool(
                     starts_coroutine=own.starts_coroutine,
                 )
                 state = state if prepared is None else prepared
+            for what in ("timeouts", "concurrency"):
+                plugin.tool_limits(what)
             schemas = ask("get_tool_schemas", state=state)
             descriptors = [*_read_descriptors(plugin.name, schemas or (), registry)]
         except BaseException:
@@ -162,7 +192,7 @@ def _prepare_tool(
     return PreparedTool(plugin, config, state, tuple(descriptors), lease, manager)
 
 
-def _close_tools(tools: Iterable[PreparedTool]) -> None:
+def close_tools(tools: Iterable[PreparedTool]) -> None:
     """Give every tool's state back to it; what goes wrong is logged."""
     for tool in tools:
         _close_tool(tool.plugin, tool.manager, tool.state)
@@ -196,7 +226,8 @@ def _read_descriptors(
             yield ToolDescriptor(plugin, name, schema)
 
 
-def _refuse_shared_names(tools: Iterable[PreparedTool]) -> None:
+def refuse_shared_names(tools: Iterable[PreparedTool]) -> None:
+    """Raise if two plugins offer a tool of one name."""
     owners: dict[str, LoadedPlugin] = {}
     for tool in tools:
         for descriptor in tool.descriptors:

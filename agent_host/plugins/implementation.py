@@ -140,11 +140,21 @@ def _are_dicts(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_dict, value))
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_contents(value: object) -> bool:
+    return isinstance(value, list) and all(_is_text(item) or _is_dict(item) for item in value)
+
+
 _KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "dict": ("a dict", _is_dict),
     "list": ("a list", _is_list),
     "dicts": ("a list", _are_dicts),
+    "text": ("a string", _is_text),
     "texts": ("a list of strings", _are_texts),
+    "contents": ("a list of strings and parts", _are_contents),
     "flag": ("True, False or None", lambda value: value is None or isinstance(value, bool)),
 }
 

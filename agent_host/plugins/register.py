@@ -20,13 +20,14 @@ def record_plugin(
 ) -> PluginRecord:
     """A record for a class, object or module, refused at once if it cannot do its role's work.
 
-    A function made a tool stands for the class at its ``plugin``. A class is instantiated when it
-    is first needed.
+    A function made a tool stands for the class at its ``plugin``; of a tool, the function itself
+    will do, or an object with tools as methods. A class is instantiated when it is first needed.
     """
-    plugin = plugin_behind(given)
+    plugin = plugin_behind(_as_tool(given) if role == "tool" else given)
     if plugin is None:
+        also = ", a function" if role == "tool" else ""
         raise ContractError(
-            f"register a class, an object or a module, not {type(given).__name__}",
+            f"register a class, an object{also} or a module, not {type(given).__name__}",
             hint="hooks are methods of a class or an object, or marked functions of a module",
         )
     path = _plugin_path(plugin)
@@ -53,6 +54,15 @@ def record_plugin(
     record = PluginRecord(bundle, Entry(path, role, name), described=False)
     activator.adopt(record, plugin)
     return record
+
+
+def _as_tool(given: object) -> object:
+    if isinstance(given, (type, ModuleType)):
+        return given
+    # Not above: it reads signatures, and most processes have no tool of their own.
+    from agent_hookspecs.authoring.function_tools import plugin_of_tools
+
+    return plugin_of_tools(given)
 
 
 def _plugin_path(plugin: object) -> str:

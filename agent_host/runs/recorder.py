@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
@@ -44,6 +44,7 @@ from agent_host.runs.following import Broadcast, Delivery
 from agent_host.runs.storage import Storage
 from agent_host.sessions.changes import change_between, common_messages, restore_session
 from agent_host.sessions.session import Session
+from agent_host.usage import add_usage
 
 __all__ = ["RunRecorder", "left_behind", "mask_change"]
 
@@ -290,17 +291,9 @@ class RunRecorder:
                 except AgentError as error:
                     self._warn_of(error)
 
-    def add_usage(self, usage: Mapping[str, Any]) -> None:
+    def add_usage(self, usage: Usage) -> None:
         """Count the tokens of an answer; what the provider said of it stands in the message."""
-        counts = {
-            key: value
-            for key, value in usage.items()
-            if isinstance(value, (int, float)) and not isinstance(value, bool)
-        }
-        known: Mapping[str, Any] = self.run.usage
-        total: Any = {**known, **{key: known.get(key, 0) + counts[key] for key in counts}}
-        usage_so_far: Usage = total
-        self.run = replace(self.run, usage=usage_so_far)
+        self.run = replace(self.run, usage=add_usage(self.run.usage, usage))
 
     def _write(self, session: Session) -> None:
         with self._writing:

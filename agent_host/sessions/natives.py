@@ -7,6 +7,7 @@ added some.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, TypeVar, cast
@@ -23,6 +24,7 @@ __all__ = [
     "ORIGIN",
     "NativeHistory",
     "Origin",
+    "Overlay",
     "RetainedHistory",
     "common_length",
     "retain_natives",
@@ -35,6 +37,8 @@ R = TypeVar("R", bound=Rendering)
 NATIVES = "native_messages"
 ORIGIN = "native_origin"
 CHECKPOINTS = "native_checkpoints"
+
+_ENCODER = json.JSONEncoder(sort_keys=True, default=repr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class _KnownRendering:
 
     rendering: Rendering
     options: tuple[Hashable, ...]
+    overlay: Hashable
     count: int
 
 
@@ -89,38 +94,92 @@ class NativeHistory(FrozenList):
         """This history, and then ``natives``."""
         return NativeHistory(self + [freeze(native) for native in natives], self._known)
 
-    def rendering(self, kind: Callable[..., R], options: tuple[Hashable, ...]) -> R:
-        """A copy of ``kind(*options)`` to which the natives were added."""
-        known = self._known.get(kind)
-        if known is None or known.options != options:
-            known = _KnownRendering(kind(*options), options, 0)
+    def rendering(
+        self,
+        kind: Callable[..., R],
+        options: tuple[Hashable, ...],
+        overlay: Overlay | None = None,
+    ) -> R:
+        """A copy of ``kind(*options)`` to which the natives were added, under ``overlay``."""
+        known, key = self._known.get(kind), None if overlay is None else overlay.key
+        if known is None or known.options != options or known.overlay != key:
+            known = _KnownRendering(kind(*options), options, key, 0)
         if known.count < len(self):
             # A copy, because other histories may begin with what is known here, in other threads.
             rendering = known.rendering.copy()
-            rendering.extend(self[known.count :])
-            known = self._known[kind] = _KnownRendering(rendering, options, len(self))
+            # What is known lies under the overlay already.
+            new = overlay.apply(self) if overlay and not known.count else self[known.count :]
+            rendering.extend(new)
+            known = self._known[kind] = _KnownRendering(rendering, options, key, len(self))
         return cast(R, known.rendering.copy())
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Natives that one request sends in the place of some of its history, and nobody retains.
+
+    ``replaced`` is what they stand for, from the place ``start`` on. ``key`` tells overlays apart.
+    """
+
+    start: int
+    replaced: list[NativeMessage]
+    natives: list[NativeMessage]
+    key: Hashable
+
+    @classmethod
+    def of(cls, before: list[NativeMessage], after: list[NativeMessage]) -> Overlay:
+        """The overlay that makes ``after`` of a history that begins with ``before``."""
+        start = common_length(after, before)
+        written = _ENCODER.encode(after[start:])
+        return cls(start, before[start:], after[start:], (start, len(before), written))
+
+    @property
+    def end(self) -> int:
+        """How much of a history it needs to lie on."""
+        return self.start + len(self.replaced)
+
+    def apply(self, natives: list[NativeMessage]) -> list[NativeMessage]:
+        return [*natives[: self.start], *self.natives, *natives[self.end :]]
+
+    def remove(self, natives: list[NativeMessage]) -> list[NativeMessage] | None:
+        """The natives without it; None if it cannot be found among them."""
+        length = len(self.natives)
+        for start in (self.start, *range(len(natives) - length + 1)):
+            if common_length(natives[start : start + length], self.natives) == length:
+                return [*natives[:start], *self.replaced, *natives[start + length :]]
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class RetainedHistory:
     """Natives that can be sent again, and how many core messages they stand for.
 
-    ``checkpoints`` are those that led here.
+    ``checkpoints`` are those that led here, ``overlay`` is what the request puts on them.
     """
 
     natives: NativeHistory
     covered: int = 0
     checkpoints: Sequence[Sequence[Any]] = ()
+    overlay: Overlay | None = None
+
+    @property
+    def sent(self) -> list[NativeMessage]:
+        """What the request begins with; empty if the overlay reaches beyond what is retained."""
+        if self.overlay is None:
+            return self.natives
+        is_whole = self.overlay.end <= len(self.natives)
+        return self.overlay.apply(self.natives) if is_whole else []
 
     def render(
         self, kind: Callable[..., R], natives: list[NativeMessage], options: tuple[Hashable, ...]
     ) -> R:
         """``kind(*options)`` with ``natives`` added; see `agent_hookspecs.authoring`."""
-        length = len(self.natives)
-        begins = length > 0 and common_length(natives, self.natives) == length
-        rendering = self.natives.rendering(kind, options) if begins else kind(*options)
-        rendering.extend(natives[length:] if begins else natives)
+        sent = self.sent
+        begins = len(self.natives) > 0 and common_length(natives, sent) == len(sent) > 0
+        rendering = (
+            self.natives.rendering(kind, options, self.overlay) if begins else kind(*options)
+        )
+        rendering.extend(natives[len(sent) :] if begins else natives)
         return rendering
 
 

@@ -20,7 +20,7 @@ from agent_host.drivers.effects import Call, Steps
 from agent_host.plugins.implementation import Implementation, check_result, log_failure
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.context import action_context
-from agent_host.turn.prepare import find_history
+from agent_host.turn.history import find_history
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session

@@ -41,7 +41,9 @@ RESERVED = frozenset(
         "application",
         "ask_person",
         "base_config",
+        "call_id",
         "cancelled",
+        "deps",
         "model",
         "retained",
         "tags",
@@ -87,15 +89,18 @@ def request_context(
 
 
 def tool_context(
-    stack: Stack, added: Mapping[str, Any] | None, cancelled: Callable[[], bool] | None = None
+    stack: Stack,
+    added: Mapping[str, Any] | None,
+    cancelled: Callable[[], bool] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> Context:
     """What tools get besides their own ``config``; the core, and so all secrets, is not in it.
 
-    ``cancelled()`` says whether anybody still waits for the result.
+    ``cancelled()`` says whether anybody still waits for the result; ``given`` is what the program
+    has for its tools.
     """
-    return _add_caller_keys(
-        {"cancelled": cancelled or _is_never_cancelled, "tool_interop": _interop(stack)}, added
-    )
+    owned = {"cancelled": cancelled or _is_never_cancelled, "tool_interop": _interop(stack)}
+    return _add_caller_keys({**owned, **(given or {})}, added)
 
 
 def _interop(stack: Stack) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from agent_host.sessions.natives import retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 from agent_host.turn.finish_reason import note_finish
 from agent_host.turn.lost_tools import warn_of_unread_calls
+from agent_host.turn.speech import remove_instructions
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
@@ -54,7 +55,10 @@ def finish_turn(turn: Turn) -> Session:
     if any(given) and given != [message["metadata"].get("tool_calls") for message in messages]:
         # The natives hold calls that no provider takes back; they are made anew from the core's.
         return session
-    return retain_natives(session, natives, turn.origin, turn.retained)
+    bare = remove_instructions(turn, natives)
+    if bare is None:
+        return session
+    return retain_natives(session, bare, turn.origin, turn.retained)
 
 
 def _core_messages(turn: Turn, finals: list[NativeMessage]) -> list[CoreMessage]:

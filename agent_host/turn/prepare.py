@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agent_hookspecs.errors import ConfigError, ContractError
+from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import remember_secrets
-from agent_hookspecs.messages import Config, CoreMessage, NativeMessage
 from agent_host.drivers.effects import Steps
 from agent_host.plugins.access import KEY_SETTINGS
-from agent_host.sessions.natives import Origin, retained_history
-from agent_host.wire.request import without_userinfo
+from agent_host.turn.history import config_of, find_retained, make_natives
+from agent_host.turn.speech import add_context, add_instructions
 
 if TYPE_CHECKING:
-    from agent_host.sessions.session import Session
     from agent_host.turn.turn import Turn
 
-__all__ = ["begin_state", "default_to_native", "find_history", "prepare_turn"]
+__all__ = ["begin_state", "prepare_turn"]
 
 
 def begin_state(turn: Turn) -> Steps[None]:
@@ -35,18 +33,24 @@ def begin_state(turn: Turn) -> Steps[None]:
     stack.schema.remember_new_secrets(stack.config, state)
     for manager in (managers.extension, managers.feature):
         if manager.implements("init"):
-            state = manager.hook.init(config=_config_of(turn, state), state=state)
-    _config_of(turn, state)
+            state = manager.hook.init(config=config_of(turn, state), state=state)
+    config_of(turn, state)
     stack.schema.remember_new_secrets(stack.config, state, with_tools=True)
     turn.state = dict(state)
 
 
-def prepare_turn(turn: Turn) -> None:
-    """Native history and ``initialize_request``: provider, extensions, features."""
+def prepare_turn(turn: Turn) -> Steps[None]:
+    """Native history, what features say, and ``initialize_request`` of everybody, in order."""
     # Only after every init: a feature may have brought the key.
     _require_access(turn)
     turn.stack.schema.check_required(turn.state["config"], turn.stack.models)
-    find_history(turn, turn.start)
+    turn.context["session"] = turn.start
+    rest = find_retained(turn, turn.start)
+    if turn.managers.feature.implements("get_context_parts"):
+        rest = yield from add_context(turn, rest)
+    turn.natives = make_natives(turn, rest)
+    if turn.instructions or turn.managers.feature.implements("get_instructions"):
+        yield from add_instructions(turn)
     turn.context["retained"] = turn.retained
     turn.state["tool_call_ids"] = turn.start.tool_call_ids
     natives, state = turn.natives, turn.state
@@ -57,41 +61,6 @@ def prepare_turn(turn: Turn) -> None:
                 native_messages=natives, state=state, context=turn.context
             )
     turn.natives, turn.state = natives, state
-
-
-def find_history(turn: Turn, session: Session) -> None:
-    """The retained natives that still hold, and the rest of the session converted."""
-    # A session is kept and handed on, and who asks does not matter for who has answered.
-    address = without_userinfo(str(_config_of(turn, turn.state).get("base_url") or ""))
-    turn.origin = Origin(turn.provider, address, str(turn.state.get("native_format") or ""))
-    turn.retained = retained_history(session, turn.origin)
-    # Not list(): of a subclass that is twice as slow.
-    natives: list[NativeMessage] = turn.retained.natives[:]
-    rest = session.since(turn.retained.covered)
-    if rest:
-        natives += _convert_messages(turn, rest)
-    turn.natives = natives
-
-
-def _convert_messages(turn: Turn, messages: list[CoreMessage]) -> list[NativeMessage]:
-    provider, extension = turn.managers.provider, turn.managers.extension
-    natives: list[NativeMessage]
-    if provider.implements("to_native_messages"):
-        natives = provider.hook.to_native_messages(messages=messages, state=turn.state)
-    else:
-        natives = [default_to_native(message) for message in messages]
-    if extension.implements("to_native_messages"):
-        natives = extension.hook.to_native_messages(messages=messages, native_messages=natives)
-    return natives
-
-
-def default_to_native(message: CoreMessage) -> NativeMessage:
-    """Role and content; what else there is travels in ``_metadata``, which is never sent."""
-    native: dict[str, Any] = {"role": message["role"], "content": message["content"]}
-    metadata = {k: v for k, v in message["metadata"].items() if k != "native_indices"}
-    if metadata:
-        native["_metadata"] = metadata
-    return native
 
 
 def _require_access(turn: Turn) -> None:
@@ -112,15 +81,3 @@ def _require_access(turn: Turn) -> None:
 
 def _one_of(key: str) -> str:
     return ", ".join(KEY_SETTINGS[:-1]) + f" or {KEY_SETTINGS[-1]}" if key == "api_key" else key
-
-
-def _config_of(turn: Turn, state: dict[str, Any]) -> Config:
-    config = state.get("config")
-    if not isinstance(config, dict):
-        raise ContractError(
-            f"after init, state['config'] is {type(config).__name__} and not a dict",
-            plugin=turn.provider,
-            hook="init",
-            hint="plugins may change the config's keys; state['config'] itself stays a dict",
-        )
-    return config

@@ -26,6 +26,7 @@ from agent_host.plugins.request_spec import read_request_spec
 from agent_host.redaction import describe_error
 from agent_host.turn.lost_tools import warn_of_unsent_tools
 from agent_host.turn.read import Reading, decode_item
+from agent_host.turn.speech import warn_of_unsent
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import Framing, SseFraming, framing
 from agent_host.wire.request import WireRequest
@@ -49,6 +50,8 @@ def read_answer(turn: Turn) -> Steps[None]:
     if own is None:
         yield from _read_wire(turn)
         return
+    # What such a provider sends nobody sees; what it is given says at least what it can send.
+    warn_of_unsent(turn, _reading(turn).natives)
     if own.hook.name.endswith("stream_api"):
         yield from _read_own_stream(turn, own)
     else:
@@ -202,6 +205,7 @@ def make_request(turn: Turn) -> tuple[WireRequest, Framing | None]:
     machine = _stream_framing(spec, turn.stack.provider, event_bytes) if turn.stream else None
     _warn_of_unused_knobs(turn, reading.state)
     warn_of_unsent_tools(turn, request.body)
+    warn_of_unsent(turn, request.body)
     return request, machine
 
 

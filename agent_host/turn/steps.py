@@ -58,6 +58,10 @@ class SingleTurn:
     def run_id(self) -> None:
         """Only runs of an application are stored."""
 
+    @property
+    def partial(self) -> None:
+        """Only runs of an application expect more than text."""
+
     def steps(self) -> Steps[None]:
         self.state = "running"
         try:
@@ -185,7 +189,7 @@ def _usage_so_far(turn: Turn) -> Usage | None:
 
 
 def _prepare_reading(turn: Turn) -> Steps[None]:
-    prepare_turn(turn)
+    yield from prepare_turn(turn)
     turn.managers.stop_tolerating()
     if turn.warnings:
         yield turn.emit_warnings()

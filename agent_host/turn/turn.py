@@ -112,6 +112,8 @@ class Turn:
     warnings: Warnings = field(default_factory=Warnings)
     argument_limit: int = MAX_ARGUMENT_BYTES
     settings: Mapping[str, Any] | None = None
+    #: What the host says beside features' instructions.
+    instructions: str = ""
     total_time: TotalTime = field(default_factory=TotalTime)
     #: Whether the actions at the start of the request have run, which they do once.
     started: bool = False
@@ -125,6 +127,8 @@ class Turn:
     natives: list[NativeMessage] = field(init=False)
     retained: RetainedHistory = field(init=False)
     origin: Origin = field(init=False)
+    #: What features have said in it, by the hook that gave the text.
+    spoken: dict[str, str] = field(default_factory=dict)
     reading: Reading | None = None
     #: The key it is sent with, if the config says where to get one.
     key: str = field(default="", repr=False)
@@ -148,6 +152,7 @@ class Turn:
         )
         self.context["config"].update(self.settings or {})
         self.reading = None
+        self.spoken = {}
 
     def _pick_managers(self) -> Managers:
         policy = self.stack.config.get("on_plugin_error", "raise")

@@ -29,7 +29,7 @@ def drawn() -> dict[str, str]:
     parents: dict[str, str] = {}
     trail: list[str] = []
     for line in errors.__doc__.splitlines():
-        match = re.match(r"([│├└─\s]*)([A-Z]\w+Error)\b", line)
+        match = re.match(r"([│├└─\s]*)([A-Z]\w+(?:Error|Retry))\b", line)
         if match:
             depth = len(match[1]) // 4
             trail[depth:] = [match[2]]

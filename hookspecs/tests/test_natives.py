@@ -33,7 +33,7 @@ class Contents(Rendering):
 class Retained:
     """What a host could put into a context."""
 
-    natives: list[dict[str, Any]]
+    sent: list[dict[str, Any]]
 
     def render(
         self, kind: Any, natives: list[dict[str, Any]], options: tuple[Hashable, ...]
@@ -65,7 +65,7 @@ def test_a_rendering_is_made_of_copies_of_every_message_and_of_nothing_else() ->
 def test_a_host_that_retains_natives_is_asked_for_the_rendering() -> None:
     retained = Retained([{"content": 1}, {"content": 2}])
     context = {"retained": retained}
-    natives = [*retained.natives, {"content": 3}]
+    natives = [*retained.sent, {"content": 3}]
     given: Any = render_history(Contents, natives, context, "a")
     assert given == ("the host's", Contents, natives, ("a",))
     assert retained_count(context) == 2

@@ -28,6 +28,7 @@ AUTHORING = [
     "EFFORTS",
     "Partial",
     "Rendering",
+    "ToolContext",
     "accumulate_reasoning",
     "accumulate_tool_calls",
     "attachment",
@@ -122,11 +123,11 @@ PUBLIC = [
     "ToolCallDeltaEvent",
     "ToolCallEvent",
     "ToolCallStartedEvent",
-    "ToolDeniedError",
     "ToolError",
     "ToolPlugin",
     "ToolResult",
     "ToolResultEvent",
+    "ToolRetry",
     "ToolStartedEvent",
     "ToolUpdateEvent",
     "TransportError",
@@ -140,7 +141,6 @@ PUBLIC = [
     "get_logger",
     "get_warn_from_context",
     "hookimpl",
-    "hookspec",
     "redact",
 ]
 TOOL_INTEROP = [
@@ -272,7 +272,6 @@ WHOLE = {
     *messages.__all__,
     *(name for name in formats.__all__ if name.startswith("Tool")),
     "hookimpl",
-    "hookspec",
     "__version__",
     # The twin of `accumulate_reasoning`, for extensions that merge calls.
     "accumulate_tool_calls",
@@ -280,7 +279,7 @@ WHOLE = {
 #: The rules that a store without tables has to follow too; ours follow them in `TableStore`.
 FOR_OTHER_STORES = {*encoding.__all__, *rules.__all__}
 #: What applications import, not plugins; the docs have an example.
-FOR_APPLICATIONS = {"attachment"}
+FOR_APPLICATIONS = {"ToolContext", "attachment"}
 
 
 def imports_of(file: Path) -> Iterator[tuple[str, str]]:

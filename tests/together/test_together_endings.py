@@ -174,7 +174,7 @@ _NO_ENDINGS = {
     "SessionError": "a session that cannot be read, before there is a run",
     "SourceError": "a package that is set aside",
     "ToolArgumentsError": "a result that the model reads",
-    "ToolDeniedError": "a result that the model reads",
+    "ToolRetry": "a result that the model reads",
     "ToolError": "a result that the model reads",
     "TransportError": "the root of those of the wire",
     "UnknownPluginError": "as a ConfigError",

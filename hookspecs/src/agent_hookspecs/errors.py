@@ -20,7 +20,7 @@ AgentError
 ├── ToolError                    a tool call cannot be run
 │   ├── UnknownToolError         no active tool has that name
 │   ├── ToolArgumentsError       the arguments are not what the tool's schema asks
-│   └── ToolDeniedError          the policy, or a person, said no
+│   └── ToolRetry                the tool asks the model to call it in another way
 └── ProviderError                the model's side failed
     ├── AuthenticationError      the key is missing, wrong or not allowed
     ├── InvalidRequestError      the provider refused the request as it is
@@ -223,8 +223,8 @@ class ToolArgumentsError(ToolError):
     """The arguments are not JSON, too large, or not what the tool's schema asks."""
 
 
-class ToolDeniedError(ToolError):
-    """The policy or a person refused the call."""
+class ToolRetry(ToolError):
+    """Raised by a tool that wants to be called in another way; the model is told the message."""
 
 
 class ProviderError(AgentError):
@@ -358,4 +358,4 @@ class AnswerTooLargeError(ProtocolError):
 
 
 #: Every error, so that none is forgotten.
-__all__ = [name for name in dir() if name.endswith("Error")]
+__all__ = [name for name in dir() if name.endswith(("Error", "Retry"))]

@@ -97,11 +97,15 @@ class ApprovalRequiredEvent(_ApprovalRequired, total=False):
     """A call waits for a decision, or for the answer to a ``question`` that its tool asks.
 
     The answer must carry the same digest. ``choices`` are the answers that the tool takes, if not
-    any.
+    any. ``changes`` are what the call would do to which ``path``: a ``change``, a unified ``diff``
+    with how many lines are ``added`` and ``removed``, perhaps a ``target`` or a ``note``.
+    ``no_preview`` says why a tool that could say them does not.
     """
 
     question: str
     choices: list[str]
+    changes: list[dict[str, Any]]
+    no_preview: str
 
 
 class UsageEvent(TypedDict):

@@ -15,14 +15,14 @@ import pluggy
 
 from agent_hookspecs.values import dataclass
 
-__all__ = ["hookimpl", "hookspec"]
+__all__ = ["hookimpl"]
 
 PROJECT = "agent_host"
 
 Mode = Literal["single", "first", "collect", "fold"]
-#: What a part of a result must be: a dict, a list, a list of dicts or of strings, or True, False
-#: or None.
-PartKind = Literal["dict", "list", "dicts", "texts", "flag"]
+#: What a part of a result must be: a dict, a list, a string, a list of dicts, of strings or of
+#: both, or True, False or None.
+PartKind = Literal["dict", "list", "text", "dicts", "texts", "contents", "flag"]
 
 #: The parts that results are made of. A wrong kind would only fail in somebody else's code.
 RESULT_PARTS: Mapping[str, PartKind] = {
@@ -38,9 +38,12 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "partial_messages": "dicts",
     "final_messages": "dicts",
     "elements": "list",
+    "changes": "dicts",
     "tags": "texts",
     "formats": "texts",
     "enabled": "flag",
+    "instructions": "text",
+    "context_parts": "contents",
 }
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -57,11 +57,17 @@ NativeChunk = Any
 
 
 class Usage(TypedDict, total=False):
-    """Token counts of one answer; ``raw`` is what the provider said, unchanged."""
+    """Token counts of one answer; ``raw`` is what the provider said, unchanged.
+
+    ``cached_input`` is what was read from the provider's cache and ``cache_write`` what was put
+    there, both a part of ``input``; ``reasoning`` is a part of ``output``. ``cost`` is in US
+    dollars, where the provider tells.
+    """
 
     input: int
     output: int
     cached_input: int
+    cache_write: int
     reasoning: int
     cost: float
     raw: dict[str, Any]

@@ -65,8 +65,12 @@ class FeaturePlugin(Plugin):
 class ToolPlugin(Plugin):
     """Gives models something to call. See `agent_hookspecs.specs.ToolSpec` for its hooks.
 
-    ``effects`` maps each tool's wire name to what running it does to the world.
+    ``effects`` maps each tool's wire name to what running it does to the world, ``timeouts`` to the
+    seconds after which nobody waits for it any more, and ``concurrency`` to how many calls of it
+    one run may have at once. A tool that is not named has no such limit of its own.
     """
 
     role = "tool"
     effects: Mapping[str, Effect] = {}
+    timeouts: Mapping[str, float] = {}
+    concurrency: Mapping[str, int] = {}

@@ -214,9 +214,10 @@ def tags(model: str, entry: dict[str, Any] | None = None) -> set[str]:
 def test_the_list_is_believed_before_facts_and_a_stranger_has_tools() -> None:
     assert tags("stranger") == {"supports_tools"}
     assert tags("command-a-03-2025") == {"supports_tools", "supports_structured_output"}
-    assert tags("command-a-vision-07-2025") == {"supports_images"}
+    assert tags("command-a-vision-07-2025") == {"supports_images", "supports_image_urls"}
     entry = {"name": "stranger", "endpoints": ["chat"], "features": ["reasoning", "vision"]}
-    assert tags("stranger", entry) == {"supports_reasoning", "supports_images"}
+    listed = {"supports_reasoning", "supports_images", "supports_image_urls"}
+    assert tags("stranger", entry) == listed
     assert tags("stranger", {**entry, "features": None}) == {"supports_tools"}
 
 

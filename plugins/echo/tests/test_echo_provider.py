@@ -195,14 +195,19 @@ def test_unknown_directives_are_echoed() -> None:
     assert send("/dance now\n/fail\nok").message["content"] == "/dance now\n/fail\nok"
 
 
-def test_the_text_parts_of_a_multipart_prompt_are_read() -> None:
-    parts = [
-        {"type": "text", "text": "what is "},
-        {"type": "image_url"},
-        {"type": "text", "text": "it"},
-    ]
-    turn = send([], override=[{"role": "user", "content": parts}])
-    assert turn.message["content"] == "what is it"
+def test_the_parts_of_a_prompt_are_read_and_media_are_named() -> None:
+    picture = {
+        "type": "image",
+        "content": {"url": "data:image/png;base64,AAAA", "name": "cat.png"},
+        "metadata": {"media_type": "image/png"},
+    }
+    sound = {"type": "audio", "content": {"url": "https://x.test/a.wav"}, "metadata": {}}
+    text = {"type": "text", "content": {"text": "and this?"}, "metadata": {}}
+    prompt = {"role": "user", "content": "What is this", "metadata": {}}
+    turn = send([{**prompt, "multipartContent": [picture, text, sound]}])
+    assert turn.message["content"] == (
+        "What is this\n[image/png, cat.png, 3 bytes]\nand this?\n[audio, https://x.test/a.wav]"
+    )
 
 
 def test_repeat_makes_long_answers() -> None:
@@ -585,11 +590,14 @@ def test_the_readme_has_examples() -> None:
 # Models, tags and settings.
 
 
+MEDIA = ("images", "documents", "audio", "video", "image_urls", "file_urls")
+
+
 @pytest.mark.parametrize(
     ("config", "supports"),
     [
-        ({}, {"tools", "reasoning"}),
-        ({"model": "echo-reasoner"}, {"tools", "reasoning"}),
+        ({}, {"tools", "reasoning", *MEDIA}),
+        ({"model": "echo-reasoner"}, {"tools", "reasoning", *MEDIA}),
         ({"model": "echo-1"}, {"tools"}),
         ({"model": "echo-unheard-of"}, set()),
     ],

@@ -161,7 +161,10 @@ def test_the_listing_is_believed_before_facts_and_facts_before_the_row() -> None
             {"providers": [{"supports_tools": False}, {"supports_tools": True}, None]},
             {"tools": True},
         ),
-        ({"architecture": {"input_modalities": ["text", "image"]}}, {"images": True}),
+        (
+            {"architecture": {"input_modalities": ["text", "image"]}},
+            {"images": True, "documents": False, "audio": False},
+        ),
         ({"capabilities": "all", "tags": [], "providers": 3}, {}),
     ],
 )
@@ -169,13 +172,17 @@ def test_listings_tell_capabilities_in_many_ways(entry: Any, expected: Any) -> N
     assert told_capabilities(entry) == expected
 
 
+MEDIA = ("images", "image_urls", "documents")
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        ("gpt-4o-mini", {"tools", "structured_output", "images"}),
-        ("gpt-5-mini", {"tools", "reasoning", "structured_output", "images"}),
-        ("gpt-5-chat-latest", {"tools", "structured_output", "images"}),
-        ("o4-mini", {"tools", "reasoning", "structured_output", "images"}),
+        ("gpt-4o-mini", {"tools", "structured_output", *MEDIA}),
+        ("gpt-5-mini", {"tools", "reasoning", "structured_output", *MEDIA}),
+        ("gpt-5-chat-latest", {"tools", "structured_output", *MEDIA}),
+        ("o4-mini", {"tools", "reasoning", "structured_output", *MEDIA}),
+        ("Qwen/Qwen2.5-VL-7B", {"tools", "images", "image_urls"}),
         ("openai/gpt-oss-120b", {"tools", "reasoning", "structured_output"}),
         ("Qwen/Qwen3-32B", {"tools", "reasoning"}),
         ("Qwen/Qwen3-Coder-480B", {"tools"}),

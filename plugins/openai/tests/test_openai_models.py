@@ -61,6 +61,8 @@ def test_facts_are_made_of_words_that_somebody_reads() -> None:
         "efforts",
         "structured_output",
         "images",
+        "documents",
+        "audio",
         "custom",
         "refuses",
         "refuses_while_reasoning",

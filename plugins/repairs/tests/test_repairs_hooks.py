@@ -98,6 +98,11 @@ def test_routing_knobs_are_merged_into_the_payload() -> None:
     assert sent == {"model": "m", "temperature": 0, **knobs}
 
 
+def test_a_setting_is_stronger_than_the_payload() -> None:
+    sent = routed({"model": "m", "route": "none"}, openrouter_routing={"route": "fallback"})
+    assert sent == {"model": "m", "route": "fallback"}
+
+
 def test_of_provider_each_knob_counts_for_itself() -> None:
     payload = {"model": "m", "provider": {"order": ["a"], "sort": "price"}}
     sent = routed(payload, openrouter_routing={"provider": {"order": ["b"], "ignore": ["c"]}})
@@ -242,7 +247,7 @@ def test_geminis_own_messages_are_signed_on_the_part() -> None:
     parts: list[Message] = [
         {"text": "Let me see."},
         {"functionCall": {"name": "a"}},
-        {"functionCall": {}},
+        {"functionCall": {"name": "b"}},
     ]
     (sent,) = signed({"role": "model", "parts": parts})
     assert sent["parts"] == [parts[0], {**parts[1], "thoughtSignature": PLACEHOLDER}, parts[2]]

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from agent_hookspecs.authoring.mixins import *
     from agent_hookspecs.authoring.natives import *
     from agent_hookspecs.authoring.partial import *
+    from agent_hookspecs.authoring.tool_context import *
 
 __getattr__, __dir__ = _lazy_names(
-    globals(), "partial calls natives merging mixins facts knobs attachments function_tools"
+    globals(),
+    "partial calls natives merging mixins facts knobs attachments function_tools tool_context",
 )

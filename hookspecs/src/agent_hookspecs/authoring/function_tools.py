@@ -12,7 +12,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
-from types import NoneType, SimpleNamespace
+from types import MethodType, NoneType, SimpleNamespace
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -27,6 +27,7 @@ from typing import (
     overload,
 )
 
+from agent_hookspecs.authoring.tool_context import ToolContext
 from agent_hookspecs.errors import ContractError, ToolArgumentsError, UnknownToolError
 from agent_hookspecs.messages import Context, Effect, State
 from agent_hookspecs.roles import ToolPlugin
@@ -49,6 +50,8 @@ _REFUSED = {
     inspect.Parameter.VAR_KEYWORD: "takes arguments of any name",
     inspect.Parameter.POSITIONAL_ONLY: "cannot be passed by name",
 }
+#: How a `ToolContext` is written where annotations are not evaluated.
+_TOOL_CONTEXT = re.compile(r"(?:\w+\.)*ToolContext(?:\[|$)")
 #: More wrong fields than this are counted, not listed.
 _MAX_PROBLEMS = 10
 
@@ -56,8 +59,8 @@ _MAX_PROBLEMS = 10
 class FunctionTool(Generic[P, R]):
     """A function that is also a tool. Calling it calls the function, unchecked.
 
-    ``plugin`` is the class that makes a tool plugin of it alone. The host takes the object itself
-    where it takes a tool class: in ``register_tool`` and as a descriptor's entry.
+    The host takes the object itself where it takes a tool class: in ``register_tool`` and as a
+    descriptor's entry.
     """
 
     __name__: str
@@ -69,16 +72,51 @@ class FunctionTool(Generic[P, R]):
         effect: Effect = "execute",
         name: str | None = None,
         description: str | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
     ) -> None:
         self.parameters = _check_function(function, effect, name)
         update_wrapper(self, function)
         self.function = function
         self.name = name or function.__name__
         self.effect = effect
+        self.timeout = _check_limit(self.name, "timeout", timeout, (int, float))
+        self.concurrency = _check_limit(self.name, "concurrency", concurrency, int)
         written, self.notes = _documentation(inspect.getdoc(function) or "")
         self.description = written if description is None else description
         self._signature: _Signature | None = None
-        self.plugin: type[ToolPlugin] = _plugin_class(self.name, (self,), function.__module__)
+        self._plugin: type[ToolPlugin] | None = None
+
+    @property
+    def plugin(self) -> type[ToolPlugin]:
+        """The class that makes a tool plugin of it alone."""
+        if self.is_unbound:
+            raise _unfit(
+                self.name,
+                "is a method of a class",
+                "give an object of the class as the tool, or tool(instance.method)",
+            )
+        if self._plugin is None:
+            self._plugin = _plugin_class(self.name, (self,), self.function.__module__)
+        return self._plugin
+
+    @property
+    def is_unbound(self) -> bool:
+        """Whether it is a method that needs an object of its class first."""
+        return bool(self.parameters) and _is_self(self.parameters[0])
+
+    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[..., Any]:
+        """The tool itself; of a method, the tool that works on the instance."""
+        if instance is None or not self.is_unbound:
+            return self
+        return FunctionTool(
+            MethodType(self.function, instance),
+            effect=self.effect,
+            name=self.name,
+            description=self.description,
+            timeout=self.timeout,
+            concurrency=self.concurrency,
+        )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -108,7 +146,12 @@ class FunctionTool(Generic[P, R]):
             )
         arguments = signature.validate_payload(given)
         values = {"context": context, "state": state}
-        arguments |= {name: values[name] for name in signature.injected}
+        for injected in signature.injected:
+            arguments[injected] = (
+                ToolContext(context, self.name)
+                if injected in signature.contexts
+                else values[injected]
+            )
         call: Callable[..., Any] = self.function
         return call(**arguments)
 
@@ -125,7 +168,12 @@ def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 
 @overload
 def tool(
-    *, effect: Effect = "execute", name: str | None = None, description: str | None = None
+    *,
+    effect: Effect = "execute",
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    concurrency: int | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -136,22 +184,34 @@ def tool(
     effect: Effect = "execute",
     name: str | None = None,
     description: str | None = None,
+    timeout: float | None = None,
+    concurrency: int | None = None,
 ) -> Any:
     """Make a tool of a typed function: plain, async, or a generator that yields progress first.
 
     The name is the function's and the description its docstring's first paragraph, unless given.
     What each parameter is for is read from an ``Args:`` section (Google, NumPy or Sphinx style) or
-    from ``Annotated[type, "text"]``. Parameters called ``context`` and ``state`` that are untyped
-    or typed ``Context`` and ``State`` are filled by the host and not shown to the model.
+    from ``Annotated[type, "text"]``. Parameters of the type `ToolContext`, and those called
+    ``context`` and ``state`` that are untyped or typed ``Context`` and ``State``, are filled by the
+    host and not shown to the model. A method becomes a tool of each object of its class.
 
     ``effect`` says what a call does to the world: ``read``, ``write``, ``execute`` or ``network``.
+    After ``timeout`` seconds nobody waits for a call any more; ``concurrency`` is how many calls
+    one run may have at once.
 
     A function that cannot be a tool is a `ContractError` at once; a type that has no JSON Schema is
     one when the schema is asked for.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return FunctionTool(function, effect=effect, name=name, description=description)
+        return FunctionTool(
+            function,
+            effect=effect,
+            name=name,
+            description=description,
+            timeout=timeout,
+            concurrency=concurrency,
+        )
 
     return decorate if function is None else decorate(function)
 
@@ -177,6 +237,26 @@ def tools(
         )
     attributes = {"label": label, "version": version}
     return _plugin_class(name, made, made[0].__module__, **attributes)
+
+
+def plugin_of_tools(given: object) -> object:
+    """What the host takes for a tool plugin, of whatever a program gives it as a tool.
+
+    A plain function becomes a tool that can do anything, and an object with decorated methods a
+    plugin called after its class; everything else is given back as it is.
+    """
+    if inspect.isfunction(given) or inspect.ismethod(given):
+        return tool(given)
+    kind = type(given)
+    names = dict.fromkeys(name for owner in reversed(kind.__mro__) for name in vars(owner))
+    found = [name for name in names if _is_method_tool(getattr(kind, name, None))]
+    if not found:
+        return given
+    return tools(*(getattr(given, name) for name in found), name=kind.__name__)
+
+
+def _is_method_tool(value: object) -> bool:
+    return isinstance(value, FunctionTool) and value.is_unbound
 
 
 class _FunctionPlugin(ToolPlugin):
@@ -209,6 +289,8 @@ def _plugin_class(
             "__module__": module,
             "name": name,
             "effects": {each.name: each.effect for each in made},
+            "timeouts": {each.name: each.timeout for each in made if each.timeout},
+            "concurrency": {each.name: each.concurrency for each in made if each.concurrency},
             "_tools": {each.name: each for each in made},
             **attributes,
         },
@@ -236,7 +318,7 @@ def _check_function(
             called, f"has the effect {effect!r}", f"it must be one of {', '.join(_EFFECTS)}"
         )
     parameters = tuple(inspect.signature(function).parameters.values())
-    for parameter in parameters:
+    for parameter in parameters[1 if parameters and _is_self(parameters[0]) else 0 :]:
         if parameter.kind in _REFUSED:
             raise _unfit(
                 called,
@@ -247,9 +329,24 @@ def _check_function(
             raise _unfit(
                 called,
                 f"has the parameter {parameter.name!r}, which has no type",
-                "annotate it; of a method, make a tool of the bound one: tool(instance.method)",
+                "annotate it",
             )
     return parameters
+
+
+def _is_self(parameter: inspect.Parameter) -> bool:
+    return parameter.name == "self" and parameter.annotation is inspect.Parameter.empty
+
+
+N = TypeVar("N", int, float)
+
+
+def _check_limit(
+    tool: str, what: str, value: N | None, kind: type[N] | tuple[type, ...]
+) -> N | None:
+    if value is None or (isinstance(value, kind) and not isinstance(value, bool) and value > 0):
+        return value
+    raise _unfit(tool, f"has the {what} {value!r}", "give a number above zero")
 
 
 def _unfit(name: str, what: str, hint: str) -> ContractError:
@@ -281,6 +378,12 @@ class _Signature:
         shown = [parameter for parameter in tool.parameters if parameter.name in types]
         self.name = tool.name
         self.injected = [each.name for each in tool.parameters if each.name not in types]
+        #: Those among them that are a `ToolContext`, whatever they are called.
+        self.contexts = {
+            each.name
+            for each in tool.parameters
+            if each.name in self.injected and _wants_tool_context(each.annotation)
+        }
         #: From a field of the model to its parameter.
         self.fields = {f"p{number}": parameter for number, parameter in enumerate(shown)}
         try:
@@ -326,7 +429,11 @@ def _problems(error: ValidationError) -> str:
 
 def _resolve_hints(tool: FunctionTool[..., Any]) -> dict[str, Any]:
     """The types of the parameters that the model fills, by name."""
-    written = {each.name: each.annotation for each in tool.parameters if not _is_injected(each)}
+    written = {
+        each.name: each.annotation
+        for each in tool.parameters
+        if not (_is_injected(each) or _wants_tool_context(each.annotation))
+    }
     origin = inspect.unwrap(tool.function)
     # Parameters only: what a function returns need not be known at run time.
     holder = SimpleNamespace(__annotations__=written)
@@ -355,6 +462,13 @@ def _is_injected(parameter: inspect.Parameter) -> bool:
     alternatives = {part.strip() for part in parameter.annotation.split("|")} - {"None"}
     wanted = _INJECTED[parameter.name]
     return {each.rpartition(".")[2] for each in alternatives} == {wanted}
+
+
+def _wants_tool_context(annotation: Any) -> bool:
+    """Whether a parameter is a `ToolContext`, also where its own type cannot be read."""
+    if isinstance(annotation, str):
+        return _TOOL_CONTEXT.match(annotation) is not None
+    return (get_origin(annotation) or annotation) is ToolContext
 
 
 def _without_none(hint: Any) -> Any:

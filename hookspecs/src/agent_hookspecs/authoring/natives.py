@@ -48,7 +48,7 @@ class _RetainedHistory(Protocol):
     """``context["retained"]``: the natives of earlier turns, and what was made of them."""
 
     @property
-    def natives(self) -> list[NativeMessage]: ...
+    def sent(self) -> list[NativeMessage]: ...
 
     def render(
         self, kind: Callable[..., R], natives: list[NativeMessage], options: tuple[Hashable, ...]
@@ -98,7 +98,7 @@ def bare_messages(
 def retained_count(context: object = None) -> int:
     """How many of the natives that a request begins with are of earlier turns."""
     retained: _RetainedHistory | None = _value(context, "retained")
-    return 0 if retained is None else len(retained.natives)
+    return 0 if retained is None else len(retained.sent)
 
 
 def taken_call_ids(

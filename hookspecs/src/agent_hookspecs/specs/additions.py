@@ -13,6 +13,7 @@ from agent_hookspecs.messages import (
     Context,
     CoreMessage,
     ModelInfo,
+    MultipartContent,
     NativeChunk,
     NativeMessage,
     State,
@@ -174,6 +175,37 @@ class ExtensionSpec(_AdditionSpec, Protocol):
 
 class FeatureSpec(_AdditionSpec, Protocol):
     """Implemented by plugins of role ``feature``. A feature cannot persist or delete sessions."""
+
+    @hookspec("collect", result=("instructions",), optional=True)
+    def get_instructions(self, session: Session, config: Config, context: Context) -> str | None:
+        """Text that stands with the system prompt of this request; None or nothing adds none.
+
+        The texts of all features follow the system prompt, in order, each as a paragraph; no
+        feature sees or changes another's. They are no part of the session nor of the native history
+        that it retains, so they may change from request to request. While they stay the same, so
+        does the beginning of what is sent, and prompt caches hold.
+
+        Fires: once a request, before ``initialize_request``; it may block.
+        May change: nothing; session, config and context are there to be read.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
+        """
+
+    @hookspec("collect", result=("context_parts",), optional=True)
+    def get_context_parts(
+        self, session: Session, config: Config, context: Context
+    ) -> list[str | MultipartContent] | None:
+        """What the model should have before it with the user's latest message; None adds nothing.
+
+        Texts, such as passages that were found, are put before the user's words, in order, each as
+        a paragraph; other parts, such as pictures, after them. The messages of the session keep the
+        user's words alone. The native history keeps what was sent, so that later turns begin with
+        the same bytes.
+
+        Fires: before ``get_instructions``, in the first request after a message of the user's;
+        again only if that message has no native form any more.
+        May change: nothing; session, config and context are there to be read.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
+        """
 
     @hookspec("single", may_be_async=True, result=("action_result",))
     def execute_action(

@@ -41,6 +41,24 @@ class ToolSpec(GatingSpec, Protocol):
         On exception: the tool is left out and a warning says so.
         """
 
+    @hookspec("single", result=("changes",), optional=True)
+    def preview_tool(
+        self, tool_name: str, payload: Any, state: State, context: Context
+    ) -> list[dict[str, Any]] | None:
+        """What a call would change, for the person who is asked whether it may run.
+
+        A dict for each file or other text: its ``path``, and the whole text ``before`` and
+        ``after``, None where there is none. One that is moved has a ``target``; where texts say
+        nothing, such as of pictures, a ``note`` stands for them and ``change`` is ``added``,
+        ``updated``, ``deleted`` or ``moved``. The host makes the difference and shows it. None if
+        nothing can be said of this call.
+
+        Fires: once before each question about a call of the tool, and again if the person edits
+        the arguments.
+        May change: nothing at all: the call may never run. It has a few seconds.
+        On exception: the question says that there is no preview, and why.
+        """
+
     @hookspec("single", may_be_async=True)
     def execute_tool(self, tool_name: str, payload: Any, state: State, context: Context) -> Any:
         """Run a call: plain function, coroutine, or a generator that yields progress and returns.

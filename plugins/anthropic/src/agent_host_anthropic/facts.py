@@ -31,6 +31,8 @@ _ALWAYS = (
     "wire:anthropic.messages",
     "supports_streaming",
     "supports_prompt_caching",
+    "supports_image_urls",
+    "supports_file_urls",
 )
 _LISTED_EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
@@ -94,10 +96,16 @@ def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:
     row, listed = _row(config.get("model")), _listed(config, models)
     thinks = _told(listed, "thinking")
     shaped = _told(listed, "structured_outputs")
+    sees, reads = _told(listed, "image_input"), _told(listed, "pdf_input")
+    media = row.get("media", ("images", "documents"))
+    shapes = row.get("structured", False) if shaped is None else shaped
     can = {
         "supports_tools": row.get("tools", True),
         "supports_reasoning": "thinking" in row if thinks is None else thinks,
-        "supports_structured_output": row.get("structured", False) if shaped is None else shaped,
+        "supports_structured_output": shapes,
+        "supports_structured_output_with_tools": shapes,
+        "supports_images": "images" in media if sees is None else sees,
+        "supports_documents": "documents" in media if reads is None else reads,
     }
     return [*_ALWAYS, *(tag for tag, yes in can.items() if yes)]
 

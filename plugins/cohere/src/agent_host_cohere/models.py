@@ -68,4 +68,6 @@ def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:
     facts = facts_about(config.get("model"), load_facts(__package__))
     able = listed if isinstance(listed, list) else facts.get("capabilities", _STRANGER)
     tags = [tag for ability, tag in _TAGS.items() if ability in able]
+    if "images" in able:
+        tags.append("supports_image_urls")
     return ["provider:cohere", WIRE_TAG, "supports_streaming", *tags]

@@ -7,6 +7,7 @@ OpenAI-like chunks or as one body. It must not know hooks.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, takewhile
@@ -29,11 +30,13 @@ from agent_host_echo.prompt import Call, End, Fail, Refuse, Text, Think, parse
 
 __all__ = ["DEFAULT_MODEL", "HELP", "MODELS", "answer_at_once", "answer_in_chunks"]
 
+#: Media that a model takes, which is to say that it names them in its answers.
+_MEDIA = dict.fromkeys(("images", "documents", "audio", "video", "image_urls", "file_urls"), True)
 MODELS: tuple[ModelInfo, ...] = (
     {
         "id": "echo-reasoner",
         "name": "Echo Reasoner",
-        "capabilities": {"tools": True, "reasoning": True},
+        "capabilities": {"tools": True, "reasoning": True, **_MEDIA},
     },
     {"id": "echo-1", "name": "Echo 1", "capabilities": {"tools": True, "reasoning": False}},
 )
@@ -193,8 +196,18 @@ def _text(message: dict[str, Any]) -> str:
     content = message.get("content")
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
-    parts = (part for part in content if isinstance(part, dict) and part.get("type") == "text")
-    return "".join(str(part.get("text") or "") for part in parts)
+    return "\n".join(_part_text(part) for part in content if isinstance(part, dict))
+
+
+def _part_text(part: dict[str, Any]) -> str:
+    """The text of a part, or a word for a medium: what it is, its name, and its size as data."""
+    if part.get("type") == "text":
+        return str(part.get("text") or "")
+    content, metadata = part.get("content") or {}, part.get("metadata") or {}
+    head, _, data = str(content.get("url") or "").partition(";base64,")
+    what = metadata.get("media_type") or part.get("type")
+    size = f"{len(b64decode(data))} bytes" if data else head
+    return f"[{', '.join(filter(None, (what, content.get('name'), size)))}]"
 
 
 def _results(messages: list[dict[str, Any]]) -> list[str]:

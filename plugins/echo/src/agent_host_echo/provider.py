@@ -15,6 +15,7 @@ from agent_hookspecs import (
     Context,
     CoreMessage,
     ModelInfo,
+    MultipartContent,
     NativeChunk,
     NativeMessage,
     ProviderPlugin,
@@ -53,7 +54,7 @@ class EchoProvider(AccumulatorStreamingMixin, ProviderPlugin):
     def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
         can = _capabilities(config, models)
         tags = ["provider:echo", "supports_streaming"]
-        return tags + [f"supports_{what}" for what in ("tools", "reasoning") if can.get(what)]
+        return tags + [f"supports_{what}" for what, able in can.items() if able]
 
     def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
         return [model_element(models)]
@@ -161,7 +162,7 @@ def sent(native_messages: list[NativeMessage], state: State) -> dict[str, Any]:
 def _to_native(message: CoreMessage) -> NativeMessage:
     metadata = dict(message.get("metadata") or {})
     metadata.pop("native_indices", None)
-    native: NativeMessage = {"role": message["role"], "content": message.get("content") or ""}
+    native: NativeMessage = {"role": message["role"], "content": _content(message)}
     if message["role"] == "assistant" and (calls := metadata.pop("tool_calls", None)):
         native["tool_calls"] = calls
     if refusal := metadata.pop("refusal", None):
@@ -171,6 +172,35 @@ def _to_native(message: CoreMessage) -> NativeMessage:
     if metadata:
         native["_metadata"] = metadata
     return native
+
+
+def _content(message: CoreMessage) -> str | list[dict[str, Any]]:
+    """The text, or parts where there is more; media stay as the core has them."""
+    text, parts = message.get("content") or "", message.get("multipartContent") or ()
+    if not parts:
+        return text
+    first = [{"type": "text", "text": text}] if text else []
+    return [*first, *(_native_part(part) for part in parts)]
+
+
+def _native_part(part: MultipartContent) -> dict[str, Any]:
+    if part["type"] == "text":
+        return {"type": "text", "text": part["content"].get("text") or ""}
+    return {**part}
+
+
+def _core_content(content: object) -> dict[str, Any]:
+    """The content of a native message as keys of a core one."""
+    if not isinstance(content, list):
+        return {"content": content or ""}
+    texts = [part["text"] for part in content[:1] if part["type"] == "text"]
+    parts = [
+        {"type": "text", "content": {"text": part["text"]}, "metadata": {}}
+        if part["type"] == "text"
+        else part
+        for part in content[len(texts) :]
+    ]
+    return {"content": "".join(texts), **({"multipartContent": parts} if parts else {})}
 
 
 def _from_native(native: NativeMessage) -> CoreMessage:
@@ -183,8 +213,5 @@ def _from_native(native: NativeMessage) -> CoreMessage:
         metadata["refusal"] = refusal
     if call_id := native.get("tool_call_id"):
         metadata.setdefault("tool_call_id", call_id)
-    return {
-        "role": native.get("role") or "assistant",
-        "content": native.get("content") or "",
-        "metadata": metadata,
-    }
+    message = {"role": native.get("role") or "assistant", "metadata": metadata}
+    return cast(CoreMessage, {**message, **_core_content(native.get("content"))})

@@ -4,7 +4,7 @@ Python's matcher cannot be interrupted, and some patterns keep it busy for years
 ended. This module is that process's whole program, so it must import nothing but the standard
 library. It reads one JSON object with ``pattern`` and ``ignore_case``, then for each text a JSON
 object with ``size`` and ``limit`` and that many bytes of UTF-8; it answers each with one line. Its
-argument is how many seconds it may work.
+arguments are how many seconds it may work, and the process that it works for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import sys
 from typing import BinaryIO
 
-__all__ = ["limit_work", "matches", "serve"]
+__all__ = ["end_with_parent", "limit_work", "matches", "serve"]
 
 #: Characters of a line that are shown, and how many of them before the match.
 SHOWN = 400
@@ -68,6 +68,26 @@ def limit_work(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
+def end_with_parent(parent: int) -> None:
+    """Have the system end this process with the one it works for, however that ends.
+
+    While it matches it notices nothing by itself. Only Linux can do this; elsewhere the limit on
+    its work ends it a little later.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+    import os
+    import signal
+
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, int(signal.SIGKILL))
+    if os.getppid() != parent:
+        # It was gone before the system knew.
+        sys.exit()
+
+
 if __name__ == "__main__":
     limit_work(int(sys.argv[1]))
+    end_with_parent(int(sys.argv[2]))
     serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -81,6 +81,13 @@ class FilesTools(ToolPlugin):
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         return deepcopy([*SCHEMAS])
 
+    def preview_tool(self, tool_name: str, payload: Any, state: State) -> list[Result] | None:
+        """What a call would change; None for tools that change nothing."""
+        preview = _PREVIEWS.get(tool_name)
+        if preview is None:
+            return None
+        return preview(_Arguments(tool_name, payload), state["workspace"], state["limits"])
+
     def execute_tool(self, tool_name: str, payload: Any, state: State) -> Result:
         """Run one call; the result has ``text``, ``display`` and, for a picture, ``image``."""
         run = _TOOLS.get(tool_name)
@@ -387,6 +394,42 @@ def _write_file(arguments: _Arguments, workspace: Workspace, limits: _Limits) ->
     return {"text": text, "display": {"kind": "diff", "files": [change], "diff": diff}}
 
 
+def _preview_write(arguments: _Arguments, workspace: Workspace, limits: _Limits) -> list[Result]:
+    path = parse_file(arguments.required("path"))
+    content = arguments.required("content")
+    workspace.require_replaceable(path)
+    old = workspace.read(path, MAX_FILE_BYTES) if workspace.kind(path) is not None else None
+    new = encoded(path, content, old, limits.write_bytes)
+    return [_previewed(Change("added" if old is None else "updated", path, old, new))]
+
+
+def _preview_patch(arguments: _Arguments, workspace: Workspace, limits: _Limits) -> list[Result]:
+    changes = plan(workspace, parse(arguments.required("input")), limits.write_bytes)
+    return [*map(_previewed, changes)]
+
+
+def _previewed(change: Change) -> Result:
+    """A change as the host wants to know it: texts where there are, else how large it is."""
+    shown: Result = {"path": str(change.path), "change": change.kind}
+    if change.target is not None:
+        shown["target"] = str(change.target)
+    if change.old is not None and not change.old.complete:
+        return {**shown, "note": f"the file is too large to compare: {change.old.size} bytes"}
+    before, after = change.old and change.old.data, change.new
+    texts = {
+        key: decode(data) if data is not None else None
+        for key, data in (("before", before), ("after", after))
+    }
+    if (before is not None and texts["before"] is None) or (
+        after is not None and texts["after"] is None
+    ):
+        sizes = [
+            f"{len(data)} bytes" if data is not None else "nothing" for data in (before, after)
+        ]
+        return {**shown, "note": f"not text: {sizes[0]} before, {sizes[1]} after"}
+    return {**shown, **{key: text.text if text else None for key, text in texts.items()}}
+
+
 def _lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
@@ -441,6 +484,11 @@ def _summary(change: Change) -> str:
     counts = "" if change.kind == "deleted" else f" (+{change.added} -{change.removed})"
     return f"{_SIGNS[change.kind]} {change.path}{target}{counts}"
 
+
+_PREVIEWS: Mapping[str, Callable[[_Arguments, Workspace, _Limits], list[Result]]] = {
+    "write_file": _preview_write,
+    "apply_patch": _preview_patch,
+}
 
 _TOOLS: Mapping[str, Callable[[_Arguments, Workspace, _Limits], Result]] = {
     "read_file": _read_file,

@@ -104,7 +104,15 @@ def _start(seconds: float) -> subprocess.Popen[bytes]:
         if not sys.executable:
             raise FileNotFoundError
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", program, str(math.ceil(seconds) + 1)],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                program,
+                str(math.ceil(seconds) + 1),
+                str(os.getpid()),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -15,6 +15,25 @@ __all__ = ["WIRE_TAG", "facts_of", "listed_models", "tags_of"]
 
 WIRE_TAG = "wire:google.generate_content"
 
+#: The media that Gemini models take, by the names in ``models.json``, and the tags that say so.
+_MEDIA_TAGS = {
+    "images": (
+        "supports_images",
+        "supports_image_urls",
+        "accepts:image/heic",
+        "accepts:image/heif",
+    ),
+    "documents": ("supports_documents", "supports_file_urls"),
+    "audio": (
+        "supports_audio",
+        *(f"accepts:audio/{kind}" for kind in ("aac", "aiff", "flac", "mp4", "ogg")),
+    ),
+    "video": (
+        "supports_video",
+        *(f"accepts:video/{kind}" for kind in ("mpeg", "quicktime", "x-msvideo")),
+    ),
+}
+
 
 def facts_of(config: Config) -> dict[str, Any]:
     """The row of ``models.json`` for the configured model; empty for a stranger."""
@@ -64,6 +83,12 @@ def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:
         "supports_tools": facts.get("tools", True),
         "supports_reasoning": reasons and facts.get("thinking") is not False,
         "supports_structured_output": facts.get("structured", False),
+        "supports_structured_output_with_tools": facts.get("structured_with_tools", False),
     }
     tags = ["provider:google", WIRE_TAG, "supports_streaming"]
-    return tags + [tag for tag, able in can.items() if able]
+    media = facts.get("media", tuple(_MEDIA_TAGS))
+    return [
+        *tags,
+        *(tag for tag, able in can.items() if able),
+        *(tag for kind in media for tag in _MEDIA_TAGS[kind]),
+    ]

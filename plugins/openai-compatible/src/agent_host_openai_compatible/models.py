@@ -20,7 +20,10 @@ CAPABILITIES: dict[str, bool] = {
     "tools": True,
     "reasoning": False,
     "structured_output": False,
+    "structured_output_with_tools": False,
     "images": False,
+    "documents": False,
+    "audio": False,
 }
 #: Words by which listings call a capability.
 _WORDS: dict[str, frozenset[str]] = {
@@ -32,7 +35,13 @@ _WORDS: dict[str, frozenset[str]] = {
         {"structured_outputs", "structured_output", "structured-outputs", "json_schema"}
     ),
     "images": frozenset({"vision", "image", "images", "image-input"}),
+    "documents": frozenset({"file", "file-input", "pdf"}),
+    "audio": frozenset({"audio", "audio-input"}),
 }
+
+
+#: Media, and the words for them in a list of what a model takes.
+_MEDIA = {"images": "image", "documents": "file", "audio": "audio"}
 
 
 def listed_models(body: Any) -> list[ModelInfo]:
@@ -70,7 +79,7 @@ def told_capabilities(entry: Mapping[str, Any]) -> dict[str, bool]:
             said = {word for word in value if isinstance(word, str)}
             for what, words in _WORDS.items():
                 # A list of parameters says nothing of what may stand in a message.
-                if what != "images" or said & words:
+                if what not in _MEDIA or said & words:
                     told[what] = bool(said & words)
     providers = entry.get("providers")
     for each in providers if isinstance(providers, list) else ():
@@ -83,7 +92,7 @@ def told_capabilities(entry: Mapping[str, Any]) -> dict[str, bool]:
     architecture = entry.get("architecture")
     inputs = architecture.get("input_modalities") if isinstance(architecture, Mapping) else None
     if isinstance(inputs, list):
-        told["images"] = "image" in inputs
+        told |= {what: word in inputs for what, word in _MEDIA.items()}
     return told
 
 
@@ -103,11 +112,14 @@ def model_tags(
     can: dict[str, Any] = {**CAPABILITIES, **server.capabilities}
     can.update({what: facts[what] for what in CAPABILITIES if what in facts})
     can.update(told if isinstance(told, Mapping) else {})
+    quirks = quirks_in_force(server, config)
     return [
         f"provider:{server.name}",
         "wire:openai-chat",
         "supports_streaming",
         *(f"supports_{what}" for what in CAPABILITIES if can.get(what)),
-        *(f"quirk:{quirk}" for quirk in sorted(quirks_in_force(server, config))),
+        *(["supports_image_urls"] if can.get("images") else []),
+        *(["supports_file_urls"] if "file_urls" in quirks else []),
+        *(f"quirk:{quirk}" for quirk in sorted(quirks)),
         *server.tags,
     ]

@@ -55,7 +55,7 @@ class Server:
 
     - ``base_url``: used as it is when the config names no other.
     - ``capabilities``: what its models can do unless listing or facts say otherwise: ``tools``,
-      ``reasoning``, ``structured_output``.
+      ``reasoning``, ``structured_output``, ``images``, ``documents``, ``audio``.
     - ``parameters``: the body key of a knob; null where the server has none.
     - ``effort_body``: what an effort, or any other (``*``), adds to the body.
     - ``efforts``: the efforts that its reasoning models know.

@@ -28,7 +28,14 @@ _TAGS = {
     "reasoning": "supports_reasoning",
     "structured_output": "supports_structured_output",
     "images": "supports_images",
+    "documents": "supports_documents",
+    "audio": "supports_audio",
     "custom": "supports_custom_tools",
+}
+#: What every model can that has another ability.
+_ALONG = {
+    "images": "supports_image_urls",
+    "structured_output": "supports_structured_output_with_tools",
 }
 #: Tags of a model that nobody has heard of.
 _STRANGER = ("supports_tools",)
@@ -47,7 +54,8 @@ def tags_of(model: object) -> list[str]:
     facts = facts_of(model)
     if not facts:
         return [*_STRANGER]
-    return [tag for fact, tag in _TAGS.items() if facts.get(fact)]
+    tags = [tag for fact, tag in _TAGS.items() if facts.get(fact)]
+    return [*tags, *(tag for fact, tag in _ALONG.items() if facts.get(fact))]
 
 
 def can(config: Config, tag: str) -> bool:

@@ -88,8 +88,11 @@ class OpenAIProvider(ProviderPlugin):
         return described(listed_models(body))
 
     def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
-        wire = _WIRES[api_of(config)]
-        return [f"provider:{self.name}", wire, "supports_streaming", *tags_of(config.get("model"))]
+        api = api_of(config)
+        tags = [f"provider:{self.name}", _WIRES[api], "supports_streaming"]
+        # The chat API takes files only as data.
+        fetching = ["supports_file_urls"] if api == "responses" else []
+        return [*tags, *fetching, *tags_of(config.get("model"))]
 
     def accepted_tool_schema_formats(self, config: Config) -> list[str]:
         api = self._chat if api_of(config) == "chat" else self._responses

@@ -44,7 +44,8 @@ class OpenRouterProvider(ChatCompletionsProvider):
         label="OpenRouter",
         base_url="https://openrouter.ai/api/v1",
         quirks=("max_tokens", "file_urls", "replays_reasoning"),
-        tags=("reasoning:own",),
+        # It reads PDF files for the models that cannot.
+        tags=("reasoning:own", "supports_documents"),
         # The cost of an answer is part of its usage, if asked for.
         body={"usage": {"include": True}},
     )

@@ -9,13 +9,14 @@ __all__ = ["BREAKAGES"]
 _SUITE = Suite("anthropic", "test_anthropic_conformance", "TestAnthropic")
 
 
-def _breakage(name: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
-    return Breakage("anthropic", _SUITE, name, sentence, red, changes)
+def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+    return Breakage("anthropic", _SUITE, name, kind, sentence, red, changes)
 
 
 BREAKAGES = (
     _breakage(
         "anthropic-takes-a-cut-for-an-end",
+        "endings",
         "An answer that was cut off looks like a complete one.",
         (
             "test_an_answer_that_is_cut_off_says_so[whole]",
@@ -25,6 +26,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-loses-signatures",
+        "reasoning",
         "The signature that closes a thinking block in a stream is not kept.",
         ("test_reasoning_round_trip", "test_streamed_equals_whole[reasoning]"),
         Change(
@@ -35,6 +37,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-drops-redacted-thinking",
+        "reasoning",
         "Thinking that the API keeps for itself is left out of the history.",
         ("test_wire_shape[19]", "test_wire_shape[19-whole]"),
         Change(
@@ -46,6 +49,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-respells-signatures",
+        "exact bytes",
         "Signatures are written in the other alphabet of base64.",
         ("test_recording[searched]",),
         Change(
@@ -56,12 +60,14 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-forgets-citations",
+        "answers",
         "What an answer refers to is not in its metadata.",
         ("test_recording[searched]",),
         Change("answers.py", 'metadata["citations"] = citations', "pass"),
     ),
     _breakage(
         "anthropic-empties-results-of-its-own-tools",
+        "answers",
         "What the API's own tools found is left out of the history.",
         ("test_recording[searched]",),
         Change(
@@ -74,6 +80,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-signs-for-others",
+        "reasoning",
         "Signed thinking is put into core messages and sent to whoever comes next.",
         ("test_signatures_stay_with_their_origin",),
         Change(
@@ -90,6 +97,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-adds-counts-up",
+        "usage",
         "Reports of usage that grow are added up.",
         ("test_usage_is_counted_once", "test_streamed_equals_whole"),
         Change(
@@ -101,12 +109,14 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-forgets-the-cache",
+        "usage",
         "Tokens of the prompt that the cache took are not counted.",
         ("test_usage_is_counted_once",),
         Change("usage.py", ' + _count(raw, "cache_creation_input_tokens") + read', ""),
     ),
     _breakage(
         "anthropic-invents-usage",
+        "usage",
         "An answer that counts nothing has a usage of zeros.",
         ("test_usage_is_not_invented",),
         Change(
@@ -122,6 +132,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-forgets-the-end-of-whole-answers",
+        "endings",
         "Only streams say why the model stopped.",
         ("test_streamed_equals_whole", "test_an_answer_that_is_cut_off_says_so[whole]"),
         Change(
@@ -132,6 +143,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-differs-when-awaited",
+        "answers",
         "With an event loop around it, the provider forgets why the model stopped.",
         ("test_sync_equals_async",),
         Change(
@@ -150,6 +162,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-tidies-up-text",
+        "exact text",
         "Line ends and spaces in an answer are made single spaces.",
         ("test_text", "test_streamed_text"),
         Change(
@@ -160,6 +173,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-copies-growing-text",
+        "cost",
         "The text so far is copied at every fragment, which costs its square.",
         ("test_linear_cost[text]",),
         Change(
@@ -170,12 +184,14 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-calls-everything-a-server-error",
+        "errors",
         "An overloaded server that breaks off is told as one that failed.",
         ("test_mid_stream_failure",),
         Change("errors.py", '    "overloaded_error": OverloadedError,\n', ""),
     ),
     _breakage(
         "anthropic-says-the-key",
+        "secrets",
         "The key is printed.",
         ("test_secrets_stay_secret",),
         Change(
@@ -186,18 +202,21 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-says-other-things-of-itself",
+        "packages",
         "The descriptor has another label than the class.",
         ("test_descriptor_equals_code",),
         change_descriptor('"label": "Anthropic",', '"label": "Messages",'),
     ),
     _breakage(
         "anthropic-leaves-system-in-place",
+        "instructions",
         "System messages stay among the turns.",
         ("test_conversation_reaches_the_wire",),
         Change("outgoing.py", 'if role == "system":', 'if role == "developer":'),
     ),
     _breakage(
         "anthropic-leaves-calls-unanswered",
+        "results",
         "A call that was never run has no result.",
         (
             "test_anthropic_conversation.py::"
@@ -211,6 +230,7 @@ BREAKAGES = (
     ),
     _breakage(
         "anthropic-hides-failures",
+        "results",
         "The result of a tool that failed looks like any other.",
         (
             "test_anthropic_conversation.py::"

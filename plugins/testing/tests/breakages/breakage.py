@@ -1,4 +1,4 @@
-"""What a breakage is: exact changes to one bundled package, and the checks it turns red.
+"""What a breakage is: exact changes to one bundled package, and the checks that must see it.
 
 Owns how changes are made to a copy of the sources. It must not know how checks are run.
 """
@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["IN_REAL_BYTES", "PLUGINS", "Breakage", "Change", "Suite", "add", "change_descriptor"]
+from breakages.kinds import KINDS
 
-#: The checks with bytes that servers have sent.
-IN_REAL_BYTES = ("test_wire_shape", "test_recording")
+__all__ = ["PLUGINS", "Breakage", "Change", "Suite", "add", "change_descriptor"]
+
 #: Where the bundled packages are, with their tests.
 PLUGINS = Path(__file__).resolve().parents[3]
 
@@ -63,16 +63,17 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """A mistake in the package of a distribution. ``red`` are the checks that fail, no others do.
+    """A mistake in the package of a distribution, of a kind that has a row in `KINDS`.
 
-    A check is named by its method, or with the case in brackets if only that one fails. What the
-    kit cannot see is named by a test of the distribution, as ``file.py::test``; then that test
-    alone is run.
+    ``red`` are the checks that must fail; what else does is not asked. A check is named by its
+    method, or with the case in brackets if only that one fails. What the kit does not see is named
+    by a test of the distribution, as ``file.py::test``.
     """
 
     distribution: str
     suite: Suite
     name: str
+    kind: str
     sentence: str
     red: tuple[str, ...]
     changes: tuple[Change, ...]
@@ -92,15 +93,14 @@ class Breakage:
         return tuple(name for name in self.red if "::" in name)
 
     @property
-    def left_out(self) -> tuple[str, ...]:
-        """The checks that are not run: wire shapes and recordings, unless they are named.
+    def checks(self) -> tuple[str, ...]:
+        """The checks that are named, without their cases; all of the suite if nothing is wrong."""
+        return tuple(dict.fromkeys(name.partition("[")[0] for name in self.red if "::" not in name))
 
-        They say once more, in the bytes of real servers, what other checks ask, so that nearly
-        every breakage would turn some of them red too. Where nothing is wrong the recordings are
-        run, which are run nowhere else; the shapes are part of every distribution's own tests.
-        """
-        named = {name.partition("[")[0] for name in self.red} or {"test_recording"}
-        return tuple(check for check in IN_REAL_BYTES if check not in named)
+    @property
+    def is_promised(self) -> bool:
+        """Whether the kit alone has to see it."""
+        return KINDS[self.kind].promised
 
     def make(self, package: Path) -> None:
         """Break the copy of the package in that folder."""
@@ -111,11 +111,10 @@ class Breakage:
     def judge(self, failed: Iterable[str]) -> list[str]:
         """What is wrong with the checks that failed, each named with its case in brackets."""
         failed = list(failed)
+        if not self.red:
+            return [f"{name} turns red" for name in failed]
         unseen = [name for name in self.red if not any(_covers(name, each) for each in failed)]
-        unexpected = [each for each in failed if not any(_covers(name, each) for name in self.red)]
-        return [f"{name} stays green" for name in unseen] + [
-            f"{name} turns red too" for name in unexpected
-        ]
+        return [f"{name} stays green" for name in unseen]
 
 
 def _covers(name: str, failed: str) -> bool:

@@ -9,19 +9,21 @@ __all__ = ["BREAKAGES"]
 _SUITE = Suite("cohere", "test_cohere_conformance", "TestCohere")
 
 
-def _breakage(name: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
-    return Breakage("cohere", _SUITE, name, sentence, red, changes)
+def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+    return Breakage("cohere", _SUITE, name, kind, sentence, red, changes)
 
 
 BREAKAGES = (
     _breakage(
         "cohere-sends-text-as-arguments",
+        "calls",
         "Arguments that are no object go back as the text that they are.",
         ("test_malformed_calls",),
         Change("messages.py", "[sanitize(call) for call in made]", "[*made]"),
     ),
     _breakage(
         "cohere-counts-what-is-billed",
+        "usage",
         "The tokens that are billed are told, and not those that the model read and wrote.",
         ("test_usage_is_counted_once",),
         Change(
@@ -32,12 +34,14 @@ BREAKAGES = (
     ),
     _breakage(
         "cohere-overlooks-errors",
+        "broken streams",
         "An answer that ended in an error is taken for one.",
         ("test_mid_stream_failure",),
         Change("provider.py", "        if error is not None:\n", "        if False:\n"),
     ),
     _breakage(
         "cohere-copies-growing-blocks",
+        "cost",
         "The block so far is copied at every fragment, which costs its square.",
         ("test_linear_cost[text]", "test_linear_cost[reasoning]"),
         Change(
@@ -48,6 +52,7 @@ BREAKAGES = (
     ),
     _breakage(
         "cohere-ends-early",
+        "broken streams",
         "A stream that was cut is taken for a whole one.",
         ("test_truncated_text", "test_truncated_calls"),
         Change(
@@ -58,6 +63,7 @@ BREAKAGES = (
     ),
     _breakage(
         "cohere-leaves-calls-open",
+        "results",
         "A call that nobody answered is sent without a result.",
         (
             "test_cohere_requests.py::test_a_call_without_a_result_gets_one_and_a_stray_result_is_told",
@@ -70,6 +76,7 @@ BREAKAGES = (
     ),
     _breakage(
         "cohere-loses-plans",
+        "the vendor's own",
         "What a model is about to do is forgotten.",
         (
             "test_cohere_answers.py"

@@ -41,12 +41,12 @@ def _is_enabled(self: object, models: Any) -> bool:
 """
 
 
-def _extension(name: str, sentence: str, red: str, *changes: Change) -> Breakage:
-    return Breakage("echo", _EXTENSION, f"extension-{name}", sentence, (red,), changes)
+def _extension(name: str, kind: str, sentence: str, red: str, *changes: Change) -> Breakage:
+    return Breakage("echo", _EXTENSION, f"extension-{name}", kind, sentence, (red,), changes)
 
 
-def _feature(name: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
-    return Breakage("echo", _FEATURE, f"feature-{name}", sentence, red, changes)
+def _feature(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+    return Breakage("echo", _FEATURE, f"feature-{name}", kind, sentence, red, changes)
 
 
 def _in_chunks(line: str) -> Change:
@@ -54,9 +54,19 @@ def _in_chunks(line: str) -> Change:
     return add("extension.py", _CHUNK.format(line=line))
 
 
+def _in_finalize(line: str) -> Change:
+    """A line that the feature runs for each answer before anything else."""
+    return Change(
+        "feature.py",
+        "        for final in final_messages:\n",
+        f"        {line}\n        for final in final_messages:\n",
+    )
+
+
 BREAKAGES = (
     _feature(
         "misspells-a-hook",
+        "packages",
         "A method has nearly the name of a hook, and so is never called.",
         ("test_hooks_are_spelt_right",),
         add(
@@ -65,14 +75,27 @@ BREAKAGES = (
             "EchoTranscript.initialise_request = _initialise_request\n",
         ),
     ),
+    _feature(
+        "says-a-list",
+        "The instructions of the feature are a list of sentences and no text.",
+        ("test_what_it_says_arrives", "test_takes_part_in_a_request"),
+        add(
+            "feature.py",
+            "def _get_instructions(self: object) -> list[str]:\n"
+            '    return ["Be brief."]\n\n\n'
+            "EchoTranscript.get_instructions = _get_instructions\n",
+        ),
+    ),
     _extension(
         "replaces-the-state",
+        "what others keep",
         "The state of a request has only what the extension knows of it.",
         "test_init_keeps_the_state",
         add("extension.py", _INIT.format(plugin="EchoReasoning")),
     ),
     _extension(
         "replaces-the-payload",
+        "what others keep",
         "The payload has the switch for reasoning and nothing else.",
         "test_request_is_decorated",
         Change(
@@ -83,12 +106,14 @@ BREAKAGES = (
     ),
     _extension(
         "needs-a-chunk",
+        "what others keep",
         "Without a chunk, as when the provider did the I/O, the extension fails.",
         "test_no_chunk_is_tolerated",
         _in_chunks('native_chunk.get("choices")'),
     ),
     _extension(
         "begins-anew",
+        "what others keep",
         "What others have accumulated is gone with the extension's first chunk.",
         "test_partial_is_merged",
         Change(
@@ -99,12 +124,14 @@ BREAKAGES = (
     ),
     _extension(
         "hides-what-others-show",
+        "what others keep",
         "The partial messages of a chunk are dropped.",
         "test_partial_messages_are_patched",
         _in_chunks("partial_messages = []"),
     ),
     _extension(
         "keeps-chunks-in-the-history",
+        "what others keep",
         "Chunks are put into the native history as they come.",
         "test_history_is_passed_on",
         _in_chunks(
@@ -113,6 +140,7 @@ BREAKAGES = (
     ),
     _extension(
         "remembers-requests",
+        "shared instances",
         "The instance counts the chunks that it ever saw.",
         "test_requests_do_not_see_each_other",
         Change(
@@ -126,6 +154,7 @@ BREAKAGES = (
     ),
     _extension(
         "shortens-the-history",
+        "what others keep",
         "The native history is only the last message.",
         "test_finalize_keeps_the_history",
         add(
@@ -139,6 +168,7 @@ BREAKAGES = (
     ),
     _extension(
         "writes-natives-anew",
+        "what others keep",
         "Natives lose what the extension does not know.",
         "test_natives_keep_what_is_not_mapped",
         Change(
@@ -147,6 +177,7 @@ BREAKAGES = (
     ),
     _extension(
         "writes-metadata-anew",
+        "what others keep",
         "The metadata of messages is only the extension's.",
         "test_messages_keep_what_is_not_mapped",
         Change(
@@ -157,6 +188,7 @@ BREAKAGES = (
     ),
     _extension(
         "pairs-what-is-no-pair",
+        "what others keep",
         "Messages are paired with natives that are not theirs.",
         "test_lists_of_other_lengths_are_passed_on",
         Change(
@@ -168,6 +200,7 @@ BREAKAGES = (
     ),
     _extension(
         "gates-by-unknown-models",
+        "gating",
         "The extension's is_enabled fails when the models are not known.",
         "test_gating_truth_table",
         add("extension.py", _IS_ENABLED.format(plugin="EchoReasoning")),
@@ -178,6 +211,7 @@ BREAKAGES = (
     ),
     _feature(
         "gates-by-unknown-models",
+        "gating",
         "The feature's is_enabled fails when the models are not known.",
         ("test_gating_truth_table",),
         add("feature.py", _IS_ENABLED.format(plugin="EchoTranscript")),
@@ -187,6 +221,7 @@ BREAKAGES = (
     ),
     _feature(
         "takes-no-part",
+        "gating",
         "The feature asks for a tag that no provider gives.",
         ("test_takes_part_in_a_request", "test_actions_change_nothing_themselves"),
         Change("feature.py", 'required_tags = ("provider:echo",)', 'required_tags = ("nobody",)'),
@@ -197,18 +232,21 @@ BREAKAGES = (
     ),
     _feature(
         "says-more-than-actions-can",
+        "what others keep",
         "The action's result has a key that means nothing.",
         ("test_actions_change_nothing_themselves",),
         Change("feature.py", 'return {"session_metadata": patch}', 'return {"title": patch}'),
     ),
     _feature(
         "replaces-the-state",
+        "what others keep",
         "The state of a request has only what the feature knows of it.",
         ("test_init_keeps_the_state",),
         add("feature.py", _INIT.format(plugin="EchoTranscript")),
     ),
     _feature(
         "replaces-the-headers",
+        "what others keep",
         "The headers of the request are gone.",
         ("test_request_is_decorated",),
         add(
@@ -223,6 +261,7 @@ BREAKAGES = (
     ),
     _feature(
         "swallows-answers",
+        "what others keep",
         "The final message is dropped.",
         ("test_finalize_keeps_the_history", "test_takes_part_in_a_request"),
         Change(
@@ -233,17 +272,64 @@ BREAKAGES = (
     ),
     _feature(
         "is-described-as-another",
+        "packages",
         "The descriptor has another label than the class.",
         ("test_descriptor_equals_code",),
         change_descriptor('"label": "Echo transcript"', '"label": "Feature"'),
     ),
     _feature(
         "starts-a-thread",
+        "packages",
         "Importing the package starts a thread.",
         ("test_import_does_no_work",),
         add(
             "feature.py",
             "import threading\n\nthreading.Thread(target=threading.active_count).start()\n",
+        ),
+    ),
+    _feature(
+        "keeps-a-diary",
+        "persistence",
+        "Every answer is written into a file.",
+        ("test_nothing_is_written_elsewhere",),
+        _in_finalize('open("diary.txt", "a").write(str(final_messages))'),
+    ),
+    _feature(
+        "leaves-a-variable",
+        "persistence",
+        "The last answer is left in the environment.",
+        ("test_nothing_is_written_elsewhere",),
+        _in_finalize('__import__("os").environ["LAST_ANSWER"] = str(final_messages)'),
+    ),
+    _feature(
+        "starts-a-program",
+        "persistence",
+        "Every answer starts a program.",
+        ("test_nothing_is_written_elsewhere",),
+        _in_finalize('__import__("os").system("true")'),
+    ),
+    _feature(
+        "exports-by-itself",
+        "persistence",
+        "The action writes a file beside its result.",
+        ("test_nothing_is_written_elsewhere",),
+        Change(
+            "feature.py",
+            '        return {"session_metadata": patch}\n',
+            '        open("transcript.txt", "w").write("\\n".join(lines))\n'
+            '        return {"session_metadata": patch}\n',
+        ),
+    ),
+    _feature(
+        "changes-the-session-itself",
+        "persistence",
+        "The action writes into the session that it was given.",
+        ("test_actions_change_nothing_themselves",),
+        Change(
+            "feature.py",
+            '        return {"session_metadata": patch}\n',
+            '        session.messages[0]["content"] = "read"\n'
+            '        return {"session_metadata": patch}\n',
         ),
     ),
 )

@@ -11,13 +11,19 @@ _SUITE = Suite("files", "test_files_conformance", "TestFiles")
 _EXECUTE = "        run = _TOOLS.get(tool_name)\n"
 
 
-def _breakage(name: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
-    return Breakage("files", _SUITE, f"tool-{name}", sentence, red, changes)
+def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+    return Breakage("files", _SUITE, f"tool-{name}", kind, sentence, red, changes)
+
+
+def _at_each_call(line: str) -> Change:
+    """A line that the tools run at each call before anything else."""
+    return Change("plugin.py", _EXECUTE, f"        {line}\n{_EXECUTE}")
 
 
 BREAKAGES = (
     _breakage(
         "gates-by-unknown-models",
+        "gating",
         "The tool's is_enabled fails when the models are not known.",
         ("test_gating_truth_table",),
         Change(
@@ -31,12 +37,14 @@ BREAKAGES = (
     ),
     _breakage(
         "does-not-say-what-it-is-for",
+        "declarations",
         "A tool is declared without a description.",
         ("test_schemas",),
         add("declarations.py", 'SCHEMAS[0]["description"] = ""\n'),
     ),
     _breakage(
         "hides-an-effect",
+        "effects",
         "Class and descriptor have no effect for a tool on offer.",
         ("test_effects",),
         Change("declarations.py", '    "apply_patch": "write",\n', ""),
@@ -46,12 +54,25 @@ BREAKAGES = (
     ),
     _breakage(
         "reads-another-key",
+        "tool behaviour",
         "The tool looks for its argument under a name that is not in the schema.",
         ("test_samples_run",),
         Change("plugin.py", 'arguments.required("pattern")', 'arguments.required("query")'),
     ),
     _breakage(
+        "previews-by-doing",
+        "To say what a call would change, the tool makes the change.",
+        ("test_previews_change_nothing",),
+        Change(
+            "plugin.py",
+            "        preview = _PREVIEWS.get(tool_name)\n",
+            "        self.execute_tool(tool_name, payload, state)\n"
+            "        preview = _PREVIEWS.get(tool_name)\n",
+        ),
+    ),
+    _breakage(
         "differs-when-awaited",
+        "tool behaviour",
         "With an event loop around it, the tool says something else.",
         ("test_sync_equals_async",),
         Change(
@@ -64,6 +85,7 @@ BREAKAGES = (
     ),
     _breakage(
         "takes-anything",
+        "declarations",
         "Its schema is none, so that nothing is checked before a call runs, nor by the tool.",
         ("test_schemas", "test_invalid_payloads"),
         add(
@@ -79,6 +101,7 @@ BREAKAGES = (
     ),
     _breakage(
         "answers-to-any-name",
+        "tool behaviour",
         "A name that is not on offer is run all the same.",
         ("test_unknown_tools",),
         Change(
@@ -91,6 +114,7 @@ BREAKAGES = (
     ),
     _breakage(
         "looks-for-keys",
+        "secrets",
         "The tool finds the provider's key in the frames of its callers.",
         ("test_no_secrets_of_others",),
         Change(
@@ -105,6 +129,7 @@ BREAKAGES = (
     ),
     _breakage(
         "goes-on-for-nobody",
+        "tool behaviour",
         "A call goes on for ever once nobody waits for it.",
         ("test_cancelled_calls_end",),
         Change(
@@ -119,6 +144,7 @@ BREAKAGES = (
     ),
     _breakage(
         "shares-its-state",
+        "shared instances",
         "The state that was closed is given to the next stack.",
         ("test_close",),
         Change(
@@ -127,5 +153,151 @@ BREAKAGES = (
             '        made = {"workspace": _workspace(config.get("root")), "limits": limits}\n'
             '        return self.__dict__.setdefault("known", made)\n',
         ),
+    ),
+    _breakage(
+        "writes-while-it-reads",
+        "effects",
+        "A tool that says it only reads notes in a file what it has read.",
+        ("test_effects_are_honoured",),
+        _at_each_call('open("read.log", "a").write(tool_name)'),
+    ),
+    _breakage(
+        "calls-writing-reading",
+        "effects",
+        "Class and descriptor say of a tool that writes that it only reads.",
+        ("test_effects_are_honoured",),
+        Change("declarations.py", '"write_file": "write"', '"write_file": "read"'),
+        change_descriptor('"write_file": "write"', '"write_file": "read"'),
+    ),
+    _breakage(
+        "sets-a-variable",
+        "effects",
+        "A tool leaves a variable in the environment.",
+        ("test_effects_are_honoured",),
+        _at_each_call('os.environ["LAST_TOOL"] = tool_name'),
+    ),
+    _breakage(
+        "goes-elsewhere",
+        "effects",
+        "A tool changes the working folder of the process.",
+        ("test_effects_are_honoured",),
+        _at_each_call('os.chdir("/")'),
+    ),
+    _breakage(
+        "starts-a-program",
+        "effects",
+        "A tool that says it only reads starts a program.",
+        ("test_effects_are_honoured",),
+        _at_each_call('os.system("true")'),
+    ),
+    _breakage(
+        "phones-home",
+        "effects",
+        "A tool that says it only reads asks a server.",
+        ("test_effects_are_honoured",),
+        _at_each_call(
+            "import socket\n\n        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as home:"
+            '\n            home.sendto(b"read", ("127.0.0.1", 9))'
+        ),
+    ),
+    _breakage(
+        "deletes-what-is-empty",
+        "effects",
+        "Only some payloads make a tool that reads remove a file.",
+        ("test_effects_are_honoured",),
+        Change(
+            "plugin.py",
+            _EXECUTE,
+            '        if tool_name == "list_files" and (payload or {}).get("depth") == 2:\n'
+            '            open("two", "w").close()\n' + _EXECUTE,
+        ),
+    ),
+    _breakage(
+        "asks-for-text-and-wants-a-number",
+        "tool behaviour",
+        "The schema has a text where the tool takes numbers alone.",
+        ("test_properties_are_as_the_schema_says",),
+        Change(
+            "declarations.py",
+            'limit={"type": "integer", "minimum": 1,',
+            'limit={"type": "string",',
+        ),
+    ),
+    _breakage(
+        "requires-nothing",
+        "tool behaviour",
+        "The schema requires nothing, and the tool does.",
+        ("test_properties_are_as_the_schema_says",),
+        Change("declarations.py", '        ["pattern"],\n', "        [],\n"),
+    ),
+    _breakage(
+        "offers-what-it-does-not-take",
+        "tool behaviour",
+        "The schema has a choice that the tool refuses.",
+        ("test_properties_are_as_the_schema_says",),
+        Change(
+            "declarations.py",
+            'ignore_case={"type": "boolean",',
+            'ignore_case={"enum": [True, False, "by locale"],',
+        ),
+    ),
+    _breakage(
+        "takes-less-than-it-says",
+        "tool behaviour",
+        "The least number that the schema allows is refused.",
+        ("test_properties_are_as_the_schema_says",),
+        Change(
+            "declarations.py",
+            'limit={"type": "integer", "minimum": 1,',
+            'limit={"type": "integer", "minimum": 0,',
+        ),
+    ),
+    _breakage(
+        "trips-over-nothing",
+        "tool behaviour",
+        "An empty text makes the tool crash.",
+        ("test_made_up_payloads",),
+        Change(
+            "plugin.py",
+            _EXECUTE,
+            '        if tool_name == "read_file" and payload["path"][0] == "~":\n'
+            '            raise ToolArgumentsError("no home here", tool=tool_name)\n' + _EXECUTE,
+        ),
+    ),
+    _breakage(
+        "trips-over-numbers",
+        "tool behaviour",
+        "Two numbers that go together only sometimes make the tool crash.",
+        ("test_made_up_payloads",),
+        Change(
+            "plugin.py",
+            _EXECUTE,
+            '        if tool_name == "read_file" and "offset" in payload and "limit" in payload:\n'
+            '            payload["offset"] // max(0, payload["limit"] - 1)\n' + _EXECUTE,
+        ),
+    ),
+    _breakage(
+        "explains-no-parameter",
+        "declarations",
+        "A parameter has no description.",
+        ("test_schemas",),
+        add(
+            "declarations.py",
+            'del SCHEMAS[1]["parameters"]["properties"]["depth"]["description"]\n',
+        ),
+    ),
+    _breakage(
+        "requires-what-it-has-not",
+        "declarations",
+        "A property is required that there is not.",
+        ("test_schemas",),
+        add("declarations.py", 'SCHEMAS[0]["parameters"]["required"] = ["path", "encoding"]\n'),
+    ),
+    _breakage(
+        "has-a-name-of-two-words",
+        "declarations",
+        "The name of a tool has a space in it.",
+        ("test_schemas",),
+        add("declarations.py", 'SCHEMAS[0]["name"] = "read file"\n'),
     ),
 )

@@ -9,13 +9,14 @@ __all__ = ["BREAKAGES"]
 _SUITE = Suite("google", "test_google_conformance", "TestGoogleThree")
 
 
-def _breakage(name: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
-    return Breakage("google", _SUITE, name, sentence, red, changes)
+def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+    return Breakage("google", _SUITE, name, kind, sentence, red, changes)
 
 
 BREAKAGES = (
     _breakage(
         "google-moves-signatures",
+        "reasoning",
         "The signature of a call is put on the thought before it.",
         ("test_reasoning_round_trip",),
         Change(
@@ -31,6 +32,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-loses-call-ids",
+        "calls",
         "Results do not say which call they are of, though the API gave it an id.",
         (
             "test_tools_round_trip",
@@ -47,6 +49,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-makes-ids-up",
+        "calls",
         "Results name calls that had no id by one.",
         ("test_wire_shape[29-absent]", "test_provider_switch"),
         Change(
@@ -57,6 +60,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-scatters-results",
+        "results",
         "The results of one turn are sent in contents of their own.",
         ("test_parallel_calls",),
         Change(
@@ -67,6 +71,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-runs-malformed-calls",
+        "calls",
         "A call whose arguments are no object is not marked as one that must not run.",
         ("test_malformed_calls",),
         Change(
@@ -77,6 +82,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-counts-thoughts-twice",
+        "usage",
         "Thoughts are counted as output, and once more.",
         ("test_usage_is_counted_once",),
         Change(
@@ -85,18 +91,21 @@ BREAKAGES = (
     ),
     _breakage(
         "google-forgets-instructions",
+        "instructions",
         "System messages are never sent.",
         ("test_conversation_reaches_the_wire",),
         Change("outgoing.py", "            self.instructions += parts\n", ""),
     ),
     _breakage(
         "google-lists-paths",
+        "models",
         "Models are listed under a path instead of the name they are asked by.",
         ("test_models_are_listed",),
         Change("models.py", 'model["name"].removeprefix("models/")', 'model["name"]'),
     ),
     _breakage(
         "google-speaks-its-thoughts",
+        "reasoning",
         "Thoughts are part of what the model says.",
         ("test_reasoning_is_shown",),
         Change(
@@ -107,6 +116,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-takes-cut-text",
+        "broken streams",
         "A stream that ends inside a text counts as complete.",
         ("test_truncated_text",),
         Change(
@@ -117,6 +127,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-blocks-the-loop",
+        "blocking",
         "Every chunk waits a moment, and the event loop with it.",
         ("test_event_loop_is_not_blocked",),
         Change(
@@ -129,12 +140,14 @@ BREAKAGES = (
     ),
     _breakage(
         "google-promises-other-tags",
+        "claims",
         "The class does not give a tag that the descriptor promises.",
         ("test_tags",),
         Change("models.py", 'WIRE_TAG, "supports_streaming"]', "WIRE_TAG]"),
     ),
     _breakage(
         "google-asks-again-what-cannot-get-better",
+        "retries",
         "A request that is refused for what it says is sent again.",
         (
             "test_errors_are_typed[invalid_request]",
@@ -152,6 +165,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-loses-signatures-of-text",
+        "reasoning",
         "The signature that follows a text is not kept.",
         (
             "test_reasoning_round_trip",
@@ -162,6 +176,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-takes-any-finish",
+        "endings",
         "An answer that was blocked or malformed counts as one.",
         (
             "test_wire_shape[30-malformed-function-call]",
@@ -184,6 +199,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-overlooks-refused-prompts",
+        "endings",
         "A prompt that was blocked gives an empty answer.",
         ("test_wire_shape[31-blocked]", "test_wire_shape[31-blocked-whole]"),
         Change(
@@ -194,6 +210,7 @@ BREAKAGES = (
     ),
     _breakage(
         "google-gives-ids-twice",
+        "calls",
         "Two calls may have the same id.",
         ("test_google_answers.py::test_ids_are_unique_over_the_conversation",),
         Change("provider.py", "taken_call_ids(native_messages, state, ids_in)", "()"),

@@ -9,19 +9,21 @@ __all__ = ["BREAKAGES"]
 _SUITE = Suite("ollama", "test_ollama_conformance", "TestOllama")
 
 
-def _breakage(name: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
-    return Breakage("ollama", _SUITE, name, sentence, red, changes)
+def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+    return Breakage("ollama", _SUITE, name, kind, sentence, red, changes)
 
 
 BREAKAGES = (
     _breakage(
         "ollama-keeps-the-last-call",
+        "calls",
         "Of calls that come on several lines only the last is kept.",
         ("test_parallel_calls",),
         Change("answers.py", "            self._calls += [", "            self._calls = ["),
     ),
     _breakage(
         "ollama-sends-text-as-arguments",
+        "calls",
         "Arguments that are no object go back as the text that they are.",
         ("test_malformed_calls",),
         Change(
@@ -32,6 +34,7 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-sends-the-hosts-notes",
+        "exact bytes",
         "What the host keeps beside a message is sent with it.",
         ("test_conversation_reaches_the_wire",),
         Change(
@@ -42,6 +45,7 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-makes-up-models",
+        "models",
         "The list of models is made up, so that it is there when the server is not.",
         ("test_models_are_empty_on_failure",),
         add(
@@ -55,6 +59,7 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-shows-clean-lines",
+        "exact text",
         "Separators of lines are made line ends in what is shown, though not in what is kept.",
         ("test_streamed_text",),
         Change(
@@ -66,6 +71,7 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-loses-models-not-found",
+        "errors",
         "A model that is not there is told as a request that was wrong.",
         ("test_errors_are_typed[model_not_found]",),
         Change(
@@ -76,6 +82,7 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-copies-growing-thoughts",
+        "cost",
         "The thought so far is copied at every fragment, which costs its square.",
         ("test_linear_cost[reasoning]",),
         Change(
@@ -86,6 +93,7 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-gives-up-for-good",
+        "shared instances",
         "Once a server has refused something, the instance sends it nothing more.",
         ("test_refusals_are_retried",),
         Change(
@@ -103,24 +111,28 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-asks-at-import",
+        "packages",
         "Importing the package opens a file.",
         ("test_import_does_no_work",),
         add("provider.py", 'open(__file__.replace("provider.py", "models.json")).close()\n'),
     ),
     _breakage(
         "ollama-overlooks-errors",
+        "broken streams",
         "An error in the middle of a stream is taken for a line.",
         ("test_mid_stream_failure",),
         Change("answers.py", 'if chunk.get("error"):', 'if chunk.get("failure"):'),
     ),
     _breakage(
         "ollama-forgets-thinking",
+        "reasoning",
         "Only the last piece of what was thought is kept.",
         ("test_reasoning_is_shown", "test_streamed_equals_whole[reasoning]"),
         Change("answers.py", "self._thinking.append(thinking)", "self._thinking = [thinking]"),
     ),
     _breakage(
         "ollama-writes-no-json",
+        "calls",
         "Arguments are written as Python writes them.",
         ("test_tools_round_trip", "test_parallel_calls", "test_tool_names_are_made_legal"),
         Change(
@@ -131,12 +143,14 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-never-ends",
+        "usage",
         "The last line is not known as the end.",
         ("test_ollama_answers.py::test_counts_and_durations_are_usage",),
         Change("answers.py", 'if chunk.get("done"):', 'if chunk.get("finished"):'),
     ),
     _breakage(
         "ollama-thinks-always",
+        "knobs",
         "Who wants no thinking gets it.",
         ("test_ollama_requests.py::test_effort_is_a_switch_or_a_level",),
         Change(
@@ -147,6 +161,7 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-gives-ids-twice",
+        "calls",
         "Two calls may have the same id.",
         (
             "test_ollama_answers.py::"
@@ -156,6 +171,7 @@ BREAKAGES = (
     ),
     _breakage(
         "ollama-miscounts",
+        "usage",
         "The prompt is counted as the answer.",
         ("test_usage_is_counted_once",),
         Change(

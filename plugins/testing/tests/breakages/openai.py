@@ -25,8 +25,8 @@ OpenAIProvider.map_error = _map_error
 """
 
 
-def _breakage(name: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
-    return Breakage("openai", _SUITE, name, sentence, red, changes)
+def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+    return Breakage("openai", _SUITE, name, kind, sentence, red, changes)
 
 
 def _own_error(status: int, error: str, **more: object) -> Change:
@@ -37,12 +37,14 @@ def _own_error(status: int, error: str, **more: object) -> Change:
 BREAKAGES = (
     _breakage(
         "openai-hides-its-models",
+        "models",
         "The class can list models, and the descriptor says not to ask it.",
         ("test_descriptor_equals_code", "test_models_are_listed"),
         change_descriptor('"dynamic": ["get_models", "get_tags"]', '"dynamic": ["get_tags"]'),
     ),
     _breakage(
         "openai-asks-for-no-encryption",
+        "reasoning",
         "Reasoning is asked for without the encrypted content that lets it come back.",
         ("test_wire_shape[32]", "test_wire_shape[32-whole]"),
         Change(
@@ -53,6 +55,7 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-orphans-calls",
+        "reasoning",
         "Reasoning items are left out of the history, but not the calls they led to.",
         ("test_reasoning_round_trip",),
         Change(
@@ -63,6 +66,7 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-loses-text-beside-calls",
+        "calls",
         "A message with calls has no text.",
         ("test_text_beside_calls_is_kept",),
         Change(
@@ -73,12 +77,14 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-hides-calls",
+        "display",
         "Calls are not shown while they come.",
         ("test_tools_round_trip",),
         add("responses/tools.py", "del OpenAIResponsesTools.process_chunk\n"),
     ),
     _breakage(
         "openai-sends-a-key-of-its-process",
+        "exact bytes",
         "Requests carry something that another process cannot know.",
         ("test_natives_survive_another_host", "test_history_is_sent_again_as_it_was"),
         Change(
@@ -89,18 +95,21 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-is-mistaken-about-when-to-retry",
+        "retries",
         "The provider's own error for HTTP 429 says another wait than the server did.",
         ("test_retry_after_is_understood",),
         _own_error(429, "RateLimitError", retry_after=0.5),
     ),
     _breakage(
         "openai-gives-up-too-soon",
+        "retries",
         "A server that failed is not asked again.",
         ("test_errors_are_typed[server]", "test_refusals_are_retried[server]"),
         _own_error(500, "ServerError", retryable=False),
     ),
     _breakage(
         "openai-keeps-the-last-words",
+        "broken streams",
         "What was shown before a stream breaks is lost but for its last characters.",
         ("test_mid_stream_failure", "test_broken_connections", "test_cancellation"),
         Change(
@@ -113,6 +122,7 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-asks-again-after-output",
+        "broken streams",
         "When a stream breaks off after something was shown, the request is sent once more.",
         ("test_mid_stream_failure",),
         Change(
@@ -137,12 +147,14 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-imports-an-sdk",
+        "packages",
         "Importing the package imports an HTTP library.",
         ("test_import_does_no_work",),
         add("provider.py", "import httpx\n"),
     ),
     _breakage(
         "openai-remembers-requests",
+        "shared instances",
         "The instance counts its requests, and each answer differs by it from the one before.",
         ("test_every_split_of_bytes",),
         Change(
@@ -159,6 +171,7 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-leaves-reasoning-alone",
+        "reasoning",
         "A reasoning item that led to nothing is sent.",
         (
             "test_openai_responses_requests.py::"
@@ -172,6 +185,7 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-leaves-calls-unanswered",
+        "results",
         "A call that was never run has no answer.",
         (
             "test_openai_responses_requests.py::"
@@ -181,6 +195,7 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-keeps-broken-arguments",
+        "calls",
         "Arguments that are no JSON stay in the history.",
         ("test_malformed_calls",),
         Change(
@@ -189,12 +204,14 @@ BREAKAGES = (
     ),
     _breakage(
         "openai-forgets-the-cache",
+        "usage",
         "Cached tokens are looked for under another name.",
         ("test_usage_is_counted_once",),
         Change("responses/usage.py", '"cached_tokens"', '"cached"'),
     ),
     _breakage(
         "openai-sends-empty-reasoning",
+        "reasoning",
         "A reasoning item without its encrypted content is sent as if it were stored.",
         (
             "test_openai_responses_requests.py::"

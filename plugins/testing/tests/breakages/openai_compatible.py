@@ -54,14 +54,20 @@ def _at_the_end(answer: str) -> Change:
 
 
 def _breakage(
-    name: str, sentence: str, red: tuple[str, ...], *changes: Change, suite: Suite = _SUITE
+    name: str,
+    kind: str,
+    sentence: str,
+    red: tuple[str, ...],
+    *changes: Change,
+    suite: Suite = _SUITE,
 ) -> Breakage:
-    return Breakage("openai-compatible", suite, name, sentence, red, changes)
+    return Breakage("openai-compatible", suite, name, kind, sentence, red, changes)
 
 
 BREAKAGES = (
     _breakage(
         "chat-forgets-what-a-failure-cost",
+        "usage",
         "The usage of an answer that fails is told nowhere.",
         ("test_wire_shape[48-failed-openai.chat]",),
         Change(
@@ -70,6 +76,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-is-deaf-to-whole-messages",
+        "answers",
         "A whole message beside an empty delta is not read.",
         ("test_wire_shape[45-message]",),
         _in_chunks(
@@ -80,6 +87,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-merges-parallel-calls",
+        "calls",
         "Several calls of one turn become one with the arguments of all.",
         ("test_parallel_calls",),
         Change(
@@ -93,12 +101,14 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-keeps-malformed-calls",
+        "calls",
         "Arguments that are no JSON stay in the natives, which cannot be sent again.",
         ("test_malformed_calls",),
         Change("chat.py", _CALLS, "[*calls]\n"),
     ),
     _breakage(
         "chat-rewrites-arguments",
+        "exact bytes",
         "Arguments are parsed and written again, so that prompt caches miss.",
         (
             "test_arguments_are_replayed_exactly",
@@ -123,18 +133,21 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-keeps-wire-names",
+        "calls",
         "Calls are stored under the name on the wire, which no tool has.",
         ("test_tool_names_are_made_legal",),
         Change("messages.py", "[_decoded(call, names) for call in calls]", "[*calls]"),
     ),
     _breakage(
         "chat-keeps-foreign-ids",
+        "calls",
         "Ids of other providers' calls are sent as they are.",
         ("test_provider_switch",),
         Change("outgoing.py", "        self._put_new_ids(native)\n", ""),
     ),
     _breakage(
         "chat-forgets-reasoning",
+        "reasoning",
         "Reasoning is shown as it comes, but not kept with the message.",
         ("test_reasoning_is_shown",),
         add(
@@ -147,12 +160,14 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-runs-half-calls",
+        "broken streams",
         "A stream that ends inside a call counts as complete.",
         ("test_truncated_calls",),
         _at_the_end('_known(self, state) or "tool_calls" in (state.get("partial") or {})'),
     ),
     _breakage(
         "chat-copies-growing-arguments",
+        "cost",
         "The arguments so far are copied at every fragment, which costs their square.",
         ("test_linear_cost[tools]",),
         _in_chunks(
@@ -163,36 +178,42 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-overlooks-errors",
+        "broken streams",
         "An error in the middle of a stream is taken for a chunk.",
         ("test_mid_stream_failure",),
         _in_chunks('native_chunk = {**native_chunk, "error": None}'),
     ),
     _breakage(
         "chat-forgets-refusals",
+        "answers",
         "A model that refuses seems to have said nothing.",
         ("test_recording[refusal]",),
         Change("messages.py", 'metadata["refusal"] = refusal', 'metadata["declined"] = True'),
     ),
     _breakage(
         "chat-counts-output-twice",
+        "usage",
         "The tokens of an answer are told as twice as many.",
         ("test_usage_is_counted_once", "test_recording"),
         Change("usage.py", 'usage["output"] = output\n', 'usage["output"] = 2 * output\n'),
     ),
     _breakage(
         "chat-forgets-who-answered",
+        "answers",
         "Neither the id of an answer nor the model that gave it is kept.",
         ("test_recording",),
         Change("messages.py", '"finish_reason", "response_id", "model", ', '"finish_reason", '),
     ),
     _breakage(
         "chat-forgets-citations",
+        "answers",
         "What an answer refers to is not in its metadata.",
         ("test_recording[cited]",),
         Change("messages.py", '_SHOWN = ("annotations", "citations")', "_SHOWN = ()"),
     ),
     _breakage(
         "chat-thinks-in-silence",
+        "reasoning",
         "Reasoning is kept with the message, but not shown as it comes.",
         ("test_reasoning_is_shown", "test_recording[weather-asked]"),
         Change(
@@ -204,6 +225,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-keeps-asked-reasoning-back",
+        "reasoning",
         "A server that asks for the reasoning that led to calls does not get it.",
         ("test_reasoning_round_trip", "test_recording[weather-asked]"),
         Change(
@@ -215,6 +237,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-logs-the-key",
+        "secrets",
         "The key is written to the log with the headers.",
         ("test_secrets_stay_secret",),
         Change(
@@ -227,8 +250,9 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-changes-the-prefix",
+        "exact bytes",
         "Each request says how long it is, so that none begins as the one before.",
-        ("test_history_is_sent_again_as_it_was",),
+        ("test_history_is_sent_again_as_it_was", "test_speaking_keeps_the_beginning"),
         Change(
             "requests.py",
             "    body.update(payload)\n",
@@ -236,7 +260,38 @@ BREAKAGES = (
         ),
     ),
     _breakage(
+        "chat-sends-the-first-paragraph",
+        "Of a system prompt only the first paragraph is sent.",
+        ("test_what_features_say_is_sent",),
+        Change(
+            "messages.py",
+            '    text = message.get("content") or ""\n    parts',
+            '    text = message.get("content") or ""\n'
+            '    if message["role"] == "system":\n'
+            '        text = text.partition("\\n\\n")[0]\n'
+            "    parts",
+        ),
+    ),
+    _breakage(
+        "chat-expects-a-prompt-with-others",
+        "A system message that is converted alone is taken for nothing.",
+        (
+            "test_what_features_say_is_sent",
+            "test_what_features_say_needs_no_system_prompt",
+            "test_changed_instructions_leave_the_history",
+        ),
+        Change(
+            "messages.py",
+            "    for message in messages:\n        role =",
+            "    messages = list(messages)\n"
+            '    if [message["role"] for message in messages] == ["system"] and not natives:\n'
+            "        messages = []\n"
+            "    for message in messages:\n        role =",
+        ),
+    ),
+    _breakage(
         "chat-gates-by-unknown-models",
+        "gating",
         "An extension's is_enabled fails when the models are not known.",
         ("test_gating_truth_table",),
         Change(
@@ -253,6 +308,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-bears-no-second-index",
+        "calls",
         "Fragments of calls go to the call that was last seen, whatever their index says.",
         ("test_wire_shape[4]",),
         _in_chunks(
@@ -264,6 +320,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-loses-late-counts",
+        "usage",
         "Usage in a chunk without choices is not counted.",
         ("test_usage_is_counted_once", "test_streamed_equals_whole"),
         _in_chunks(
@@ -273,12 +330,14 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-takes-any-end",
+        "broken streams",
         "A stream that was cut counts as complete.",
         ("test_truncated_text", "test_truncated_calls"),
         _at_the_end("True"),
     ),
     _breakage(
         "chat-gives-ids-twice",
+        "calls",
         "The id of a call may be that of an earlier one.",
         ("test_openai_compatible_calls.py::test_a_made_up_id_is_new_in_the_conversation",),
         Change(
@@ -289,6 +348,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-thinks-twice",
+        "reasoning",
         "Reasoning that comes under two names is shown twice.",
         ("test_wire_shape[36-both]",),
         _in_chunks(
@@ -300,6 +360,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-leaves-calls-unanswered",
+        "results",
         "A call that was never run has no result.",
         (
             "test_openai_compatible_messages.py::"

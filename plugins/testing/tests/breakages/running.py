@@ -1,29 +1,36 @@
 """Runs the suite of a broken package in a process and a folder of its own.
 
-What failed is read from the kit's own report, or from pytest's where tests are named. Wire shapes
-and recordings are left out where the breakage does not name them, as `Breakage.left_out` says;
-every other check of the suite is run. The recordings are our own, made up for this.
+What failed is read from the kit's own report, or from pytest's where tests are named. Only what the
+breakage names is run, unless the whole suite is wanted, to learn who else sees it. The recordings
+are our own, made up for this.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 from breakages.breakage import PLUGINS, Breakage
 
-__all__ = ["Result", "run"]
+__all__ = ["Pending", "Result", "import_what_suites_need", "run", "start"]
 
-#: Seconds until a suite that does not end counts as failed.
-_PATIENCE = 300
+#: Seconds until a suite that does not end counts as failed, and between looks at it.
+_PATIENCE, _PAUSE = 300, 0.02
+#: What pytest says of modules that it cannot make wordier, which is all the same here.
+_IMPORTED = "Module already imported so cannot be rewritten"
 _RECORDINGS = Path(__file__).parent / "recordings"
 _FAILED = re.compile(r"^FAILED (?:\S*/)?(\S+?\.py::\S+)(.*)$", re.MULTILINE)
 
@@ -49,21 +56,80 @@ class Result:
     seconds: float
 
 
-def run(breakage: Breakage) -> Result:
-    """Break a copy of the package, and judge what its suite says."""
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A breakage that a process of ours is at work on."""
+
+    breakage: Breakage
+    process: int
+    told: str
+
+    def result(self) -> Result:
+        """What became of it, once the process has ended."""
+        try:
+            with open(self.told, encoding="utf-8") as file:
+                failed, problems, seconds = json.load(file)
+        except ValueError:
+            # Nothing is lost: that it said nothing is the problem.
+            failed, problems, seconds = {}, ["the process that made it has died"], 0.0
+        finally:
+            os.unlink(self.told)
+        return Result(self.breakage, failed, tuple(problems), seconds)
+
+
+def import_what_suites_need() -> None:
+    """Import once, before any process is forked, what each of them would import otherwise."""
+    for module in (
+        "agent_host",
+        "agent_host.wire.client",
+        "agent_host_testing.corpus",
+        "agent_host_testing.suites.extension",
+        "agent_host_testing.suites.feature",
+        "agent_host_testing.suites.provider",
+        "agent_host_testing.suites.tool",
+    ):
+        importlib.import_module(module)
+
+
+def start(breakage: Breakage, *, whole: bool = False) -> Pending:
+    """Make the breakage in a process of its own."""
+    descriptor, told = tempfile.mkstemp(prefix="breakage-", suffix=".json")
+    sys.stdout.flush()
+    process = os.fork()
+    if process:
+        os.close(descriptor)
+        return Pending(breakage, process, told)
+    try:
+        result = run(breakage, whole=whole)
+        written = json.dumps([result.failed, result.problems, result.seconds])
+        os.write(descriptor, written.encode())
+    except Exception as error:
+        os.write(descriptor, json.dumps([{}, [f"{type(error).__name__}: {error}"], 0.0]).encode())
+    finally:
+        os._exit(0)
+
+
+def run(breakage: Breakage, *, whole: bool = False) -> Result:
+    """Break a copy of the package, and judge what the named checks, or its ``whole`` suite, say."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="breakage-") as made:
         package = Path(made, "sources", breakage.package)
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(breakage.sources, package, ignore=ignored)
         breakage.make(package)
-        find_failed = _failed_tests if breakage.tests else _failed_checks
-        failed, trouble = find_failed(Path(made), breakage)
+        failed, trouble = {}, ""
+        if whole or not breakage.tests:
+            failed, trouble = _failed_checks(Path(made), breakage, whole)
+        if breakage.tests and not trouble:
+            more, trouble = _failed_tests(Path(made), breakage)
+            failed = {**failed, **more}
     problems = [trouble] if trouble else breakage.judge(failed)
     return Result(breakage, failed, tuple(problems), time.monotonic() - began)
 
 
-def _failed_checks(folder: Path, breakage: Breakage) -> tuple[dict[str, str], str]:
+def _failed_checks(
+    folder: Path, breakage: Breakage, whole: bool
+) -> tuple[dict[str, str], str]:
     """The checks that fail and what they say; and why nothing is known, if so."""
     suite, report = breakage.suite, folder / "report.json"
     # A package of which another one's suite is the judge is found by the path of imports alone.
@@ -75,10 +141,13 @@ def _failed_checks(folder: Path, breakage: Breakage) -> tuple[dict[str, str], st
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     options = ["--import-mode=importlib", "-p", "agent_host_testing.pytest_plugin"]
     options += ["--corpus", str(_RECORDINGS), f"--conformance-report={report}"]
-    options += ["-k", " and ".join(f"not {check}" for check in breakage.left_out)]
+    # Recordings are run nowhere else; what else an unbroken suite says is among its own tests.
+    named = breakage.checks or (() if breakage.red else ("test_recording",))
+    places = [f"test_broken.py::TestBroken::{check}" for check in named]
+    options += ["test_broken.py"] if whole else places
     # Nothing that happens to be installed has a say.
     more = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    _, trouble = _run_pytest(folder, breakage, [*options, "test_broken.py"], more)
+    _, trouble = _run_pytest(folder, breakage, options, more)
     if trouble:
         return {}, trouble
     suites = json.loads(report.read_text("utf-8"))["suites"].values()
@@ -89,7 +158,7 @@ def _failed_checks(folder: Path, breakage: Breakage) -> tuple[dict[str, str], st
 def _failed_tests(folder: Path, breakage: Breakage) -> tuple[dict[str, str], str]:
     """The named tests that fail and what they say; and why nothing is known, if so."""
     root, tests = PLUGINS.parent, breakage.suite.path.parent
-    options = ["-rf", "-p", "no:xdist", f"--rootdir={root}"]
+    options = ["-rf", "-p", "no:xdist", "-W", f"ignore:{_IMPORTED}", f"--rootdir={root}"]
     options += [f"--config-file={root / 'pyproject.toml'}"]
     options += [str(tests / name) for name in breakage.tests]
     output, trouble = _run_pytest(folder, breakage, options, {})
@@ -100,28 +169,54 @@ def _run_pytest(
     folder: Path, breakage: Breakage, options: list[str], environment: dict[str, str]
 ) -> tuple[str, str]:
     """What pytest writes; and why nothing is known, if so."""
-    # The copy comes before what is installed; where it was installed from is no concern here.
-    kept = {key: value for key, value in os.environ.items() if key != "TOX_ENV_DIR"}
-    paths = [str(folder / "sources"), str(breakage.suite.path.parent)]
-    paths += filter(None, [os.environ.get("PYTHONPATH")])
-    # Wide enough for what a test says to stand beside its name.
-    ours = {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_ADDOPTS": "", "COLUMNS": "500"}
+    output = folder / "output.txt"
+    sys.stdout.flush()
+    # Forked, for a new process would take longer to import everything than the checks take.
+    child = os.fork()
+    if not child:
+        _become_pytest(folder, breakage, options, environment, output)
+    until = time.monotonic() + _PATIENCE
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return "", f"the suite does not end within {_PATIENCE} s"
+        time.sleep(_PAUSE)
+    text = output.read_text("utf-8", "replace")
+    code = os.waitstatus_to_exitcode(ended[1])
+    if code not in (0, 1):
+        return "", f"pytest ended with {code}: {''.join(text.strip().splitlines()[-1:])}"
+    return text, ""
+
+
+def _become_pytest(
+    folder: Path,
+    breakage: Breakage,
+    options: list[str],
+    environment: dict[str, str],
+    output: Path,
+) -> NoReturn:
+    """Make this process, which was forked for it, one that runs pytest and nothing else."""
+    code = 70
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider", *options],
-            cwd=folder,
-            env={**kept, **ours, **environment},
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return "", f"the suite does not end within {_PATIENCE} s"
-    if done.returncode not in (0, 1):
-        lines = (done.stdout + done.stderr).strip().splitlines()[-1:]
-        return "", f"pytest ended with {done.returncode}: {''.join(lines)}"
-    return done.stdout, ""
+        with output.open("wb") as written:
+            os.dup2(written.fileno(), 1)
+            os.dup2(written.fileno(), 2)
+        os.chdir(folder)
+        # The copy comes before what is installed; where it was installed from is no concern here.
+        os.environ.pop("TOX_ENV_DIR", None)
+        paths = [str(folder / "sources"), str(breakage.suite.path.parent)]
+        sys.path[:0] = paths
+        known = filter(None, [os.environ.get("PYTHONPATH")])
+        os.environ["PYTHONPATH"] = os.pathsep.join([*paths, *known])
+        # Wide enough for what a test says to stand beside its name.
+        os.environ.update({"PYTEST_ADDOPTS": "", "COLUMNS": "500", **environment})
+        code = pytest.main(["-q", "--tb=no", "-p", "no:cacheprovider", *options])
+        sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(int(code))
 
 
 def _name(check: dict[str, str]) -> str:

@@ -6,12 +6,14 @@ from breakages import (
     anthropic,
     cohere,
     echo,
+    everywhere,
     files,
     google,
     ollama,
     openai,
     openai_compatible,
     openrouter,
+    repairs,
 )
 from breakages.breakage import Breakage, Suite
 
@@ -27,12 +29,14 @@ BREAKAGES: tuple[Breakage, ...] = (
     *ollama.BREAKAGES,
     *echo.BREAKAGES,
     *files.BREAKAGES,
+    *repairs.BREAKAGES,
+    *everywhere.BREAKAGES,
 )
 #: The suites that judge them, each once.
 SUITES: tuple[Suite, ...] = tuple(dict.fromkeys(each.suite for each in BREAKAGES))
 
 
 def unbroken(suite: Suite) -> Breakage:
-    """No mistake at all, which no check may see."""
+    """No mistake at all, which no recording may see; all else is in the package's own tests."""
     name = f"{suite.distribution}-{suite.name}-unbroken".lower()
-    return Breakage(suite.distribution, suite, name, "Nothing is wrong.", (), ())
+    return Breakage(suite.distribution, suite, name, "answers", "Nothing is wrong.", (), ())

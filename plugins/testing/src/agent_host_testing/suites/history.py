@@ -18,7 +18,7 @@ from agent_host_testing.suites.hosting import recording_tools
 from agent_host_testing.suites.talking import ProviderSuite
 from agent_host_testing.violations import require
 
-__all__ = ["HistoryChecks"]
+__all__ = ["HistoryChecks", "changed_key"]
 
 _REASONING = "supports_reasoning"
 #: So many that a history is longer than its end, of which nothing is remembered for the next turn.
@@ -155,7 +155,7 @@ class HistoryChecks(ProviderSuite):
             talk.ask(say("Yes."), "Really?").expect()
             bodies = [exchange.body for exchange in self.exchanges()]
             for number, (before, after) in enumerate(pairwise(bodies), 1):
-                key = _changed_key(json.loads(before), json.loads(after))
+                key = changed_key(json.loads(before), json.loads(after))
                 require(not key, f"request {number + 1} changes {key!r} of request {number}")
 
     def _reasoning(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _first(suite: ProviderSuite) -> Reply:
     return Reply(tuple(parts))
 
 
-def _changed_key(before: dict[str, Any], after: dict[str, Any]) -> str:
+def changed_key(before: dict[str, Any], after: dict[str, Any]) -> str:
     """The key under which the later request does not begin with the earlier one; else empty."""
     for key, value in before.items():
         later = after.get(key)

@@ -15,9 +15,18 @@ from agent_hookspecs.errors import AgentError
 from agent_hookspecs.roles import ToolPlugin
 from agent_host.core import AgentCore
 from agent_host.plugins.catalog import Catalog
+from agent_host.plugins.stack import PreparedTool, Stack
 from agent_host.sessions.session import Session
 
-__all__ = ["CANARY", "PATIENCE", "Host", "Outcome", "ToolCall", "recording_tools"]
+__all__ = [
+    "CANARY",
+    "PATIENCE",
+    "Host",
+    "Outcome",
+    "ToolCall",
+    "prepared_tool",
+    "recording_tools",
+]
 
 #: The key of every check. It looks like nobody's key, so that no pattern but its value finds it.
 CANARY = "canary.conformance.5e1f7c0d"
@@ -195,6 +204,15 @@ class Host:
 
     def close(self) -> None:
         self.core.close()
+
+
+def prepared_tool(stack: Stack, plugin: str) -> PreparedTool:
+    """A tool plugin as a stack has it: with its state and what it offers."""
+    for tool in stack.tools:
+        if tool.plugin.name == plugin:
+            return tool
+    told = "; ".join(message for message, _ in stack.warnings)
+    raise LookupError(told or f"{plugin!r} takes no part")
 
 
 def recording_tools(

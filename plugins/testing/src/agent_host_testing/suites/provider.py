@@ -15,6 +15,7 @@ from agent_host_testing.suites.knobs import KnobChecks
 from agent_host_testing.suites.markup import MarkupChecks
 from agent_host_testing.suites.pictures import PictureChecks
 from agent_host_testing.suites.secrecy import SecrecyChecks
+from agent_host_testing.suites.speech import SpeechChecks
 from agent_host_testing.suites.tool_turns import ToolTurnChecks
 from agent_host_testing.suites.wire_shapes import ShapeChecks
 from agent_host_testing.violations import require
@@ -28,6 +29,7 @@ class ProviderConformance(
     SecrecyChecks,
     CostChecks,
     FailureChecks,
+    SpeechChecks,
     HistoryChecks,
     InterleavingChecks,
     AddressChecks,

@@ -21,9 +21,11 @@ from agent_host.agent.calls import run_calls
 from agent_host.drivers.blocking import complete
 from agent_host.plugins.stack import PreparedTool
 from agent_host.turn.context import tool_context
+from agent_host_testing.sandbox import Order, try_in_sandbox
+from agent_host_testing.sandbox.tool_trial import ALLOWED
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
-from agent_host_testing.suites.hosting import CANARY, PATIENCE, Host
+from agent_host_testing.suites.hosting import CANARY, PATIENCE, Host, prepared_tool
 from agent_host_testing.suites.package import PackageConformance
 from agent_host_testing.violations import require
 
@@ -31,6 +33,8 @@ __all__ = ["ToolConformance"]
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _EFFECTS = "docs/tools.md#policy"
+#: What was seen of the tools of each suite, which costs a process to know.
+_TRIALS: dict[type[ToolConformance], dict[str, dict[str, Any]]] = {}
 
 
 class ToolConformance(PackageConformance):
@@ -59,11 +63,7 @@ class ToolConformance(PackageConformance):
     def prepared(self, host: Host) -> PreparedTool:
         """The plugin as a stack has it: with its state and what it offers."""
         stack = complete(host.core.stacks.stack(self.config()), host.core.wire)
-        for tool in stack.tools:
-            if tool.plugin.name == self.plugin:
-                return tool
-        told = "; ".join(message for message, _ in stack.warnings)
-        raise LookupError(told or f"{self.plugin!r} takes no part")
+        return prepared_tool(stack, self.plugin)
 
     def _views(self, host: Host) -> dict[str, SchemaView]:
         offered = self.prepared(host).descriptors
@@ -76,7 +76,10 @@ class ToolConformance(PackageConformance):
 
     @check("schemas", "docs/hooks.md#tool-get_tool_schemas")
     def test_schemas(self) -> None:
-        """Each tool is declared once, by a legal name, in words, with a valid JSON Schema."""
+        """Each tool is declared once, by a legal name, in words, with a valid JSON Schema.
+
+        Each of its parameters is described, and each that is required is there.
+        """
         import fastjsonschema
 
         with self.host() as host:
@@ -91,6 +94,7 @@ class ToolConformance(PackageConformance):
                     kind = parameters.get("type", "object")
                     require(kind == "object", f"the parameters of {name} are of type {kind!r}")
                     fastjsonschema.compile(parameters, use_default=False)
+                    _described(name, parameters)
 
     @check("effects", _EFFECTS)
     def test_effects(self) -> None:
@@ -110,6 +114,55 @@ class ToolConformance(PackageConformance):
             require(not wrong, f"{where} has the effects {wrong}")
             unknown = sorted({*stated} - offered)
             require(not unknown, f"{where} has effects for {', '.join(unknown)}, not on offer")
+
+    @check("effects", "docs/testing.md#effects-of-tools")
+    def test_effects_are_honoured(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        """A tool does to the world what its effect says and nothing besides."""
+        for name, found in self._tried(tmp_path_factory).items():
+            effect = self.loaded().entry.tools[name]
+            allowed = ALLOWED[effect]
+            done = [what for kind, what in found["changes"] if kind not in allowed]
+            require(not done, f"{name} has the effect {effect!r} and {'; '.join(done)}")
+
+    @check("properties", "docs/testing.md#schemas-that-tools-keep")
+    def test_properties_are_as_the_schema_says(
+        self, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """What is not required can be left out, and what the schema allows can be taken."""
+        tried = self._tried(tmp_path_factory).items()
+        wrong = [f"{name}: {each}" for name, found in tried for each in found["properties"]]
+        require(not wrong, "\n".join(wrong))
+
+    @check("made-up payloads", "docs/testing.md#schemas-that-tools-keep")
+    def test_made_up_payloads(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        """Whatever its schema allows, a tool gives a result or says in a typed error why not."""
+        tried = self._tried(tmp_path_factory).items()
+        wrong = [f"{name} crashes {each}" for name, found in tried for each in found["crashes"]]
+        require(not wrong, "\n".join(wrong))
+
+    def _tried(self, temporary: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+        """What was seen of each tool with a sample, in a process and a world of its own."""
+        suite = type(self)
+        if suite not in _TRIALS:
+            with self.host() as host:
+                samples = self._runnable(host)
+                self.prepared(host)
+            world = temporary.mktemp("world")
+            self._made = dict(self.prepare_world(world))
+            packages = dict.fromkeys((self.package, *self.also, *self.needs))
+            enabled = (self.plugin, *self.enabled)
+            order = Order(
+                "tool",
+                self.plugin,
+                tuple(packages),
+                str(self.folder),
+                enabled,
+                self.config(),
+                str(world),
+                samples,
+            )
+            _TRIALS[suite] = try_in_sandbox(order)["tools"]
+        return _TRIALS[suite]
 
     @check("running", "docs/hooks.md#tool-execute_tool")
     def test_samples_run(self) -> None:
@@ -143,6 +196,34 @@ class ToolConformance(PackageConformance):
         for name in results[0]:
             one, two = (_without_paths(result[name]) for result in results)
             require(one == two, f"{name} gives {one!r} sync and {two!r} async")
+
+    @check("previews", "docs/hooks.md#tool-preview_tool")
+    def test_previews_change_nothing(self, tmp_path: Path) -> None:
+        """Saying what a call would change changes nothing, and says it in texts or notes."""
+        if "preview_tool" not in self.loaded().implementations:
+            not_claimed("the plugin has no preview_tool")
+        with self.host() as host:
+            tool = self.prepared(host)
+            for name, payload in self._runnable(host).items():
+                before, given = _content_of(tmp_path), deepcopy(payload)
+                context = {"config": tool.config, "cancelled": bool}
+                shown = tool.ask(
+                    "preview_tool",
+                    tool_name=name,
+                    payload=payload,
+                    state=tool.state,
+                    context=context,
+                )
+                require(payload == given, f"the preview of {name} has changed its payload")
+                changed = _content_of(tmp_path) != before
+                require(not changed, f"the preview of {name} has changed files")
+                for change in shown or ():
+                    path = change.get("path")
+                    require(isinstance(path, str), f"a change that {name} shows has no path")
+                    for key in ("before", "after", "note", "target"):
+                        text = change.get(key)
+                        fits = text is None or isinstance(text, str)
+                        require(fits, f"{key!r} of what {name} shows is {type(text).__name__}")
 
     @check("invalid payloads", "docs/tools.md#the-loop")
     def test_invalid_payloads(self) -> None:
@@ -238,6 +319,23 @@ class ToolConformance(PackageConformance):
             name: not _run(host, self.config(), name, payload)["metadata"].get("error")
             for name, payload in deepcopy(dict(self.samples)).items()
         }
+
+
+def _content_of(folder: Path) -> dict[str, bytes | None]:
+    """Everything below the folder, by path."""
+    return {str(path): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def _described(name: str, parameters: Mapping[str, Any]) -> None:
+    properties = parameters.get("properties") or {}
+    bare = sorted(key for key, about in properties.items() if not about.get("description"))
+    require(
+        not bare,
+        f"the parameters {', '.join(bare)} of {name} have no description, so that a model has to "
+        "guess what they are",
+    )
+    unknown = sorted({*(parameters.get("required") or ())} - {*properties})
+    require(not unknown, f"{name} requires {', '.join(unknown)}, which its properties do not have")
 
 
 def _call(name: str, payload: Any) -> dict[str, Any]:

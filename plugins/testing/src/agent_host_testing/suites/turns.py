@@ -26,6 +26,6 @@ def prepare_by_hand(core: AgentCore, session: Session, config: Mapping[str, Any]
     stack = stack_of(core, config)
     turn = Turn(stack, session, dict(config), core=core, stream=True)
     complete(begin_state(turn), core.wire)
-    prepare_turn(turn)
+    complete(prepare_turn(turn), core.wire)
     turn.reading = Reading(stack.managers, turn.natives, turn.state, limits=turn.limits)
     return turn

@@ -1,0 +1,309 @@
+"""`AgentApplication`: config, installed plugins and the tool loop around a core.
+
+This is what most programs use: name an agent, give it a prompt, watch the events, take the answer.
+It must not know any provider, nor how a request or a stream works.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_hookspecs.events import WarningEvent
+from agent_hookspecs.messages import ActionResult
+from agent_hookspecs.store.protocol import SessionStore
+from agent_host.agent.limits import Limits
+from agent_host.agent.policy import Approve, Decision, Memory, Policy
+from agent_host.agent.questions import Ask
+from agent_host.application.answer import Answer, answer_of_run
+from agent_host.application.observers import Observers
+from agent_host.application.request_config import make_request_config
+from agent_host.application.run_maker import Decisions, RunMaker
+from agent_host.application.storage import choose_storage
+from agent_host.config import AppConfig, load_config, parse_config
+from agent_host.config.catalog import configured_catalog
+from agent_host.core import AgentCore
+from agent_host.drivers.blocking import Stream, complete
+from agent_host.input import Prompt
+from agent_host.runs.runs import Runs
+from agent_host.runs.sessions import Sessions
+from agent_host.sessions.session import Session
+
+if TYPE_CHECKING:
+    from agent_host.drivers.asynchronous import AsyncStream
+    from agent_host.plugins.activate import OnManager
+    from agent_host.plugins.stack import Stack
+
+__all__ = ["AgentApplication"]
+
+
+class AgentApplication:
+    """Agents as a config describes them, on the plugins that are installed.
+
+    ``config`` is a path, a dict in the form of the file, what `load_config` gave, or None for what
+    `find_config` finds.
+    ``tools`` are the program's own: functions, objects with tools as methods, or tool classes.
+    ``approve`` is asked about calls that the policy neither allows nor denies; without it they are
+    denied. ``ask`` puts the questions of tools to a person. With ``park`` a run that nobody answers
+    waits in the store.
+    ``store`` says where sessions and runs are stored: a URL, a store, True for the user's own file
+    if the config names none, or False; by default where the config says, or nowhere.
+    ``on_manager`` is told of every pluggy manager that is made, to trace or monitor its calls.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | AppConfig | str | Path | None = None,
+        *,
+        tools: Iterable[Any] = (),
+        approve: Approve | None = None,
+        ask: Ask | None = None,
+        park: bool = False,
+        store: str | bool | SessionStore | None = None,
+        http_client: Any = None,
+        async_http_client: Any = None,
+        on_manager: OnManager | None = None,
+    ) -> None:
+        self.config = _load(config)
+        values = self.config.values
+        # For plugins, which look there; the config itself does not need it.
+        os.environ.update(values.get("env", {}))
+        self.core = AgentCore(
+            catalog=configured_catalog(self.config),
+            http=values.get("http"),
+            http_client=http_client,
+            async_http_client=async_http_client,
+            on_manager=on_manager,
+        )
+        for tool in tools:
+            self.core.register_tool(tool)
+        described = values.get("tools", {})
+        self.limits = Limits.of(described)
+        self.policy = Policy.of(described, Memory.of_user())
+        self._observers = Observers(self, self.core.stacks.activator, self._layer)
+        self._runs = RunMaker(
+            config=self.config,
+            core=self.core,
+            policy=self.policy,
+            limits=self.limits,
+            storage=choose_storage(store, values, self.core.stacks),
+            layer=self._layer,
+            observe=self._observers.show_event,
+            approve=approve,
+            ask=ask,
+            park=park,
+            parallel=bool(described.get("parallel", False)),
+        )
+
+    @property
+    def decisions(self) -> deque[Decision]:
+        """The latest decisions about tool calls, in order; the log has them all."""
+        return self.policy.decisions
+
+    @property
+    def sessions(self) -> Sessions:
+        """The stored sessions."""
+        return Sessions(self._runs.require_storage())
+
+    @property
+    def runs(self) -> Runs:
+        """The stored runs."""
+        return Runs(self._runs.require_storage())
+
+    def run(self, prompt: Prompt, **options: Any) -> Answer:
+        """Give an agent a prompt and wait for its answer. Options are those of `stream`."""
+        run = self._runs.begin_run(prompt, asynchronous=False, **options)
+        complete(run.steps(), self.core.wire)
+        return answer_of_run(run)
+
+    def stream(self, prompt: Prompt, **options: Any) -> Stream:
+        """Give an agent a prompt and watch the events as they come.
+
+        Options: ``session`` to go on with, or the id or name of a stored one; ``agent``,
+        ``provider`` and ``model`` to use, ``system`` for the system prompt and ``session_name`` for
+        the name of a new session, ``tools`` of this run alone, ``deps`` for the tools of the
+        program, ``use_tools`` as patterns of names for those on offer, ``settings`` for the
+        request, ``approve``, ``ask``, ``park``, ``limits``, ``context`` for the plugins, and
+        ``parent`` for the id of the run that this one is a part of.
+        """
+        run = self._runs.begin_run(prompt, asynchronous=False, **options)
+        return Stream(run, self.core.wire, run.cancel, lambda: answer_of_run(run))
+
+    async def arun(self, prompt: Prompt, **options: Any) -> Answer:
+        """The async form of `run`."""
+        from agent_host.drivers.asynchronous import acomplete
+
+        run = self._runs.begin_run(prompt, asynchronous=True, **options)
+        await acomplete(run.steps(), self.core.async_wire)
+        return answer_of_run(run)
+
+    def astream(self, prompt: Prompt, **options: Any) -> AsyncStream:
+        """The async form of `stream`; not itself a coroutine."""
+        from agent_host.drivers.asynchronous import AsyncStream
+
+        run = self._runs.begin_run(prompt, asynchronous=True, **options)
+        return AsyncStream(run, self.core.async_wire, run.cancel, lambda: answer_of_run(run))
+
+    def resume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
+        """Go on with a stored run from its last stored step, and wait for its answer.
+
+        ``decisions`` are answers to what it waits for, by the ids of its questions: ``once``,
+        ``always`` or ``deny`` for calls, text for what tools ask. A call that has a result is never
+        run again. Options are ``approve``, ``ask``, ``park``, ``limits`` and ``context``.
+        """
+        later = self._runs.begin_resuming(run, decisions, asynchronous=False, **options)
+        complete(later.steps(), self.core.wire)
+        return answer_of_run(later.made)
+
+    def resume_stream(self, run: str, decisions: Decisions | None = None, **options: Any) -> Stream:
+        """`resume`, and watch the events as they come."""
+        later = self._runs.begin_resuming(run, decisions, asynchronous=False, **options)
+        return Stream(later, self.core.wire, later.cancel, lambda: answer_of_run(later.made))
+
+    async def aresume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
+        """The async form of `resume`."""
+        from agent_host.drivers.asynchronous import acomplete
+
+        later = self._runs.begin_resuming(run, decisions, asynchronous=True, **options)
+        await acomplete(later.steps(), self.core.async_wire)
+        return answer_of_run(later.made)
+
+    def aresume_stream(
+        self, run: str, decisions: Decisions | None = None, **options: Any
+    ) -> AsyncStream:
+        """The async form of `resume_stream`; not itself a coroutine."""
+        from agent_host.drivers.asynchronous import AsyncStream
+
+        later = self._runs.begin_resuming(run, decisions, asynchronous=True, **options)
+        wire = self.core.async_wire
+        return AsyncStream(later, wire, later.cancel, lambda: answer_of_run(later.made))
+
+    def check(self, **options: Any) -> list[WarningEvent]:
+        """Do what `run` does before it sends anything, and raise what it would raise.
+
+        Options are those of `stream`. The models of the provider may be asked for. The warnings
+        that a run would begin with are given.
+        """
+        run = self._runs.begin_run("", asynchronous=False, **options)
+        complete(run.check_steps(), self.core.wire)
+        return run.warnings
+
+    def stack(self, **options: Any) -> Stack:
+        """The stack that a run with these options has, which are those of `stream`; to look at."""
+        run = self._runs.begin_run("", asynchronous=False, is_only_shown=True, **options)
+        return self.core.stack(run.config)
+
+    def request_config(
+        self,
+        agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        use_tools: Iterable[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The settings of a request, as a core wants them."""
+        return make_request_config(
+            self.config, self.core.stacks, agent, provider, model, use_tools, settings
+        )
+
+    def create_session(self, system: str | None = None) -> Session:
+        """An empty session, or one that begins with a system prompt."""
+        return self._runs.create_session(system)
+
+    def execute_session_action(
+        self,
+        session: Session | str,
+        action_id: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        agent: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> tuple[Session, ActionResult]:
+        """Run an action that an active plugin offers on the session.
+
+        Of the id or name of a stored session, what the action has made is stored.
+        """
+        config = self.request_config(agent)
+
+        def act(session: Session) -> tuple[Session, ActionResult]:
+            return self.core.execute_session_action(
+                session, action_id, config, params, context=context, layer=self._layer()
+            )
+
+        if isinstance(session, Session):
+            return act(session)
+        results: list[ActionResult] = []
+
+        def keep_result(found: Session) -> Session:
+            changed, result = act(found)
+            results.append(result)
+            return changed
+
+        return self.sessions.edit(session, keep_result), results[0]
+
+    def run_session_lifecycle(
+        self,
+        session: Session | str,
+        trigger: str,
+        *,
+        agent: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Run the actions that name a lifecycle trigger.
+
+        Runs of a stored session do so by themselves. Of the id or name of one, what the actions
+        have made is stored.
+        """
+        config = self.request_config(agent)
+
+        def act(session: Session) -> Session:
+            return self.core.run_session_lifecycle(
+                session, trigger, config, context=context, layer=self._layer()
+            )
+
+        if isinstance(session, Session):
+            return act(session)
+        return self.sessions.edit(session, act)
+
+    def _layer(self) -> dict[str, Any]:
+        return {
+            "app": self,
+            "application": self,
+            "base_config": dict(self.config.values),
+            "trigger_source": "application",
+        }
+
+    def close(self) -> None:
+        """Tell the plugins, and let tools and connections go."""
+        self._observers.close()
+        self.core.close()
+        if self._runs.storage is not None:
+            self._runs.storage.close()
+
+    async def aclose(self) -> None:
+        """`close`, and the connections of the running event loop."""
+        self.close()
+        await self.core.aclose()
+
+    def __enter__(self) -> AgentApplication:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> AgentApplication:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+def _load(config: Mapping[str, Any] | AppConfig | str | Path | None) -> AppConfig:
+    if isinstance(config, AppConfig):
+        return config
+    if isinstance(config, Mapping):
+        return parse_config(dict(config))
+    return load_config(None if config is None else Path(config))

@@ -1,0 +1,253 @@
+"""`RunMaker`: runs of an application, from what a caller gives for each.
+
+It decides which session a run begins with and whether it is stored; how a run works is the affair
+of the tool loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from agent_hookspecs.errors import ConfigError
+from agent_hookspecs.events import Event
+from agent_hookspecs.messages import CoreMessage
+from agent_hookspecs.store.rules import new_id
+from agent_hookspecs.store.values import StoredRun
+from agent_hookspecs.values import dataclass
+from agent_host.agent.limits import Limits
+from agent_host.agent.loop import AgentRun
+from agent_host.agent.policy import Approve, Policy
+from agent_host.agent.questions import Ask
+from agent_host.agent.resume import LaterRun, stored_decisions
+from agent_host.agent.unanswered import close_calls
+from agent_host.application.request_config import fallback_warnings, make_request_config
+from agent_host.config import AppConfig
+from agent_host.config.check import check_loading
+from agent_host.input import Prompt, make_message
+from agent_host.output import ExpectedOutput
+from agent_host.redaction import without_secrets
+from agent_host.runs.recorder import RunRecorder
+from agent_host.runs.storage import Storage
+from agent_host.sessions.session import Session
+
+if TYPE_CHECKING:
+    from agent_host.core import AgentCore
+
+__all__ = ["Decisions", "RunMaker"]
+
+#: Answers of people by the ids of the questions.
+Decisions = Mapping[str, "str | bool"]
+
+
+@dataclass(slots=True)
+class RunMaker:
+    """What the runs of one application have in common."""
+
+    config: AppConfig
+    core: AgentCore
+    policy: Policy
+    limits: Limits
+    storage: Storage | None
+    layer: Callable[[], Mapping[str, Any]]
+    observe: Callable[[Event], None]
+    approve: Approve | None = None
+    ask: Ask | None = None
+    park: bool = False
+    parallel: bool = False
+    _is_loading_checked: bool = False
+
+    def begin_run(
+        self,
+        prompt: Prompt,
+        *,
+        asynchronous: bool,
+        is_only_shown: bool = False,
+        session: Session | str | None = None,
+        agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        system: str | None = None,
+        session_name: str | None = None,
+        use_tools: Iterable[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        parent: str | None = None,
+        park: bool | None = None,
+        output_type: Any = None,
+        output_retries: int | None = None,
+        **options: Any,
+    ) -> AgentRun:
+        """A new run of a prompt; one that ``is_only_shown`` is never carried out."""
+        if not (is_only_shown or self._is_loading_checked):
+            check_loading(self.config, self.core.stacks.catalog)
+            self._is_loading_checked = True
+        asked: dict[str, Any] = {
+            "agent": agent,
+            "provider": provider,
+            "model": model,
+            "use_tools": (
+                use_tools if use_tools is None or isinstance(use_tools, str) else list(use_tools)
+            ),
+            "settings": dict(settings or {}),
+        }
+        config = make_request_config(self.config, self.core.stacks, **asked)
+        own = asked["settings"].keys()
+        is_new = session is None
+        if session is None:
+            session = self.create_session(system or self.config.system_prompt(agent))
+        message = make_message(prompt)
+        options["output"] = _expected_output(output_type, output_retries)
+        park = self.park if park is None else park
+        if self.storage is None:
+            if isinstance(session, str) or park:
+                # There is nothing to find it in, nor to wait in.
+                self.require_storage()
+            start = close_calls(cast(Session, session)).with_added(message)
+            return self._make_run(
+                start, config, own=own, asynchronous=asynchronous, park=park, **options
+            )
+        asked["settings"] = without_secrets(asked["settings"])
+        now = time.time()
+        run = StoredRun(
+            id=new_id(),
+            session="",
+            state="pending",
+            parent=parent,
+            agent=agent,
+            created=now,
+            updated=now,
+            details={"asked": asked, "park": park},
+        )
+        return self._make_run(
+            session if isinstance(session, Session) else Session(),
+            config,
+            own=own,
+            asynchronous=asynchronous,
+            park=park,
+            prompt=message,
+            recorder=RunRecorder(self.storage, run, session, is_new=is_new, name=session_name),
+            **options,
+        )
+
+    def begin_resuming(
+        self,
+        run: str,
+        decisions: Decisions | None,
+        *,
+        asynchronous: bool,
+        approve: Approve | None = None,
+        ask: Ask | None = None,
+        park: bool | None = None,
+        limits: Limits | None = None,
+        context: Mapping[str, Any] | None = None,
+        output_type: Any = None,
+        output_retries: int | None = None,
+        tools: Iterable[object] = (),
+        deps: object = None,
+    ) -> LaterRun:
+        """A stored run that goes on, with these answers to what it waits for."""
+        storage = self.require_storage()
+        output = _expected_output(output_type, output_retries)
+
+        def make() -> AgentRun:
+            stored = stored_decisions(storage.open().find_run(run), decisions or {})
+            asked = stored.details.get("asked", {})
+            return self._make_run(
+                Session(id=stored.session),
+                make_request_config(self.config, self.core.stacks, **asked),
+                own=asked.get("settings", {}).keys(),
+                asynchronous=asynchronous,
+                approve=approve,
+                ask=ask,
+                park=bool(stored.details.get("park")) if park is None else park,
+                limits=limits,
+                context=context,
+                output=output,
+                tools=tools,
+                deps=deps,
+                recorder=RunRecorder(storage, stored, stored.session, resumes=True),
+            )
+
+        return LaterRun(make, self.core.create_session())
+
+    def create_session(self, system: str | None = None) -> Session:
+        """An empty session, or one that begins with a system prompt."""
+        session = self.core.create_session()
+        return session.with_added({"role": "system", "content": system}) if system else session
+
+    def require_storage(self) -> Storage:
+        """The storage; raises where there is none."""
+        if self.storage is None:
+            raise ConfigError(
+                "this application stores nothing",
+                key="store",
+                hint="set store in the config, or give AgentApplication(store=…)",
+            )
+        return self.storage
+
+    def _make_run(
+        self,
+        start: Session,
+        config: dict[str, Any],
+        *,
+        own: Collection[str],
+        asynchronous: bool,
+        park: bool,
+        approve: Approve | None = None,
+        ask: Ask | None = None,
+        limits: Limits | None = None,
+        context: Mapping[str, Any] | None = None,
+        output: ExpectedOutput | None = None,
+        tools: Iterable[object] = (),
+        deps: object = None,
+        prompt: CoreMessage | None = None,
+        recorder: RunRecorder | None = None,
+    ) -> AgentRun:
+        """A run; ``own`` are the settings that the caller has named."""
+        if limits is not None and not isinstance(limits, Limits):
+            raise ConfigError(
+                f"limits is {type(limits).__name__}, and not Limits",
+                key="limits",
+                hint="from agent_host.agent.limits import Limits; limits=Limits(turns=1)",
+            )
+        return AgentRun(
+            stacks=self.core.stacks,
+            start=start,
+            config=config,
+            core=self.core,
+            policy=self.policy,
+            limits=limits or self.limits,
+            approve=approve or self.approve,
+            ask=ask or self.ask,
+            park=park,
+            parallel=self.parallel,
+            asynchronous=asynchronous,
+            context=context,
+            tools=_check_tools(tools),
+            deps=deps,
+            layer=self.layer(),
+            observe=self.observe,
+            prompt=prompt,
+            output=output,
+            recorder=recorder,
+            first_warnings=fallback_warnings(self.config, self.core.stacks.catalog, config),
+            defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
+        )
+
+
+def _expected_output(output_type: Any, retries: int | None) -> ExpectedOutput | None:
+    return None if output_type is None else ExpectedOutput(output_type, retries)
+
+
+def _check_tools(tools: Iterable[object]) -> tuple[object, ...]:
+    """The tools of a run; names of tools are another option."""
+    given = (tools,) if isinstance(tools, str) else tuple(tools)
+    for each in given:
+        if isinstance(each, str):
+            raise ConfigError(
+                f"tools has the text {each!r}, and takes functions, classes and objects",
+                key="tools",
+                hint=f"which of the installed tools may be used is use_tools=[{each!r}]",
+            )
+    return given

@@ -1,0 +1,82 @@
+"""A session as the natives of a request: what is retained of it, and the rest converted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent_hookspecs.errors import ContractError
+from agent_hookspecs.messages import Config, CoreMessage, NativeMessage
+from agent_host.sessions.natives import Origin, retained_history
+from agent_host.wire.request import without_userinfo
+
+if TYPE_CHECKING:
+    from agent_host.sessions.session import Session
+    from agent_host.turn.turn import Turn
+
+__all__ = [
+    "config_of",
+    "convert_messages",
+    "default_to_native",
+    "find_history",
+    "find_retained",
+    "make_natives",
+]
+
+
+def find_history(turn: Turn, session: Session) -> None:
+    """The retained natives that still hold, and the rest of the session converted."""
+    turn.natives = make_natives(turn, find_retained(turn, session))
+
+
+def find_retained(turn: Turn, session: Session) -> list[CoreMessage]:
+    """Set what is retained and still holds; gives the messages for which nothing is."""
+    # A session is kept and handed on, and who asks does not matter for who has answered.
+    address = without_userinfo(str(config_of(turn, turn.state).get("base_url") or ""))
+    turn.origin = Origin(turn.provider, address, str(turn.state.get("native_format") or ""))
+    turn.retained = retained_history(session, turn.origin)
+    return session.since(turn.retained.covered)
+
+
+def make_natives(turn: Turn, rest: Sequence[CoreMessage]) -> list[NativeMessage]:
+    """What is retained, and then the rest as natives."""
+    # Not list(): of a subclass that is twice as slow.
+    natives: list[NativeMessage] = turn.retained.natives[:]
+    if rest:
+        natives += convert_messages(turn, rest)
+    return natives
+
+
+def convert_messages(turn: Turn, messages: Sequence[CoreMessage]) -> list[NativeMessage]:
+    """Messages as the provider and its extensions make natives of them."""
+    provider, extension = turn.managers.provider, turn.managers.extension
+    natives: list[NativeMessage]
+    if provider.implements("to_native_messages"):
+        natives = provider.hook.to_native_messages(messages=messages, state=turn.state)
+    else:
+        natives = [default_to_native(message) for message in messages]
+    if extension.implements("to_native_messages"):
+        natives = extension.hook.to_native_messages(messages=messages, native_messages=natives)
+    return natives
+
+
+def default_to_native(message: CoreMessage) -> NativeMessage:
+    """Role and content; what else there is travels in ``_metadata``, which is never sent."""
+    native: dict[str, Any] = {"role": message["role"], "content": message["content"]}
+    metadata = {k: v for k, v in message["metadata"].items() if k != "native_indices"}
+    if metadata:
+        native["_metadata"] = metadata
+    return native
+
+
+def config_of(turn: Turn, state: dict[str, Any]) -> Config:
+    """The config in a state, which plugins may have changed."""
+    config = state.get("config")
+    if not isinstance(config, dict):
+        raise ContractError(
+            f"after init, state['config'] is {type(config).__name__} and not a dict",
+            plugin=turn.provider,
+            hook="init",
+            hint="plugins may change the config's keys; state['config'] itself stays a dict",
+        )
+    return config

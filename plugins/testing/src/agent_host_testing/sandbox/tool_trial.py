@@ -1,0 +1,292 @@
+"""Tools in the sandbox: their samples, each property by itself, and payloads made from the schema.
+
+Owns what is tried and what counts as a crash. It tells what it saw; what a tool should do is for the
+suite to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from agent_hookspecs.errors import AgentError, PluginError, ToolArgumentsError
+from agent_hookspecs.messages import Effect
+from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, SchemaView
+from agent_host.agent.arguments import arguments_objection
+from agent_host.agent.results import tool_message
+from agent_host.drivers.blocking import complete
+from agent_host.plugins.stack import PreparedTool
+from agent_host.turn.context import tool_context
+from agent_host_testing.sandbox import Order
+from agent_host_testing.sandbox.payloads import (
+    corner_payloads,
+    named_values,
+    obvious_values,
+    payload_strategy,
+    text_strategy,
+)
+from agent_host_testing.sandbox.watch import Kind, Watch, World
+from agent_host_testing.suites.hosting import Host, prepared_tool
+from agent_host_testing.suites.loading import catalog_of
+
+__all__ = ["ALLOWED", "try_tools"]
+
+#: What an effect lets a tool do to the world.
+ALLOWED: Mapping[Effect, frozenset[Kind]] = {
+    "read": frozenset(),
+    "write": frozenset({"files"}),
+    "network": frozenset({"network", "files"}),
+    "execute": frozenset({"files", "environment", "working folder", "processes", "network"}),
+}
+#: What nobody has looked at before it is run: so only tools that can be kept in the sandbox.
+_TRIED: tuple[Effect, ...] = ("read", "write")
+_KINDS: tuple[Kind, ...] = ("files", "environment", "working folder", "processes", "network")
+_EXAMPLES = 20
+#: Seconds of work, and of waiting, for all payloads at random; a slow tool gets fewer of them.
+_SECONDS, _WAITING = 0.6, 5.0
+
+_Ending = Literal["result", "refused", "failed", "crashed"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a call ended; ``said`` is its error."""
+
+    ending: _Ending
+    said: str = ""
+
+
+@dataclass
+class _Found:
+    """What was seen of one tool: what its sample does, and what is wrong in sentences."""
+
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    properties: list[str] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
+    generated: int = 0
+
+
+def try_tools(order: Order) -> dict[str, Any]:
+    """For each tool with a sample: ``changes``, ``properties``, ``crashes`` and ``generated``."""
+    world = Path(order.world)
+    host = Host(catalog_of(order.packages, folder=order.folder, enabled=order.enabled))
+    with tempfile.TemporaryDirectory() as copies:
+        trial = _Trial(host, order, World(world, Path(copies)), Watch(world))
+        found = {name: trial.look_at(name) for name in order.samples}
+    host.close()
+    return {"tools": {name: vars(each) for name, each in found.items()}}
+
+
+class _Trial:
+    def __init__(self, host: Host, order: Order, world: World, watch: Watch) -> None:
+        config = dict(order.config)
+        stack = complete(host.core.stacks.stack(config), host.core.wire)
+        self._tool: PreparedTool = prepared_tool(stack, order.plugin)
+        self._context = tool_context(stack, None)
+        self._samples = order.samples
+        #: What payloads besides the sample did to the world.
+        self._done: dict[tuple[Kind, str], None] = {}
+        self._world = world
+        self._watch = watch
+        self._share = 1 / max(1, len(order.samples))
+
+    def look_at(self, name: str) -> _Found:
+        found = _Found()
+        sample = self._samples[name]
+        self._world.restore()
+        with self._watch.looking() as seen:
+            baseline = self._call(name, sample)
+            changed = self._world.changes()
+        found.changes = [*seen]
+        if changed and not any(kind == "files" for kind, _ in seen):
+            found.changes += [("files", f"changes {path}") for path in changed[:3]]
+        effect = self._tool.plugin.entry.tools.get(name)
+        if effect not in _TRIED or baseline.ending != "result":
+            return found
+        refused = frozenset(_KINDS) - ALLOWED[effect]
+        schema = self._schema(name)
+        self._done.clear()
+        if schema.payload_kind == "object" and isinstance(sample, Mapping):
+            found.properties = [*self._properties(name, schema, sample, refused)]
+        self._generate(name, schema, found, refused)
+        found.changes += [
+            (kind, what)
+            for kind, what in self._done
+            if kind not in ALLOWED[effect] and (kind, what) not in found.changes
+        ]
+        return found
+
+    def _schema(self, name: str) -> SchemaView:
+        descriptor = self._tool.descriptor(name)
+        schema = descriptor and DEFAULT_TOOL_INTEROP_REGISTRY.inspect_schema(descriptor.schema)
+        assert schema is not None, "the suite has looked at the schemas"
+        return schema
+
+    def _properties(
+        self, name: str, schema: SchemaView, sample: Mapping[str, Any], refused: Collection[Kind]
+    ) -> Iterator[str]:
+        """What is wrong with each property of the parameters by itself."""
+        parameters = schema.parameters or {}
+        required = parameters.get("required") or ()
+        call = partial(self._confined, name, refused=refused)
+        for key, about in (parameters.get("properties") or {}).items():
+            if key in sample and key not in required:
+                ended = call({each: value for each, value in sample.items() if each != key})
+                if ended.ending in ("refused", "crashed"):
+                    yield f"{key!r} is not required, but without it the call ends in {ended.said}"
+            elif key not in sample:
+                yield from self._values(schema, key, about, sample, call)
+
+    def _values(
+        self,
+        schema: SchemaView,
+        key: str,
+        about: Mapping[str, Any],
+        sample: Mapping[str, Any],
+        call: Callable[[Any], _Ended],
+    ) -> Iterator[str]:
+        """What is wrong with a property that the sample does not have."""
+        parameters = schema.parameters or {}
+        named = named_values(about, parameters)
+        ends = []
+        for value in obvious_values(about, parameters):
+            payload = {**sample, key: value}
+            if arguments_objection(schema, payload) is None:
+                ends.append((value, call(payload)))
+        bad = [(value, ended) for value, ended in ends if ended.ending in ("refused", "crashed")]
+        for value, ended in bad:
+            if value in named:
+                yield f"the schema names {value!r} for {key!r}, and the call ends in {ended.said}"
+                return
+        if ends and len(bad) == len(ends):
+            value, ended = bad[-1]
+            yield (
+                f"no value of {key!r} is taken of {len(ends)} that the schema allows: with "
+                f"{value!r} the call ends in {ended.said}. If only some make sense, put one into "
+                f"the sample"
+            )
+
+    def _generate(
+        self, name: str, schema: SchemaView, found: _Found, refused: Collection[Kind]
+    ) -> None:
+        """Call the tool with whatever its schema allows; note the first payload that is too much."""
+        from hypothesis import HealthCheck, Phase, given, settings
+
+        sample = self._samples[name]
+        if schema.payload_kind == "object":
+            known = sample if isinstance(sample, Mapping) else {}
+            corners: Iterable[Any] = corner_payloads(schema.parameters or {}, known)
+            payloads: Any = payload_strategy(schema.parameters or {}, known)
+        else:
+            corners, payloads = (), text_strategy(_text(sample))
+        working = time.process_time() + _SECONDS * self._share
+        waiting = time.monotonic() + _WAITING * self._share
+
+        def attempt(payload: Any) -> None:
+            if arguments_objection(schema, payload) is not None:
+                return
+            found.generated += 1
+            ended = self._confined(name, payload, refused)
+            if ended.ending == "crashed":
+                raise _CrashError(f"with {json.dumps(payload, ensure_ascii=False)}: {ended.said}")
+
+        def attempt_in_time(payload: Any) -> None:
+            if time.process_time() < working and time.monotonic() < waiting:
+                attempt(payload)
+
+        limits = settings(
+            max_examples=_EXAMPLES,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,
+        )
+        try:
+            for payload in corners:
+                attempt(payload)
+            limits(given(payloads)(attempt_in_time))()
+        except _CrashError as crash:
+            # Nothing is lost: it is what was looked for.
+            found.crashes.append(str(crash))
+
+    def _confined(self, name: str, payload: Any, refused: Collection[Kind]) -> _Ended:
+        """A call that can do nothing but what its effect says, and only in the world."""
+        self._world.restore()
+        with self._watch.looking(forbid=refused, confined=True) as seen:
+            ended = self._call(name, payload)
+        self._done |= dict.fromkeys(seen)
+        return ended
+
+    def _call(self, name: str, payload: Any) -> _Ended:
+        context = {**self._context, "config": self._tool.config}
+        shared = {"tool_name": name, "payload": deepcopy(payload), "state": self._tool.state}
+        try:
+            result = _outcome(self._tool.ask("execute_tool", **shared, context=context))
+            if self._tool.implementation("format_tool_result") is not None:
+                result = self._tool.ask(
+                    "format_tool_result", **shared, result=result, context=context
+                )
+            json.dumps(tool_message(result, name, "call_1"))
+        except ToolArgumentsError as error:
+            return _Ended("refused", _say(error))
+        except Exception as error:
+            # The host's word for what a plugin raised has that as its cause.
+            raised = (error.__cause__ or error) if isinstance(error, PluginError) else error
+            # The world may be such that a call fails, and the tool says so.
+            told = isinstance(raised, (AgentError, OSError))
+            return _Ended("failed" if told else "crashed", _say(raised))
+        return _Ended("result")
+
+
+class _CrashError(Exception):
+    """A payload that the schema allows makes the tool crash."""
+
+
+def _outcome(result: Any) -> Any:
+    """What a call gives in the end, however the tool is written."""
+    if inspect.isawaitable(result):
+        return asyncio.run(_await_result(result))
+    if inspect.isasyncgen(result):
+        return asyncio.run(_last_of(result))
+    if isinstance(result, Iterator):
+        last, returned = None, None
+        while True:
+            try:
+                last = next(result)
+            except StopIteration as end:
+                returned = end.value
+                break
+        return last if returned is None else returned
+    return result
+
+
+async def _await_result(result: Any) -> Any:
+    return await result
+
+
+async def _last_of(items: Any) -> Any:
+    last = None
+    async for item in items:
+        last = item
+    return last
+
+
+def _say(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _text(sample: Any) -> str:
+    if isinstance(sample, Mapping):
+        sample = sample.get("input", "")
+    return sample if isinstance(sample, str) else ""

@@ -1,0 +1,185 @@
+"""The APIs of the reference packages: each has something that none of the kit's formats has."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from agent_host_testing import (
+    Call,
+    Failure,
+    Ledger,
+    Operation,
+    Problem,
+    Refusal,
+    Reply,
+    Request,
+    Text,
+    WireFormat,
+    pieces,
+)
+
+__all__ = ["FramesFormat", "LadderFormat", "MemoFormat"]
+
+_STATUS = {
+    "authentication": 401,
+    "permission": 403,
+    "invalid_request": 400,
+    "model_not_found": 404,
+    "context_length": 400,
+    "rate_limit": 429,
+    "overloaded": 503,
+    "server": 500,
+}
+
+
+class _Simple(WireFormat):
+    """What the three have in common: one address, a key in a header, refusals in JSON."""
+
+    path: ClassVar[str]
+    key_header: ClassVar[str]
+    turns: ClassVar[str]
+    keys: ClassVar[frozenset[str]]
+    base_path = "/v1"
+
+    def operation(self, request: Request) -> Operation | None:
+        there = (request.method, request.path) == ("POST", f"/v1/{self.path}")
+        return "generate" if there else None
+
+    def credential(self, request: Request) -> str | None:
+        return request.header(self.key_header) or None
+
+    def problem(self, request: Request, ledger: Ledger) -> Problem | None:
+        unknown = sorted(request.body.keys() - self.keys)
+        if unknown:
+            return Problem("unknown keys", f"a request has {', '.join(self.keys)}", unknown[0])
+        for place, turn in enumerate(request.body[self.turns]):
+            if turn.get("by") not in ("system", "user", "assistant", "tool"):
+                return Problem("nobody speaks", "a turn says by whom it is", f"{place}")
+        return None
+
+    def refusal(self, failure: Failure) -> Refusal:
+        body = {"kind": failure.kind, "message": failure.message}
+        return Refusal(_STATUS[failure.kind], _json(body), failure.headers)
+
+    def models(self, names: Sequence[str], request: Request) -> bytes:
+        return _json(list(names))
+
+
+class LadderFormat(_Simple):
+    """Every line has all of the text so far."""
+
+    name: ClassVar[str] = "ladder"
+    framing = "ndjson"
+    stream_type: ClassVar[str] = "application/x-ndjson"
+    path, key_header, turns = "climb", "x-ladder-key", "said"
+    keys = frozenset({"model", "said", "rungs", "most"})
+
+    def wants_stream(self, request: Request) -> bool:
+        return bool(request.body.get("rungs"))
+
+    def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
+        return _json({"words": _text(reply), **_end(reply, "top", "cut")})
+
+    def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
+        said, lines = "", []
+        for piece in pieces(_text(reply), reply.fragments):
+            said += piece
+            lines.append({"words": said})
+        if reply.failure is not None:
+            lines.append({"failed": reply.failure.kind, "message": reply.failure.message})
+        else:
+            lines.append({"words": said, **_end(reply, "top", "cut")})
+        return [_json(line) + b"\n" for line in lines]
+
+
+class FramesFormat(_Simple):
+    """Frames of a length, a kind and so many bytes, whether somebody wants a stream or not."""
+
+    name: ClassVar[str] = "frames"
+    stream_type: ClassVar[str] = "application/octet-stream"
+    path, key_header, turns = "frames", "x-frames-key", "said"
+    keys = frozenset({"model", "said", "most"})
+
+    def wants_stream(self, request: Request) -> bool:
+        return True
+
+    def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
+        return b"".join(self.events(reply, request, ledger))
+
+    def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
+        frames = [_frame(1, piece.encode()) for piece in pieces(_text(reply), reply.fragments)]
+        if reply.failure is not None:
+            told = {"kind": reply.failure.kind, "message": reply.failure.message}
+            return [*frames, _frame(3, _json(told))]
+        return [*frames, _frame(2, _json(_end(reply, "over", "short")))]
+
+
+class MemoFormat(_Simple):
+    """One document, calls without ids, results by the order of the calls."""
+
+    name: ClassVar[str] = "memo"
+    framing = "json"
+    path, key_header, turns = "memo", "x-memo-key", "notes"
+    keys = frozenset({"model", "notes", "tools", "most", "choice"})
+
+    def wants_stream(self, request: Request) -> bool:
+        return False
+
+    def problem(self, request: Request, ledger: Ledger) -> Problem | None:
+        found = super().problem(request, ledger)
+        if found is not None:
+            return found
+        known = {tool["name"] for tool in request.body.get("tools") or ()}
+        for tool in known:
+            if not tool.replace("_", "").isalnum():
+                return Problem("no name", "a tool's name has letters and digits", tool)
+        still_open = 0
+        for place, note in enumerate(request.body["notes"]):
+            if note["by"] == "tool":
+                if not still_open:
+                    return Problem("nobody asked", "results follow calls", f"notes[{place}]")
+                still_open -= 1
+                continue
+            if still_open:
+                return Problem("unanswered", "every call has a result", f"notes[{place}]")
+            asked = note.get("asked", ())
+            if any(not isinstance(ask["with"], dict) for ask in asked):
+                return Problem("no object", "arguments are an object", f"notes[{place}]")
+            still_open = len(asked)
+        return None
+
+    def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
+        asked = [
+            {"tool": part.name, "with": part.arguments}
+            for part in reply.parts
+            if isinstance(part, Call)
+        ]
+        memo: dict[str, Any] = {"said": _text(reply), **_end(reply, "done", "full", "asks")}
+        if asked:
+            memo["asked"] = asked
+        return _json(memo)
+
+    def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
+        return [self.whole(reply, request, ledger)]
+
+
+def _text(reply: Reply) -> str:
+    return "".join(part.text for part in reply.parts if isinstance(part, Text))
+
+
+def _end(reply: Reply, stop: str, length: str, calls: str = "") -> dict[str, Any]:
+    words = {"stop": stop, "length": length, "tool_calls": calls or stop}
+    tokens = reply.tokens
+    counts = {} if tokens is None else {"read": tokens.input, "wrote": tokens.output}
+    return {"end": words.get(reply.ending, reply.ending), **counts}
+
+
+def _frame(kind: int, data: bytes) -> bytes:
+    return struct.pack(">IB", len(data), kind) + data
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
