@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from agent_host.turn.read import Reading, decode_item
+from agent_host.turn.send import own_hook
+from agent_host.turn.turn import Turn
 from agent_host.wire.framing import framing
 from agent_host_testing.faults import Drip, Split
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
@@ -108,6 +110,7 @@ class CostChecks(ProviderSuite):
         more = self.reasoning_settings if kind == "reasoning" else {}
         with self.talk(**more) as talk:
             few, many = (self._chunks(talk, _long(kind, size)) for size in (_FEW, _MANY))
+            require(few and many, "the answer comes in no chunks")
             growth = len(many) / len(few)
             if growth < _MANY / _FEW / 2:
                 not_claimed("the wire does not send this in fragments")
@@ -126,22 +129,15 @@ class CostChecks(ProviderSuite):
         """The decoded chunks of a reply, as the provider gets them."""
         talk.again()
         talk.say(self.prompt_to(reply))
-        if self.wire is None:
-            return self._own_chunks(talk)
-        talk.server.queue(reply)
+        if self.wire is not None:
+            talk.server.queue(reply)
+        turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
+        if own_hook(turn) is not None:
+            return _own_chunks(turn)
         talk.host.ask(talk.session, talk.config).expect()
         delivery = talk.server.deliveries[-1][1]
         machine = framing(_framing(talk))
         return [*machine.decode(delivery.body), *machine.flush()]
-
-    def _own_chunks(self, talk: Talk) -> Chunks:
-        turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
-        if not turn.managers.provider.implements("stream_api"):
-            not_claimed("the provider has no stream_api")
-        source = turn.managers.provider.hook.stream_api(
-            native_messages=turn.natives, state=turn.state, context=turn.context
-        )
-        return [(chunk, None) for item in source if (chunk := decode_item(item)) is not None]
 
     def _reading(self, talk: Talk) -> Reading:
         turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
@@ -162,6 +158,17 @@ class CostChecks(ProviderSuite):
                 yield
 
         return count(feeding())
+
+
+def _own_chunks(turn: Turn) -> Chunks:
+    """The chunks that a provider reads itself."""
+    provider = turn.managers.provider
+    if not provider.implements("stream_api"):
+        not_claimed("the provider has no stream_api")
+    source = provider.hook.stream_api(
+        native_messages=turn.natives, state=turn.state, context=turn.context
+    )
+    return [(chunk, None) for item in source if (chunk := decode_item(item)) is not None]
 
 
 def _places(body: bytes) -> list[int]:
