@@ -23,9 +23,7 @@ __all__ = ["from_native", "native_answer", "to_native"]
 _TARGET = ToolInteropTarget(GENERIC_FUNCTION)
 
 
-def to_native(
-    message: CoreMessage, names: WireNames, note: Callable[[str], None]
-) -> NativeMessage:
+def to_native(message: CoreMessage, names: WireNames, note: Callable[[str], None]) -> NativeMessage:
     """A message of the session, whoever made it. Thoughts of others are not this API's.
 
     ``note`` is told of what cannot be sent.
