@@ -189,22 +189,21 @@ if sys.platform == "win32":
 
 else:
     import termios
+    import tty
 
     @contextmanager
     def _every_key() -> Iterator[Any]:
         """How to read keys within some seconds, without an Enter; whether there were any."""
         terminal = sys.stdin.fileno()
         before = termios.tcgetattr(terminal)
-        changed = termios.tcgetattr(terminal)
-        # Signals stay: Ctrl-C interrupts at any time.
-        changed[3] &= ~(termios.ICANON | termios.ECHO)
 
         def read_key(seconds: float) -> bool:
             ready, _, _ = select.select([terminal], [], [], seconds)
             return bool(ready) and bool(os.read(terminal, 4096))
 
         try:
-            termios.tcsetattr(terminal, termios.TCSANOW, changed)
+            # Signals stay: Ctrl-C interrupts at any time.
+            tty.setcbreak(terminal, termios.TCSANOW)
             yield read_key
         finally:
             termios.tcsetattr(terminal, termios.TCSAFLUSH, before)

@@ -93,7 +93,7 @@ def show(config_file: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(loaded.file) if loaded.file else None, "values": values})
         return
-    click.echo(f"# {loaded.file or 'no config file: the defaults'}")
+    click.echo(f"# {clean_text(loaded.file or 'no config file: the defaults')}")
     print_json(values)
 
 
