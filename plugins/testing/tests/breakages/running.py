@@ -85,6 +85,7 @@ def import_what_suites_need() -> None:
         "agent_host",
         "agent_host.wire.client",
         "agent_host_testing.corpus",
+        "agent_host_testing.report",
         "agent_host_testing.suites.extension",
         "agent_host_testing.suites.feature",
         "agent_host_testing.suites.provider",
@@ -119,7 +120,8 @@ def run(breakage: Breakage, *, whole: bool = False) -> Result:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(breakage.sources, package, ignore=ignored)
         breakage.make(package)
-        failed, trouble = {}, ""
+        failed: dict[str, str] = {}
+        trouble = ""
         if whole or not breakage.tests:
             failed, trouble = _failed_checks(Path(made), breakage, whole)
         if breakage.tests and not trouble:
