@@ -38,7 +38,10 @@ def pytest_sessionstart() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if "AGENT_HOST_HOME" not in os.environ:
         # What a test stores is nobody's session; the folder is removed with those of the tests.
-        os.environ["AGENT_HOST_HOME"] = tempfile.mkdtemp(prefix="agent-host-tests-")
+        home = Path(tempfile.mkdtemp(prefix="agent-host-tests-"))
+        # A file in its place, so that no cache is made that another test would find.
+        (home / "cache").touch()
+        os.environ["AGENT_HOST_HOME"] = str(home)
     environment = os.environ.get("TOX_ENV_DIR")
     if environment is None:
         return

@@ -33,7 +33,7 @@ ways = pytest.mark.parametrize("way", WAYS)
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("AGENT_HOST_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
 
@@ -393,7 +393,7 @@ with AgentApplication({}) as app:
 print("asyncio" in sys.modules)
 """,
         cwd=tmp_path,
-        AGENT_HOST_CONFIG_HOME=str(tmp_path),
+        AGENT_HOST_HOME=str(tmp_path),
     )
     assert done.code == 0, done.err
     assert done.out.endswith("False\n")

@@ -453,7 +453,7 @@ def test_what_is_there_already_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_nothing_is_written_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("AGENT_HOST_CACHE_DIR", str(tmp_path / "made" / "cache"))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(tmp_path / "made" / "home"))
     baked(tmp_path / "made", kind="tool", name="Some")
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 

@@ -185,7 +185,8 @@ class AgentRun:
                 raise
             raise error from failure
         finally:
-            if self.state == "running":
+            # It may be called so already, by whoever has closed it from another thread.
+            if self.state in ("running", "cancelled"):
                 self.state = "cancelled"
                 if self.recorder is not None:
                     # Not as an effect, for nobody carries any out for a run that is closed.

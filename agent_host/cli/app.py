@@ -17,7 +17,14 @@ import click
 from agent_hookspecs.errors import AgentError, PluginError
 from agent_host.cli.event_lines import fault_error, interruption_error, print_event
 from agent_host.cli.lazy import LazyGroup
-from agent_host.cli.render import print_error, print_json, print_traceback
+from agent_host.cli.render import (
+    print_error,
+    print_json,
+    print_traceback,
+    print_wrapped,
+    style_text,
+)
+from agent_host.places import ignored_variables
 
 if TYPE_CHECKING:
     from agent_host.plugins.catalog import PluginRecord
@@ -35,6 +42,7 @@ EXIT_CODES = {
 
 #: Each command with the module that has it and its line in the help.
 _COMMANDS = {
+    "chat": ("agent_host.cli.chat.command", "Talk with an agent."),
     "config": ("agent_host.cli.config", "Check and show the configuration."),
     "demo": ("agent_host.cli.demo", "Tour the host offline, in a minute."),
     "run": ("agent_host.cli.run", "Send a prompt to an agent."),
@@ -123,6 +131,8 @@ def run(arguments: Sequence[str]) -> int:
         # A plugin may have any name; a terminal that cannot show it is no reason to fail.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    for ignored in ignored_variables():
+        print_wrapped(style_text(f"warning: {ignored}", fg="yellow"))
     try:
         result = root.main(list(arguments), prog_name="agent-host", standalone_mode=False)
         # What is still buffered may meet a closed pipe; that belongs to this run, not to exit.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Answer, Approval, Edited
 
-__all__ = ["ask_approval", "ask_question", "print_rows"]
+__all__ = ["ask_approval", "ask_question", "ask_yes", "describe_words", "format_row", "print_rows"]
 
 _STYLES: Mapping[RowKind, dict[str, Any]] = {
     "title": {"fg": "yellow", "bold": True},
@@ -53,7 +53,7 @@ def ask_approval(approval: Approval) -> Answer | Edited:
 
     shown = approval_rows(approval, _room())
     _print_lines(shown.rows)
-    question = _describe_words(can_view=shown.is_folded)
+    question = describe_words(can_view=shown.is_folded)
     while True:
         word = _read_word(question)
         if word == "view":
@@ -79,10 +79,20 @@ def ask_question(question: Question) -> str:
         _print_note("Please give one of these." if choices else "Please give an answer.")
 
 
+def ask_yes(question: str) -> bool:
+    """Ask what is only done if the answer is yes."""
+    return _read_line(f"{question} [y]es, [n]o [n]:").strip().casefold() in ("y", "yes")
+
+
 def print_rows(rows: Sequence[Row], *, lead: str = "", err: bool = False) -> None:
     """Print rows of a question behind ``lead``."""
     for row in rows:
-        click.echo(f"{lead}{style_text(row.text, **_STYLES.get(row.kind, {}))}", err=err)
+        click.echo(f"{lead}{format_row(row)}", err=err)
+
+
+def format_row(row: Row) -> str:
+    """A row in the colours of its kind."""
+    return style_text(row.text, **_STYLES.get(row.kind, {}))
 
 
 def _room() -> int:
@@ -101,7 +111,8 @@ def _print_note(text: str) -> None:
     _print_lines([Row("note", row) for row in wrap_text(text, _room())])
 
 
-def _describe_words(*, can_view: bool) -> str:
+def describe_words(*, can_view: bool) -> str:
+    """The question, with the words that answer it."""
     view = ", [v]iew all" if can_view else ""
     return (
         f"Allow it? [y]es, [n]o, [e]dit{view},\n"
@@ -178,22 +189,21 @@ if sys.platform == "win32":
 
 else:
     import termios
+    import tty
 
     @contextmanager
     def _every_key() -> Iterator[Any]:
         """How to read keys within some seconds, without an Enter; whether there were any."""
         terminal = sys.stdin.fileno()
         before = termios.tcgetattr(terminal)
-        changed = termios.tcgetattr(terminal)
-        # Signals stay: Ctrl-C interrupts at any time.
-        changed[3] &= ~(termios.ICANON | termios.ECHO)
 
         def read_key(seconds: float) -> bool:
             ready, _, _ = select.select([terminal], [], [], seconds)
             return bool(ready) and bool(os.read(terminal, 4096))
 
         try:
-            termios.tcsetattr(terminal, termios.TCSANOW, changed)
+            # Signals stay: Ctrl-C interrupts at any time.
+            tty.setcbreak(terminal, termios.TCSANOW)
             yield read_key
         finally:
             termios.tcsetattr(terminal, termios.TCSAFLUSH, before)

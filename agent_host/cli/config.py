@@ -6,8 +6,16 @@ from pathlib import Path
 
 import click
 
-from agent_host.cli.render import clean_text, print_json, print_wrapped, style_text
+from agent_host.cli.render import (
+    clean_text,
+    print_json,
+    print_table,
+    print_wrapped,
+    style_text,
+)
 from agent_host.cli.screen import format_warning, quiet_logs
+from agent_host.cli.trust import trust
+from agent_host.places import places
 
 __all__ = ["config"]
 
@@ -54,7 +62,8 @@ def validate(
     warnings: dict[str, None] = {}
     with AgentApplication(file) as app:
         for options in app.config.ways_to_run(agent, provider):
-            found = app.check(**options, model=model)
+            agent_name, alias = options["agent"], options["provider"]
+            found = app.check(agent=agent_name, provider=alias, model=model)
             warnings |= {format_warning(warning): None for warning in found}
         used = app.config.file
     if as_json:
@@ -84,24 +93,37 @@ def show(config_file: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(loaded.file) if loaded.file else None, "values": values})
         return
-    click.echo(f"# {loaded.file or 'no config file: the defaults'}")
+    click.echo(f"# {clean_text(loaded.file or 'no config file: the defaults')}")
     print_json(values)
 
 
-@config.command(
-    epilog="\b\nExamples:\n  agent-host config trust\n  agent-host config trust ../project --revoke"
-)
-@click.argument(
-    "folder", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
-@click.option("--revoke", is_flag=True, help="Trust it no longer.")
+@config.command(epilog="\b\nExamples:\n  agent-host config path\n  agent-host config path --json")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-def trust(folder: Path, revoke: bool, as_json: bool) -> None:
-    """Trust the config that lies in FOLDER: it may then name plugins, policy and keys."""
-    from agent_host import trust as trusted
+def path(as_json: bool) -> None:
+    """Show your folders, and which config files there are, count, are trusted, and why."""
+    from dataclasses import asdict
 
-    (trusted.untrust if revoke else trusted.trust)(folder)
+    from agent_host.config.candidates import find_candidates
+
+    files = find_candidates()
     if as_json:
-        print_json({"folder": str(folder.resolve()), "trusted": not revoke})
+        print_json({"folders": places(), "files": [asdict(each) for each in files]})
+        return
+    print_table(
+        ["FOLDER", "IS"], [(name, clean_text(where or "none")) for name, where in places().items()]
+    )
+    click.echo()
+    rows = [
+        (clean_text(each.file), "counts" if each.counts else "", clean_text(each.why))
+        for each in files
+        if each.exists
+    ]
+    if rows:
+        print_table(["CONFIG FILE", "", "WHY"], rows)
     else:
-        click.echo(f"{folder.resolve()} is {'no longer' if revoke else 'now'} trusted.")
+        click.echo("No config file: the defaults are in force. It would be one of:")
+        for each in files:
+            click.echo(f"  {clean_text(each.file)}")
+
+
+config.add_command(trust)

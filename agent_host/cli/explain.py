@@ -111,7 +111,7 @@ def explain(
     quiet_logs()
     if graph is not None:
         _check_ending(graph)
-    options = {**choice.request, "use_tools": tools or None, "settings": settings}
+    options: dict[str, Any] = {**choice.request, "use_tools": tools or None, "settings": settings}
     # Plugins may print while they are imported; our output must stay readable by scripts.
     with (
         redirect_stdout(sys.stderr),

@@ -10,6 +10,7 @@ import click
 from agent_hookspecs.store.values import RunState
 from agent_host.cli.approval import approval_rows, question_rows
 from agent_host.cli.asking import print_rows
+from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import print_event
 from agent_host.cli.render import (
     clean_text,
@@ -21,7 +22,7 @@ from agent_host.cli.render import (
     terminal_width,
 )
 from agent_host.cli.run import make_approver, make_asker, show_run
-from agent_host.cli.screen import Screen, quiet_logs
+from agent_host.cli.screen import Screen
 from agent_host.cli.stored import open_application, short_id, show_time, stored_options, to_plain
 from agent_host.cli.trace import HookTrace
 
@@ -287,15 +288,14 @@ def resume(run: str, yes: bool, deny: bool, config_file: Path | None, as_json: b
     """Go on with RUN from its last stored step; no call that has a result runs again."""
     if yes and deny:
         raise click.UsageError("--yes and --deny exclude each other")
+    display = None if as_json else RunDisplay()
 
     def begin(app: AgentApplication) -> Stream:
         return app.resume_stream(
             run,
-            approve=make_approver(yes, deny, as_json),
-            ask=make_asker(deny, as_json),
+            approve=make_approver(yes, deny, display),
+            ask=make_asker(deny, display),
             park=False if deny else None,
         )
 
-    quiet_logs()
-    screen = None if as_json else Screen()
-    return show_run(config_file, begin, screen, HookTrace(False))
+    return show_run(config_file, begin, display, HookTrace(False))

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -21,6 +22,8 @@ from agent_host.plugins.implementation import log_failure
 from agent_host.plugins.implementations import can_list_models
 from agent_host.plugins.keys import data_key
 from agent_host.plugins.request_spec import read_request_spec
+from agent_host.sessions.frozen import plain_copy
+from agent_host.wire.deadlines import shortest
 
 __all__ = ["Listing", "Listings", "valid_models"]
 
@@ -28,8 +31,9 @@ log = get_logger(__name__)
 
 _MAX_LISTINGS = 64
 _MAX_BYTES = 32 << 20
-#: A list of models is a convenience: nobody should wait long for one.
+#: A list of models is a convenience: nobody should wait long for one, unless they say so.
 _REQUEST_SECONDS = 10.0
+_TOTAL_SECONDS = 60.0
 _RETRY_SECONDS = 15.0
 
 
@@ -66,7 +70,9 @@ class Listings:
         """Ask the provider for its models and remember them; an error gives an empty list."""
         seconds = self._seconds
         try:
-            models = valid_models((yield from _ask_models(provider, config, fresh_key)))
+            # A copy: what a plugin does to the config is nobody else's affair.
+            given = plain_copy(config)
+            models = valid_models((yield from _ask_models(provider, given, fresh_key)))
             digest = data_key(models)
         except Exception as error:
             log_failure(log, "models_unavailable", error, provider=provider.name)
@@ -132,7 +138,11 @@ def _send_with_key(provider: LoadedPlugin, config: Config, key: str) -> Steps[tu
 
 def _send(provider: LoadedPlugin, config: Config, spec: object) -> Steps[tuple[Any, bytes]]:
     if isinstance(spec, Mapping):
-        spec = {"method": "GET", "timeout": _REQUEST_SECONDS, **spec}
-    response = yield Open(read_request_spec(spec, config, provider.name, "models_request"))
+        waiting = {} if config.get("timeout") is not None else {"timeout": _REQUEST_SECONDS}
+        spec = {"method": "GET", **waiting, **spec}
+    request = read_request_spec(spec, config, provider.name, "models_request")
+    # However slowly a server sends a list: a request waits for it.
+    total = shortest(request.timeouts.total, _TOTAL_SECONDS)
+    response = yield Open(replace(request, timeouts=replace(request.timeouts, total=total)))
     body = yield ReadAll(_MAX_BYTES)
     return response, body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -14,13 +15,14 @@ from agent_hookspecs.messages import Config, ModelInfo
 from agent_host.checking import suggest
 from agent_host.drivers.effects import Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin, OnManager
-from agent_host.plugins.build import build_stack, read_settings
+from agent_host.plugins.build import build_stack
 from agent_host.plugins.catalog import Catalog, complete_catalog
 from agent_host.plugins.fresh_keys import FreshKeys
 from agent_host.plugins.keys import config_key
 from agent_host.plugins.models import Listings
+from agent_host.plugins.protected import protected_paths
 from agent_host.plugins.resolve import BrokenPluginError, resolve, select_provider, set_aside
-from agent_host.plugins.settings import read_texts
+from agent_host.plugins.settings import read_settings, read_texts
 from agent_host.plugins.stack import PlainWarning, Stack
 
 __all__ = ["Stacks"]
@@ -43,6 +45,7 @@ class Stacks:
         self._stacks: OrderedDict[tuple[str, str], Stack] = OrderedDict()
         self._listings = Listings(model_seconds)
         self._fresh_keys = FreshKeys()
+        self._protected: list[str | os.PathLike[str]] = []
 
     @property
     def activator(self) -> Activator:
@@ -59,6 +62,10 @@ class Stacks:
             self._completed: Catalog | None = None
             self._providers: dict[object, LoadedPlugin] = {}
             self._version += 1
+
+    def protect(self, *paths: str | os.PathLike[str]) -> None:
+        """Name further places that no tool of the stacks that are built from now on may touch."""
+        self._protected += paths
 
     def lease(self, config: Config) -> Steps[Stack]:
         """The stack for ``config``, whose lease the caller has entered and has to leave."""
@@ -131,7 +138,12 @@ class Stacks:
             try:
                 return (
                     yield from build_stack(
-                        self._activator, resolution, config, warnings, self._fresh_keys.of(config)
+                        self._activator,
+                        resolution,
+                        config,
+                        warnings,
+                        self._fresh_keys.of(config),
+                        protected_paths(self._protected),
                     )
                 )
             except BrokenPluginError as broken:

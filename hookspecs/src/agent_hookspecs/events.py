@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, TypedDict, Union
 
 from agent_hookspecs.messages import CoreMessage, Finish, Limit, Usage
+from agent_hookspecs.session import Session
 
 
 class RequestStartedEvent(TypedDict):
@@ -120,7 +121,7 @@ class FinalEvent(TypedDict):
 
     type: Literal["final"]
     messages: list[CoreMessage]
-    session: Any
+    session: Session
 
 
 class TurnEndEvent(TypedDict):

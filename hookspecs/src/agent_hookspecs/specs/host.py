@@ -51,6 +51,8 @@ class HostSpec(Protocol):
     def host_started(self, host: Any) -> None:
         """The application has its config and plugins and is about to run.
 
+        Tools get None as ``host``: whoever has the application has every provider's key.
+
         Fires: once for each application.
         May change: nothing.
         On exception: it is logged, never passed on.
@@ -58,7 +60,7 @@ class HostSpec(Protocol):
 
     @hookspec("collect")
     def host_closing(self, host: Any) -> None:
-        """The application is about to close.
+        """The application is about to close; tools get None as ``host``.
 
         Fires: once for each application.
         May change: nothing.

@@ -243,10 +243,7 @@ BREAKAGES = (
         "anthropic-hides-failures",
         "results",
         "The result of a tool that failed looks like any other.",
-        (
-            "test_anthropic_conversation.py::"
-            "test_results_of_parallel_calls_stand_first_in_one_turn_and_in_order",
-        ),
+        ("test_failed_results_say_so",),
         Change("messages.py", '        **({"is_error": True} if failed else {}),\n', ""),
     ),
 )

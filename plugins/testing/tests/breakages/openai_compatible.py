@@ -265,6 +265,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-sends-the-first-paragraph",
+        "instructions",
         "Of a system prompt only the first paragraph is sent.",
         ("test_what_features_say_is_sent",),
         Change(
@@ -278,6 +279,7 @@ BREAKAGES = (
     ),
     _breakage(
         "chat-expects-a-prompt-with-others",
+        "instructions",
         "A system message that is converted alone is taken for nothing.",
         (
             "test_what_features_say_is_sent",

@@ -1,7 +1,7 @@
 """Tools in the sandbox: their samples, each property by itself, and payloads made from the schema.
 
-Owns what is tried and what counts as a crash. It tells what it saw; what a tool should do is for the
-suite to say.
+Owns what is tried and what counts as a crash. It tells what it saw; what a tool should do is for
+the suite to say.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class _Trial:
     def _generate(
         self, name: str, schema: SchemaView, found: _Found, refused: Collection[Kind]
     ) -> None:
-        """Call the tool with whatever its schema allows; note the first payload that is too much."""
+        """Call the tool with whatever its schema allows; note the first that is too much for it."""
         from hypothesis import HealthCheck, Phase, given, settings
 
         sample = self._samples[name]

@@ -77,13 +77,11 @@ def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> ProviderEr
         # Nothing is lost: what is no JSON is told as it is.
         told = {}
     told = told if isinstance(told, dict) else {}
-    inner = told.get("error")
-    told = inner if isinstance(inner, dict) else told
     words = str(told.get("message") or text[:200])
     usual = ServerError if status >= 500 else InvalidRequestError
     kind = _ERRORS.get(status, usual)
     code = told.get("code")
-    if kind is InvalidRequestError and "context" in f"{code} {told.get('kind')}":
+    if told.get("kind") == "context_length":
         kind = ContextLengthError
     return kind(
         f"the server answered HTTP {status}: {words}",
