@@ -29,6 +29,7 @@ from benchmarks.results import Results
 
 NAMES = (
     "starting",
+    "prompting",
     "first_chunk",
     "streaming",
     "tool_calls",

@@ -55,6 +55,7 @@ GOALS = (
     Goal("version", "agent-host --version, to a bare interpreter", 3.0),
     Goal("list_500", "plugins list --json with 500 packages, warm, to a bare interpreter", 6.0),
     Goal("list_2000", "the same with 2,000 packages", 8.0),
+    Goal("prompt", "chat with 20 plugins until one can type, to importing prompt_toolkit", 3.0),
     Goal("first_chunk", "cold process to the first streamed chunk, to httpx", 1.3),
     Goal("chunk", "CPU per streamed chunk, worst format, sync or async, to the plain loop", 0.5),
     Goal("paced_chunk", "the same when chunks come 1 ms apart", 1.0),

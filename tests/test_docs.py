@@ -109,9 +109,7 @@ def test_python_blocks_run(block: Block, tmp_path: Path) -> None:
 def _environment(tmp_path: Path) -> dict[str, str]:
     return {
         **os.environ,
-        "AGENT_HOST_CONFIG_HOME": str(tmp_path / "home"),
         "AGENT_HOST_HOME": str(tmp_path / "home"),
-        "AGENT_HOST_CACHE_DIR": str(tmp_path / "cache"),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
 

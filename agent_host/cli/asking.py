@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Answer, Approval, Edited
 
-__all__ = ["ask_approval", "ask_question", "print_rows"]
+__all__ = ["ask_approval", "ask_question", "ask_yes", "describe_words", "format_row", "print_rows"]
 
 _STYLES: Mapping[RowKind, dict[str, Any]] = {
     "title": {"fg": "yellow", "bold": True},
@@ -63,7 +63,7 @@ def _ask_approval(approval: Approval) -> Answer | Edited:
 
     shown = approval_rows(approval, _room())
     _print_lines(shown.rows)
-    question = _describe_words(can_view=shown.is_folded)
+    question = describe_words(can_view=shown.is_folded)
     while True:
         word = _read_word(question)
         if word == "view":
@@ -94,10 +94,20 @@ def _ask_question(question: Question) -> str:
         _print_note("Please give one of these." if choices else "Please give an answer.")
 
 
+def ask_yes(question: str) -> bool:
+    """Ask what is only done if the answer is yes."""
+    return _read_line(f"{question} [y]es, [n]o [n]:").strip().casefold() in ("y", "yes")
+
+
 def print_rows(rows: Sequence[Row], *, lead: str = "", err: bool = False) -> None:
     """Print rows of a question behind ``lead``."""
     for row in rows:
-        click.echo(f"{lead}{style_text(row.text, **_STYLES.get(row.kind, {}))}", err=err)
+        click.echo(f"{lead}{format_row(row)}", err=err)
+
+
+def format_row(row: Row) -> str:
+    """A row in the colours of its kind."""
+    return style_text(row.text, **_STYLES.get(row.kind, {}))
 
 
 def _room() -> int:
@@ -116,7 +126,8 @@ def _print_note(text: str) -> None:
     _print_lines([Row("note", row) for row in wrap_text(text, _room())])
 
 
-def _describe_words(*, can_view: bool) -> str:
+def describe_words(*, can_view: bool) -> str:
+    """The question, with the words that answer it."""
     view = ", [v]iew all" if can_view else ""
     return (
         f"Allow it? [y]es, [n]o, [e]dit{view},\n"
