@@ -38,7 +38,16 @@ def pytest_sessionstart() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if "AGENT_HOST_HOME" not in os.environ:
         # What a test stores is nobody's session; the folder is removed with those of the tests.
-        os.environ["AGENT_HOST_HOME"] = tempfile.mkdtemp(prefix="agent-host-tests-")
+        home = Path(tempfile.mkdtemp(prefix="agent-host-tests-"))
+        # A file in its place, so that no cache is made that another test would find.
+        (home / "cache").touch()
+        os.environ["AGENT_HOST_HOME"] = str(home)
+    # Whom a test asks must not depend on whose machine it is: no keys, no keyring, no server.
+    for name in [*os.environ]:
+        if name.endswith(("_API_KEY", "_TOKEN")) or name == "AGENT_HOST_MODEL":
+            del os.environ[name]
+    os.environ["OLLAMA_HOST"] = "127.0.0.1:9"
+    os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
     environment = os.environ.get("TOX_ENV_DIR")
     if environment is None:
         return

@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import json
 import os
-import sys
+import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agent_hookspecs.logs import get_logger
-from agent_host.places import config_folder
+from agent_host.places import config_folder, data_folder
 
-__all__ = ["config_home", "data_home", "read_private", "replace_private", "write_private"]
+__all__ = [
+    "config_home",
+    "data_home",
+    "make_private_folder",
+    "read_private",
+    "replace_private",
+    "write_private",
+]
 
 log = get_logger(__name__)
+
+#: Without waiting for what is no file.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def config_home() -> Path:
@@ -27,22 +38,29 @@ def config_home() -> Path:
 
 def data_home() -> Path:
     """The user's own folder for what is worth keeping, such as sessions."""
-    named = os.environ.get("AGENT_HOST_HOME")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_DATA_HOME") or os.environ.get("LOCALAPPDATA")
-    if base:
-        return Path(base, "agent-host")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "agent-host"
-    return Path.home() / ".local" / "share" / "agent-host"
+    return Path(data_folder())
+
+
+def make_private_folder(folder: str | Path) -> None:
+    """Make a folder, and those above it that are missing, for us alone."""
+    if os.path.isdir(folder):
+        return
+    above = os.path.dirname(folder)
+    if above and above != folder:
+        make_private_folder(above)
+    # Somebody else may have been faster.
+    with suppress(FileExistsError):
+        os.mkdir(folder, mode=0o700)
 
 
 def read_private(file: Path) -> Any:
     """The JSON in a file that only we can have written; None if there is none."""
     try:
-        with file.open("rb") as handle:
+        with open(os.open(file, _READ), "rb") as handle:
             found = os.fstat(handle.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                log.warning("file_ignored", file=file, reason="it is no regular file")
+                return None
             if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022):
                 log.warning("file_ignored", file=file, reason="others may write it")
                 return None
@@ -57,7 +75,7 @@ def read_private(file: Path) -> Any:
 
 def write_private(file: Path, document: object) -> None:
     """Replace the file by one with this JSON, readable by us alone."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(file.parent)
     replace_private(file, json.dumps(document, indent=2).encode())
 
 

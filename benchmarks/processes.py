@@ -30,8 +30,8 @@ class Place:
         then = time.time() - 3600
         os.utime(self.cwd, (then, then))
 
-    def environment(self, cache: str = "cache", trees: Sequence[Path] = ()) -> dict[str, str]:
-        """Where the index is kept and what stands on the search path besides what is installed."""
+    def environment(self, home: str = "home", trees: Sequence[Path] = ()) -> dict[str, str]:
+        """Where the user's folders are, and what is on the path besides what is installed."""
         known = [
             os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p
         ]
@@ -39,9 +39,7 @@ class Place:
         return {
             **environment(),
             **({"PYTHONPATH": path} if path else {}),
-            "AGENT_HOST_CACHE_DIR": str(self.folder / cache),
-            "AGENT_HOST_CONFIG_HOME": str(self.folder / "config"),
-            "AGENT_HOST_HOME": str(self.folder / "config"),
+            "AGENT_HOST_HOME": str(self.folder / home),
         }
 
     def timed(
@@ -97,7 +95,7 @@ class Place:
 
     def warm(self, environment: Mapping[str, str]) -> None:
         """List until the index is written, which takes while something on the path is young."""
-        cache = Path(environment["AGENT_HOST_CACHE_DIR"])
+        cache = Path(environment["AGENT_HOST_HOME"], "cache")
         deadline = time.monotonic() + 30
         while not list(cache.glob("index/*.json")):
             if time.monotonic() > deadline:
@@ -106,7 +104,9 @@ class Place:
 
     def indexes(self) -> dict[str, int]:
         """When each index was written: a warm one is written once."""
-        return {str(path): path.stat().st_mtime_ns for path in self.folder.glob("warm*/index/*")}
+        return {
+            str(path): path.stat().st_mtime_ns for path in self.folder.glob("warm*/cache/index/*")
+        }
 
 
 @contextlib.contextmanager

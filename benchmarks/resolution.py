@@ -53,7 +53,7 @@ def run(quick: bool) -> list[Table]:
         for count in counts:
             tree = at.folder / f"plugins{count}"
             install(tree, count, with_code=True)
-            environments[count] = at.environment(f"cache{count}", [tree])
+            environments[count] = at.environment(f"home{count}", [tree])
         progress("resolving stacks")
         recognising: dict[int, list[float]] = {count: [] for count in counts}
         tasks: dict[str, Task] = {

@@ -82,7 +82,7 @@ def _peers(at: Place, environment: dict[str, str]) -> dict[str, Callable[[], flo
 
 
 def _cold(at: Place, arguments: list[str], environment: dict[str, str]) -> float:
-    shutil.rmtree(environment["AGENT_HOST_CACHE_DIR"], ignore_errors=True)
+    shutil.rmtree(environment["AGENT_HOST_HOME"], ignore_errors=True)
     return at.timed(arguments, environment)
 
 
@@ -92,7 +92,7 @@ def indexing(at: Place, trees: dict[int, Path], runs: int) -> Table:
 
     def build(size: int) -> float:
         environment = at.environment(f"index{size}", [trees[size]])
-        shutil.rmtree(environment["AGENT_HOST_CACHE_DIR"], ignore_errors=True)
+        shutil.rmtree(environment["AGENT_HOST_HOME"], ignore_errors=True)
         return float(at.output(["-c", _INDEXING], environment))
 
     progress("building cold indexes")

@@ -197,7 +197,7 @@ def run_python(
     *arguments: str,
     trees: Sequence[Path] = (),
     first: Sequence[Path] = (),
-    cache: Path | None = None,
+    home: Path | None = None,
     cwd: Path | None = None,
     **environment: str,
 ) -> Run:
@@ -207,7 +207,7 @@ def run_python(
         [sys.executable, "-c", start + code, *arguments],
         capture_output=True,
         cwd=cwd,
-        env={**_environment(cache), **environment},
+        env={**_environment(home), **environment},
         timeout=60,
         check=False,
     )
@@ -219,13 +219,11 @@ def run_host(*arguments: str, **where: Any) -> Run:
     return run_python(_HOST, *arguments, **where)
 
 
-def _environment(cache: Path | None) -> dict[str, str]:
+def _environment(home: Path | None) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AGENT_HOST_", "COVERAGE"))}
-    # Without a folder named, the cache is one that cannot be made.
-    kept["AGENT_HOST_CACHE_DIR"] = str(cache) if cache else os.devnull
+    # Without a folder named it is that of all tests, in which no cache can be made.
+    kept["AGENT_HOST_HOME"] = str(home or os.environ["AGENT_HOST_HOME"])
     kept["PYTHONUTF8"] = "1"
-    if "AGENT_HOST_HOME" in os.environ:
-        kept["AGENT_HOST_HOME"] = os.environ["AGENT_HOST_HOME"]
     if "PYTHONPATH" in kept:
         entries = kept["PYTHONPATH"].split(os.pathsep)
         kept["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, entries))

@@ -215,8 +215,8 @@ def test_without_an_editor_arguments_are_typed_and_wrong_ones_asked_about_again(
 
 
 def agent_host(place: Path, *arguments: str, cwd: Path | None = None) -> Any:
-    env = {**os.environ, "AGENT_HOST_CONFIG_HOME": str(place / "home"), "PYTHONUTF8": "1"}
-    env |= {"AGENT_HOST_HOME": str(place / "home"), "AGENT_HOST_CACHE_DIR": str(place / "cache")}
+    env = {**os.environ, "PYTHONUTF8": "1"}
+    env |= {"AGENT_HOST_HOME": str(place / "home")}
     return subprocess.run(
         [sys.executable, "-m", "agent_host", *arguments],
         cwd=cwd or place,

@@ -25,7 +25,7 @@ def host(place: Path, *arguments: str, **environment: str) -> Run:
     return run_host(
         *arguments,
         cwd=place / "work",
-        AGENT_HOST_CONFIG_HOME=str(place / "home"),
+        AGENT_HOST_HOME=str(place / "home"),
         **environment,
     )
 
@@ -115,12 +115,79 @@ def test_a_folder_is_trusted_and_trusted_no_longer(place: Path) -> None:
     assert refused.code == 1
     assert "sets tools, and its folder is not trusted" in refused.err
     trusted = host(place, "config", "trust")
-    assert trusted.out == f"{place / 'work'} is now trusted.\n"
+    assert trusted.out == (
+        f"agent-host.json\n{place / 'work'} is now trusted, until any of these files changes.\n"
+    )
     assert host(place, "config", "show").code == 0
     revoked = host(place, "config", "trust", "--revoke", "--json").json
     assert revoked == {"folder": str(place / "work"), "trusted": False}
     assert host(place, "config", "show").code == 1
 
 
+def test_what_has_changed_is_shown_before_it_is_trusted_again(place: Path) -> None:
+    lies(place, {"tools": {"max_turns": 5}, "env": {"A": SECRET}, "plugins": ["path:plug"]})
+    (place / "work" / "plug").mkdir()
+    (place / "work" / "plug" / "one.py").write_text("1", encoding="utf-8")
+    assert host(place, "config", "trust").code == 0
+    lies(place, {"tools": {"max_turns": 6}, "env": {"A": SECRET}, "plugins": ["path:plug"]})
+    (place / "work" / "plug" / "one.py").unlink()
+    (place / "work" / "plug" / "two\x1b[31m.py").write_text("2", encoding="utf-8")
+    refused = host(place, "config", "show")
+    assert refused.code == 1
+    assert "this is not what you have trusted" in refused.err
+    again = host(place, "config", "trust")
+    assert again.out.splitlines()[:3] == [
+        "+ plug/two␛[31m.py",
+        "~ agent-host.json",
+        "- plug/one.py",
+    ]
+    assert '-    "max_turns": 5' in again.out
+    assert '+    "max_turns": 6' in again.out
+    assert SECRET not in again.out
+    shown = host(place, "config", "show")
+    assert shown.code == 0, shown.err
+
+
+def test_changes_are_data_for_scripts(place: Path) -> None:
+    lies(place, {"tools": {"max_turns": 5}})
+    assert host(place, "config", "trust", "--json").json["added"] == ["agent-host.json"]
+    lies(place, {"tools": {"max_turns": 6}})
+    assert host(place, "config", "trust", "--json").json == {
+        "folder": str(place / "work"),
+        "trusted": True,
+        "added": [],
+        "changed": ["agent-host.json"],
+        "removed": [],
+    }
+
+
 def test_only_folders_that_are_there_can_be_trusted(place: Path) -> None:
     assert host(place, "config", "trust", "nowhere").code == 2
+    assert "has no config to trust" in host(place, "config", "trust").err
+
+
+def test_the_path_says_where_everything_is_and_which_files_count(place: Path) -> None:
+    home = place / "home"
+    nothing = host(place, "config", "path")
+    assert (nothing.code, str(home / "config.toml") in nothing.out) == (0, True)
+    lies(place, {"agents": {"a": {}}})
+    (place / "work" / "agent-host.toml").write_text("", encoding="utf-8")
+    home.mkdir()
+    (home / "config.toml").write_text("", encoding="utf-8")
+    found = host(place, "config", "path", "--json").json
+    assert found["folders"] == {
+        "config": str(home),
+        "data": str(home),
+        "cache": str(home / "cache"),
+        "state": str(home / "state"),
+    }
+    judged = {Path(each["file"]).name: each for each in found["files"]}
+    assert [each["counts"] for each in judged.values()] == [True, False, False, True]
+    assert judged["agent-host.json"]["trusted"] is False
+    assert "nobody trusts its folder" in judged["agent-host.json"]["why"]
+    assert judged["agent-host.toml"]["why"] == "agent-host.json beside it comes first"
+    assert judged["config.json"]["exists"] is False
+    host(place, "config", "trust")
+    trusted = host(place, "config", "path")
+    assert "which you trust" in trusted.out
+    assert "is used in its place" in trusted.out

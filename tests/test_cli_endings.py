@@ -89,9 +89,7 @@ def running(place: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         env={
             **os.environ,
             "PYTHONUTF8": "1",
-            "AGENT_HOST_CONFIG_HOME": str(place / "home"),
             "AGENT_HOST_HOME": str(place / "home"),
-            "AGENT_HOST_CACHE_DIR": str(place / "cache"),
         },
     )
     with process:

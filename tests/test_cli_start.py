@@ -13,7 +13,16 @@ import pytest
 from agent_hookspecs import API_VERSION
 from agent_host import __version__
 from agent_host.cli.app import EXIT_CODES
-from making import POISON, full, install, run_host, run_python, settle, write_package
+from making import (
+    POISON,
+    full,
+    install,
+    run_host,
+    run_python,
+    settle,
+    write_metadata,
+    write_package,
+)
 
 MODULES = """
 from agent_host.cli import main
@@ -42,15 +51,15 @@ def test_listing_loads_no_plugin_and_nothing_heavy(tmp_path: Path, output: list[
         install(tree, name, role, source=POISON)
     write_package(tree, "pkg_named", init=POISON, descriptor={"entries": ["pkg_named.plugin:P"]})
     settle(tree)
-    cache = tmp_path / "cache"
-    cold = run_python(MODULES, "plugins", "list", *output, trees=[tree], cache=cache)
+    home = tmp_path / "home"
+    cold = run_python(MODULES, "plugins", "list", *output, trees=[tree], home=home)
     checking = {"importlib_metadata", "pydantic", "pydantic_core"}
     assert cold.code == 0
     assert set(cold.err.split()) <= {"loaded:", "click", *checking}
     assert all(name in cold.out for name in ("one", "two", "three"))
-    if (cache / "index").exists():
+    if (home / "cache" / "index").exists():
         # Not so where something on the path has just been installed.
-        warm = run_python(MODULES, "plugins", "list", *output, trees=[tree], cache=cache)
+        warm = run_python(MODULES, "plugins", "list", *output, trees=[tree], home=home)
         assert set(warm.err.split()) <= {"loaded:", "click"}
         assert warm.out == cold.out
 
@@ -273,3 +282,17 @@ def test_version_and_completion_are_json_for_scripts() -> None:
     shown = run_host("completion", "zsh", "--json").json
     assert shown["shell"] == "zsh"
     assert shown["script"].strip() == run_host("completion", "zsh").out.strip()
+
+
+def test_metadata_in_the_working_folder_is_nobodys_installation(tmp_path: Path) -> None:
+    write_package(tmp_path, "pkg_here", descriptor=full("pkg_here", "tool", "here"))
+    write_metadata(tmp_path, "dist-here", {"here": "pkg_here"})
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_host", "plugins", "list", "--json"],
+        cwd=tmp_path,
+        env={**os.environ, "AGENT_HOST_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "dist-here" not in done.stdout

@@ -68,8 +68,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "tools": {"effects": {"read": "allow"}, "rules": [{"tool": "wonder", "decision": "allow"}]},
     }
     (tmp_path / "c.json").write_text(json.dumps(config), encoding="utf-8")
-    for name in ("AGENT_HOST_HOME", "AGENT_HOST_CONFIG_HOME", "AGENT_HOST_CACHE_DIR"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "80")
     # Whoever runs the tests pipes nothing in.
     monkeypatch.setattr(sys, "stdin", None)

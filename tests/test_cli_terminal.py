@@ -227,3 +227,22 @@ def test_the_demo_runs_by_itself_when_told_to(tmp_path: Path) -> None:
         assert seen.end() == 0
     assert "Allow it?" not in seen.shown
     assert "noted (1 so far)" in seen.shown
+
+
+@pytest.mark.parametrize(("typed", "code"), [("y", 0), ("n", 1), ("", 1)])
+def test_a_person_is_asked_whether_to_trust_what_has_changed(
+    place: Path, typed: str, code: int
+) -> None:
+    config = place / "agent-host.json"
+    config.write_text('{"tools": {"max_turns": 5}}', encoding="utf-8")
+    with terminal("config", "trust", cwd=place) as seen:
+        assert seen.end() == 0
+    config.write_text('{"tools": {"max_turns": 6}}', encoding="utf-8")
+    with terminal("config", "trust", cwd=place) as seen:
+        seen.expect("~ agent-host.json")
+        seen.expect('+    "max_turns": 6')
+        seen.expect("as it is now? [y]es, [n]o [n]:")
+        seen.type(f"{typed}\n")
+        assert seen.end() == code
+    with terminal("config", "show", cwd=place) as seen:
+        assert seen.end() == code

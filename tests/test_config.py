@@ -53,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     work = tmp_path / "work"
     work.mkdir()
-    monkeypatch.setenv("AGENT_HOST_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(folder))
     monkeypatch.chdir(work)
     return folder
 
@@ -243,7 +243,7 @@ defaults = {"base_url": "${env:CONFIG_DIR}"}
 app = AgentApplication({"env": {"CONFIG_DIR": "mine"}, "request_defaults": defaults})
 print(os.environ["CONFIG_DIR"], app.request_config()["base_url"])
 """
-    environment = {**os.environ, "CONFIG_DIR": "theirs", "AGENT_HOST_CACHE_DIR": os.devnull}
+    environment = {**os.environ, "CONFIG_DIR": "theirs"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
     )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_host.plugins.catalog import LoaderSettings, build_catalog
+from agent_host.plugins.inspect import doctor
 from agent_host.plugins.inspect.doctor import examine
 from agent_host.plugins.sources import bundles_of_sources
 from making import POISON, full, write_package
@@ -207,3 +208,30 @@ def test_short_forms_are_examined_too(tmp_path: Path) -> None:
     descriptor = {"entries": ["pkg_one.plugin.Plugin"]}
     write_package(tmp_path, "pkg_one", descriptor=descriptor, source=HEAD["feature"])
     assert examined(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    @property\n    def priority(self): raise SystemExit(0)\n",
+        "    @property\n    def label(self): import sys; sys.exit(0)\n",
+        "    def get_config_schema(self): raise SystemExit(0)\n",
+    ],
+)
+def test_a_plugin_that_exits_when_it_is_asked_is_a_problem(tmp_path: Path, body: str) -> None:
+    ((level, message), *_) = findings(tmp_path, body)
+    assert level == "problem"
+    assert "SystemExit" in message
+
+
+def test_an_import_that_hangs_is_a_problem_and_the_others_are_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "LOAD_SECONDS", 0.5)
+    hanging = "import threading\nthreading.Event().wait()\n"
+    write_package(
+        tmp_path, "pkg_hangs", descriptor=full("pkg_hangs", "feature", "hangs"), source=hanging
+    )
+    found = findings(tmp_path, "    def get_tags(self): raise SystemExit(0)\n")
+    assert any("takes more than 0.5 s" in message for _, message in found)
+    assert len(found) == 2

@@ -306,7 +306,6 @@ def test_a_distribution_that_only_a_finder_knows_is_found_and_loads(tmp_path: Pa
         + """
 import json
 from agent_host.plugins.activate import Activator
-from agent_host.plugins.index import cache_folder
 from agent_host.plugins.load import load_catalog
 seen = []
 for round in range(3):
@@ -320,7 +319,7 @@ for round in range(3):
 print(json.dumps(seen))
 """
     )
-    run = run_python(code, cache=tmp_path / "cache")
+    run = run_python(code, home=tmp_path / "home")
     assert run.code == 0, run.err
     listed = [["one", "7.0", "discovered"]]
     assert run.json == [listed, "feature:one", listed, []]
@@ -386,3 +385,20 @@ def test_a_bundle_survives_being_written_as_json(tmp_path: Path) -> None:
     install(tmp_path, "bad", descriptor=b"{")
     for bundle in discover([str(tmp_path)]):
         assert bundle_from_list(json.loads(json.dumps(bundle_to_list(bundle)))) == bundle
+
+
+@pytest.mark.parametrize("path", ["subprocess:Popen", "os.path:Thing", "other_pkg.plugin:Plugin"])
+def test_an_entry_names_a_class_of_its_own_distribution(tmp_path: Path, path: str) -> None:
+    descriptor = {"entries": [{**full("pkg_one", "tool", "one")["entries"][0], "entry": path}]}
+    write_package(tmp_path, "pkg_one", descriptor=descriptor)
+    folder = write_metadata(tmp_path, "dist-one", {"one": "pkg_one", "two": path})
+    record = "pkg_one/plugin.py,,\npkg_one/agent_plugin.json,,\ndist_one-1.0.dist-info/RECORD,,\n"
+    (folder / "RECORD").write_text(record, encoding="utf-8")
+    for bundle in discover([str(tmp_path)]):
+        assert "is no part of dist-one" in bundle.problem
+        assert bundle.descriptor is None
+
+
+def test_a_distribution_without_a_list_of_files_cannot_name_what_is_pythons(tmp_path: Path) -> None:
+    write_metadata(tmp_path, "dist-one", {"one": "subprocess:Popen"})
+    assert "is no part of dist-one" in only([tmp_path]).problem

@@ -366,7 +366,7 @@ def test_no_command_runs_for_a_model_that_is_not_looked_up(tmp_path: Path) -> No
 def test_a_command_comes_before_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AGENT_HOST_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(tmp_path))
     settings = {"provider": "echo", "api_key_file": str(tmp_path / "key")}
     with AgentApplication({"providers": {"main": settings}}) as app:
         config = app.request_config()

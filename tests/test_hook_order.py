@@ -46,7 +46,11 @@ COLD = [
     *("p.get_config_schema", "p.models_request", "p.parse_models"),
     # Gating.
     "p.get_tags",
-    *each("e1 e2 f1 f2 t", "is_enabled", "get_tags"),
+    *each("e1 e2 f1 f2", "is_enabled"),
+    # Which settings are a tool's own, of which others it must not see the secrets.
+    *each("p t", "get_config_schema"),
+    "t.is_enabled",
+    *each("e1 e2 f1 f2 t", "get_tags"),
     # The stack.
     *each("p e1 e2 f1 f2 t", "get_config_schema"),
     *each("p e1 e2 t", "get_tool_interop_contribution"),

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.discover import discover
-from agent_host.plugins.index import cache_folder, find_bundles
+from agent_host.plugins.index import find_bundles
 from making import POISON, entry_points, install, run_host, settle, write_metadata, write_package
 
 assert importlib_metadata.__name__, "imported now, since tests replace sys.path"
@@ -394,30 +394,9 @@ def test_eight_processes_that_write_and_damage_it_at_once_never_see_a_wrong_answ
 
 def test_the_command_line_answers_alike_before_and_after_it_is_written(tmp_path: Path) -> None:
     install(tmp_path / "tree", "one", source=POISON)
-    first = run_host("plugins", "list", "--json", trees=[tmp_path / "tree"], cache=tmp_path / "c")
-    again = run_host("plugins", "list", "--json", trees=[tmp_path / "tree"], cache=tmp_path / "c")
+    first = run_host("plugins", "list", "--json", trees=[tmp_path / "tree"], home=tmp_path / "home")
+    again = run_host("plugins", "list", "--json", trees=[tmp_path / "tree"], home=tmp_path / "home")
     assert first.plugin("one") == again.plugin("one")
-
-
-# Where it lies -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({"AGENT_HOST_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/b"}, "/a"),
-        ({"XDG_CACHE_HOME": "/b", "HOME": "/c"}, "/b/agent-host"),
-        ({"HOME": "/c"}, "/c/.cache/agent-host"),
-    ],
-)
-def test_the_cache_folder_is_the_users(
-    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str
-) -> None:
-    for name in ("AGENT_HOST_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert cache_folder() == expected
 
 
 def test_indexes_of_environments_long_gone_make_room(home: Home, tmp_path: Path) -> None:

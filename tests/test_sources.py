@@ -373,7 +373,7 @@ def test_without_git_or_a_cache_the_problem_says_so(
     tmp_path: Path, repository: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, commit = repository
-    assert "set AGENT_HOST_CACHE_DIR" in only(f"{url}@{commit}", tmp_path).problem
+    assert "set AGENT_HOST_HOME" in only(f"{url}@{commit}", tmp_path).problem
     monkeypatch.setenv("PATH", "")
     assert "git is not installed" in only(f"{url}@{commit}", tmp_path, tmp_path / "c").problem
 

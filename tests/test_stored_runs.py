@@ -217,7 +217,7 @@ def test_without_a_store_nothing_is_written(
             _ = app.sessions
         with pytest.raises(ConfigError, match="stores nothing"):
             app.run("go", session="01ab")
-    assert not (tmp_path / "home").exists()
+    assert not list(tmp_path.glob("home/*.db"))
 
 
 def test_the_store_is_named_by_config_or_program(tmp_path: Path) -> None:

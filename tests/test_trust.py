@@ -1,4 +1,7 @@
-"""A config that merely lies in the working folder can do nothing before the folder is trusted."""
+"""A config that merely lies in the working folder can do nothing before it is trusted.
+
+Trust is of the content: of the config, and of all that it loads.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ import pytest
 
 from agent_hookspecs import ConfigError
 from agent_host import AgentApplication
-from agent_host.config import load_config
+from agent_host.config import contents, load_config, read_folder
 from agent_host.config.model import config_schema
-from agent_host.trust import is_trusted, trust, untrust
+from agent_host.trust import Contents, compare_contents, read_trusted, trust, untrust
 from making import POISON, full, write_package
 
 
@@ -24,13 +27,18 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
-    monkeypatch.setenv("AGENT_HOST_CONFIG_HOME", str(home))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(home))
     monkeypatch.chdir(work)
     return tmp_path
 
 
 def lies(values: Any, name: str = "agent-host.json") -> None:
     Path(name).write_text(json.dumps(values), encoding="utf-8")
+
+
+def trust_here(folder: Path | None = None) -> None:
+    here = folder or Path.cwd()
+    trust(here, read_folder(here))
 
 
 #: Every key of the config with something that fits it; what is missing here fails the next test.
@@ -66,7 +74,7 @@ def test_a_key_that_could_do_harm_is_refused(key: str) -> None:
     with pytest.raises(ConfigError, match=f"sets {key}, and its folder is not trusted") as caught:
         AgentApplication()
     assert caught.value.hint == "read the file, then run: agent-host config trust"
-    trust(Path.cwd())
+    trust_here()
     assert load_config().values == {key: NEEDS_TRUST[key]}
     untrust(Path.cwd())
     with pytest.raises(ConfigError):
@@ -115,7 +123,7 @@ def test_no_code_of_the_folder_runs_before_it_is_trusted() -> None:
     lies({"plugins": ["path:evil"], "agents": {"default": {"provider": "evil"}}})
     with pytest.raises(ConfigError):
         AgentApplication()
-    trust(Path.cwd())
+    trust_here()
     with AgentApplication() as app, pytest.raises(Exception, match="a plugin was imported"):
         app.run("hello")
 
@@ -143,16 +151,17 @@ def test_a_file_that_is_named_is_the_users_choice() -> None:
 def test_trust_is_of_the_real_folder(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lies({"tools": {"max_turns": 5}})
     (places / "link").symlink_to(places / "work")
-    trust(places / "link")
-    assert is_trusted(places / "work")
+    trust_here(places / "link")
+    assert read_trusted(places / "work")
     monkeypatch.chdir(places / "link")
     assert load_config().values
 
     trusted, evil = places / "trusted", places / "evil"
-    trusted.mkdir()
-    evil.mkdir()
-    trust(trusted)
-    (evil / "agent-host.json").write_text('{"tools": {"max_turns": 5}}', encoding="utf-8")
+    for folder, turns in ((trusted, 4), (evil, 5)):
+        folder.mkdir()
+        text = json.dumps({"tools": {"max_turns": turns}})
+        (folder / "agent-host.json").write_text(text, encoding="utf-8")
+    trust_here(trusted)
     (trusted / "inner").symlink_to(evil)
     monkeypatch.chdir(trusted / "inner")
     with pytest.raises(ConfigError):
@@ -160,28 +169,216 @@ def test_trust_is_of_the_real_folder(places: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_folder_below_a_trusted_one_is_not_trusted(places: Path) -> None:
-    trust(places)
-    assert not is_trusted(places / "work")
+    (places / "agent-host.json").write_text("{}", encoding="utf-8")
+    trust_here(places)
+    assert read_trusted(places / "work") is None
 
 
-def test_trust_is_of_the_folder_and_its_config_may_change() -> None:
+def test_a_folder_without_a_config_has_nothing_to_trust(places: Path) -> None:
+    with pytest.raises(ConfigError, match="has no config to trust"):
+        read_folder(places)
+
+
+def test_a_config_that_has_changed_is_not_trusted() -> None:
     lies({"tools": {"max_turns": 5}})
-    trust(Path.cwd())
+    trust_here()
     lies({"tools": {"max_turns": 6}})
-    assert load_config().values == {"tools": {"max_turns": 6}}
+    with pytest.raises(ConfigError, match="not what you have trusted: changed agent-host") as error:
+        load_config()
+    assert "agent-host config trust" in error.value.hint
+    lies({"tools": {"max_turns": 5}})
+    assert load_config().values == {"tools": {"max_turns": 5}}
+
+
+def test_a_config_that_needs_no_trust_any_more_adds_names_and_a_run_says_so() -> None:
+    lies({"tools": {"max_turns": 5}})
+    trust_here()
+    lies({"agents": {"default": {"provider": "echo"}}})
+    with AgentApplication() as app:
+        (warning,) = app.run("hello").warnings
+    assert "no longer what you have trusted: changed agent-host.json" in warning["message"]
+    assert "agent-host config trust" in warning["message"]
+
+
+def test_a_config_of_the_other_name_that_comes_first_is_not_trusted() -> None:
+    Path("agent-host.toml").write_text("[tools]\nmax_turns = 5\n", encoding="utf-8")
+    trust_here()
+    assert load_config().values == {"tools": {"max_turns": 5}}
+    lies({"tools": {"effects": {"execute": "allow"}}})
+    with pytest.raises(ConfigError, match=r"added agent-host.json; removed agent-host.toml"):
+        load_config()
+
+
+def _lay_plugin(source: str) -> None:
+    write_package(Path("plug"), "plug_pkg", descriptor=full("plug_pkg", "provider", "plug"))
+    Path("plug/plug_pkg/data").mkdir()
+    Path("plug/plug_pkg/data/table.txt").write_text("1", encoding="utf-8")
+    Path("alone.py").write_text("X = 1\n", encoding="utf-8")
+    Path("beside").mkdir()
+    Path("beside/more.py").write_text("X = 1\n", encoding="utf-8")
+    Path("notes.txt").write_text("nothing", encoding="utf-8")
+    lies({"plugins": [source]})
+    trust_here()
+    assert load_config().values
+
+
+def _write(path: str, content: bytes = b"changed") -> None:
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+
+
+#: What the interpreter would use without comparing it with its source.
+UNCHECKED = b"\xa7\r\r\n" + b"\1\0\0\0" + bytes(8)
+COMPARED = b"\xa7\r\r\n" + bytes(12)
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "content"),
+    [
+        ("path:plug", "plug/plug_pkg/plugin.py", b"changed"),
+        ("path:plug", "plug/plug_pkg/new.py", b"changed"),
+        ("path:plug", "plug/beside_it.py", b"changed"),
+        ("path:plug", "plug/plug_pkg/agent_plugin.json", b"changed"),
+        ("path:plug", "plug/plug_pkg/data/table.txt", b"changed"),
+        ("path:plug", "plug/plug_pkg/__pycache__/plugin.cpython-311.pyc", UNCHECKED),
+        ("path:alone.py", "alone.py", b"changed"),
+        ("path:alone.py", "json5.py", b"changed"),
+        ("path:alone.py", "beside/more.py", b"changed"),
+        ("path:alone.py", "beside/later.so", b"changed"),
+        ("path:alone.py", "alone.pyc", COMPARED),
+    ],
+)
+def test_code_that_has_changed_is_not_trusted(source: str, path: str, content: bytes) -> None:
+    _lay_plugin(source)
+    _write(path, content)
+    with pytest.raises(ConfigError, match=f"sets plugins, and this is not .* {path}"):
+        load_config()
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "content"),
+    [
+        ("path:plug", "notes.txt", b"changed"),
+        ("path:plug", "plug/.git/index", b"changed"),
+        ("path:plug", "plug/plug_pkg/__pycache__/plugin.cpython-311.pyc", COMPARED),
+        ("path:alone.py", "notes.txt", b"changed"),
+        ("path:alone.py", "beside/table.txt", b"changed"),
+    ],
+)
+def test_what_is_not_loaded_may_change(source: str, path: str, content: bytes) -> None:
+    _lay_plugin(source)
+    _write(path, content)
+    assert load_config().values == {"plugins": [source]}
+
+
+def test_code_that_is_gone_or_moved_is_not_trusted() -> None:
+    _lay_plugin("path:plug")
+    Path("plug/plug_pkg/data/table.txt").unlink()
+    with pytest.raises(ConfigError, match=r"removed plug/plug_pkg/data/table.txt"):
+        load_config()
+
+
+def test_code_behind_links_counts(places: Path) -> None:
+    elsewhere = places / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "part.py").write_text("X = 1\n", encoding="utf-8")
+    write_package(Path("plug"), "plug_pkg", descriptor=full("plug_pkg", "provider", "plug"))
+    Path("plug/plug_pkg/inner").symlink_to(elsewhere)
+    Path("plug/plug_pkg/circle").symlink_to(Path("plug").resolve())
+    lies({"plugins": ["path:plug"]})
+    trust_here()
+    assert load_config().values
+    (elsewhere / "part.py").write_text("X = 2\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"changed .*plug/plug_pkg/inner/part.py"):
+        load_config()
+
+
+def test_a_pipe_among_the_code_is_not_waited_for() -> None:
+    _lay_plugin("path:plug")
+    os.mkfifo("plug/plug_pkg/pipe.py")
+    with pytest.raises(ConfigError, match=r"added plug/plug_pkg/pipe.py"):
+        load_config()
+
+
+@pytest.mark.parametrize("command", ["./key.sh --now", ["sh", "key.sh"], ["sh", "./key.sh"]])
+def test_a_program_of_the_folder_that_prints_a_key_counts(command: Any) -> None:
+    _write("key.sh", b"echo key")
+    lies({"providers": {"main": {"provider": "echo", "api_key_command": command}}})
+    trust_here()
+    assert load_config().values
+    _write("key.sh", b"curl evil")
+    with pytest.raises(ConfigError, match=r"changed key.sh"):
+        load_config()
+
+
+@pytest.mark.parametrize("limit", ["MAX_TRUSTED_FILES", "MAX_TRUSTED_BYTES"])
+def test_a_source_with_too_much_in_it_cannot_be_trusted(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_package(Path("plug"), "plug_pkg", descriptor=full("plug_pkg", "provider", "plug"))
+    lies({"plugins": ["path:plug"]})
+    monkeypatch.setattr(contents, limit, 2)
+    with pytest.raises(ConfigError, match=r"plugins\[0\] loads more than") as error:
+        read_folder(Path.cwd())
+    assert "holds the plugin and nothing else" in error.value.hint
+
+
+def test_the_difference_shows_keys_and_no_secrets() -> None:
+    before = {"tools": {"max_turns": 5}, "env": {"TOKEN": "sk-old-0123456789"}}
+    lies(before)
+    old = read_folder(Path.cwd())
+    lies({**before, "tools": {"max_turns": 6}})
+    difference = compare_contents(old, read_folder(Path.cwd()))
+    assert any(line.startswith("-") and '"max_turns": 5' in line for line in difference.lines)
+    assert any(line.startswith("+") and '"max_turns": 6' in line for line in difference.lines)
+    lies({**before, "env": {"TOKEN": "sk-new-0123456789"}})
+    difference = compare_contents(old, read_folder(Path.cwd()))
+    assert difference.lines == (
+        "! values that are not shown have changed: look at them in the file",
+    )
+
+
+def test_folders_that_were_trusted_whatever_they_held_are_asked_about_again(places: Path) -> None:
+    lies({"tools": {"max_turns": 5}})
+    file = places / "home" / "trusted-folders.json"
+    file.write_text(json.dumps([str(Path.cwd())]), encoding="utf-8")
+    file.chmod(0o600)
+    with pytest.raises(ConfigError, match=r"not what you have trusted: added agent-host.json"):
+        load_config()
+    trust_here()
+    assert load_config().values
 
 
 def test_who_is_trusted_is_kept_where_only_the_user_can_write(places: Path) -> None:
-    trust(Path.cwd())
+    lies({"env": {"TOKEN": "sk-literal-0123456789"}})
+    trust_here()
     (file,) = (places / "home").iterdir()
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    assert "sk-literal" not in file.read_text("utf-8")
     file.chmod(0o666)
-    assert not is_trusted(Path.cwd())
+    assert read_trusted(Path.cwd()) is None
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[5, null]", '"/"', "[" * 5000])
+@pytest.mark.parametrize("content", ["", "{}", "[5, null]", '"/"', "[" * 5000, "3"])
 def test_a_damaged_list_trusts_nobody(places: Path, content: str) -> None:
     file = places / "home" / "trusted-folders.json"
     file.write_text(content, encoding="utf-8")
     file.chmod(0o600)
-    assert not is_trusted(Path.cwd())
+    assert read_trusted(Path.cwd()) is None
+
+
+def test_a_damaged_entry_trusts_nothing(places: Path) -> None:
+    lies({"tools": {"max_turns": 5}})
+    file = places / "home" / "trusted-folders.json"
+    for damaged in (5, [], {}, {"digests": 5}, {"digests": {}, "shown": "", "hidden": ""}):
+        file.write_text(json.dumps({str(Path.cwd()): damaged}), encoding="utf-8")
+        file.chmod(0o600)
+        assert read_trusted(Path.cwd()) == Contents({})
+        with pytest.raises(ConfigError):
+            load_config()
+
+
+def test_a_pipe_in_the_place_of_the_list_is_not_waited_for(places: Path) -> None:
+    os.mkfifo(places / "home" / "trusted-folders.json")
+    assert read_trusted(Path.cwd()) is None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.store.protocol import SessionStore
 from agent_host.plugins.stores import open_store
 from agent_host.runs.storage import Storage
-from agent_host.store.plugin import DEFAULT_URL
+from agent_host.store.plugin import DEFAULT_URL, database_files
 
 if TYPE_CHECKING:
     from agent_host.plugins.stacks import Stacks
@@ -35,4 +35,5 @@ def choose_storage(
         made = given
         return Storage(lambda: made)
     where, options = given, values.get("store_options", {})
+    stacks.protect(*database_files(where))
     return Storage(lambda: open_store(where, options, stacks.catalog, stacks.activator))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Answer, Approval, Edited
 
-__all__ = ["ask_approval", "ask_question", "describe_words", "format_row", "print_rows"]
+__all__ = ["ask_approval", "ask_question", "ask_yes", "describe_words", "format_row", "print_rows"]
 
 _STYLES: Mapping[RowKind, dict[str, Any]] = {
     "title": {"fg": "yellow", "bold": True},
@@ -77,6 +77,11 @@ def ask_question(question: Question) -> str:
         if answer and (found or not choices):
             return found[0] if found else answer
         _print_note("Please give one of these." if choices else "Please give an answer.")
+
+
+def ask_yes(question: str) -> bool:
+    """Ask what is only done if the answer is yes."""
+    return _read_line(f"{question} [y]es, [n]o [n]:").strip().casefold() in ("y", "yes")
 
 
 def print_rows(rows: Sequence[Row], *, lead: str = "", err: bool = False) -> None:
@@ -184,22 +189,21 @@ if sys.platform == "win32":
 
 else:
     import termios
+    import tty
 
     @contextmanager
     def _every_key() -> Iterator[Any]:
         """How to read keys within some seconds, without an Enter; whether there were any."""
         terminal = sys.stdin.fileno()
         before = termios.tcgetattr(terminal)
-        changed = termios.tcgetattr(terminal)
-        # Signals stay: Ctrl-C interrupts at any time.
-        changed[3] &= ~(termios.ICANON | termios.ECHO)
 
         def read_key(seconds: float) -> bool:
             ready, _, _ = select.select([terminal], [], [], seconds)
             return bool(ready) and bool(os.read(terminal, 4096))
 
         try:
-            termios.tcsetattr(terminal, termios.TCSANOW, changed)
+            # Signals stay: Ctrl-C interrupts at any time.
+            tty.setcbreak(terminal, termios.TCSANOW)
             yield read_key
         finally:
             termios.tcsetattr(terminal, termios.TCSAFLUSH, before)

@@ -6,8 +6,17 @@ from pathlib import Path
 
 import click
 
-from agent_host.cli.render import clean_text, print_json, print_wrapped, style_text
+from agent_host.cli.lazy import LazyGroup
+from agent_host.cli.render import (
+    clean_text,
+    print_json,
+    print_table,
+    print_wrapped,
+    style_text,
+)
 from agent_host.cli.screen import format_warning, quiet_logs
+from agent_host.cli.trust import trust
+from agent_host.places import places
 
 __all__ = ["config"]
 
@@ -15,11 +24,20 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.group(
-    epilog="\b\nExamples:\n  agent-host config schema > agent-host.schema.json\n"
-    "  agent-host config validate agent-host.toml\n  agent-host config show --json"
+    cls=LazyGroup,
+    lazy={
+        "edit": ("agent_host.cli.config_values", "Open the file in your editor."),
+        "get": ("agent_host.cli.config_values", "Print one value."),
+        "init": ("agent_host.cli.config_init", "Ask whom to use, and write a config."),
+        "set": ("agent_host.cli.config_values:set_value", "Change one value."),
+        "show": ("agent_host.cli.config_show", "Show what is in force, and where from."),
+    },
+    epilog="\b\nExamples:\n  agent-host config init\n"
+    "  agent-host config set tools.max_turns 50\n  agent-host config show\n"
+    "  agent-host config validate agent-host.toml\n  agent-host config path",
 )
 def config() -> None:
-    """Check and show the configuration."""
+    """Make, change, check and show the configuration."""
 
 
 @config.command(epilog="\b\nExamples:\n  agent-host config schema > agent-host.schema.json")
@@ -54,7 +72,8 @@ def validate(
     warnings: dict[str, None] = {}
     with AgentApplication(file) as app:
         for options in app.config.ways_to_run(agent, provider):
-            found = app.check(**options, model=model)
+            agent_name, alias = options["agent"], options["provider"]
+            found = app.check(agent=agent_name, provider=alias, model=model)
             warnings |= {format_warning(warning): None for warning in found}
         used = app.config.file
     if as_json:
@@ -68,40 +87,33 @@ def validate(
         print_wrapped(style_text(warning, fg="yellow"))
 
 
-@config.command(
-    epilog="\b\nExamples:\n  agent-host config show\n"
-    "  agent-host config show --config my.toml --json"
-)
-@click.option("--config", "config_file", type=_FILE, help="The config file to show.")
+@config.command(epilog="\b\nExamples:\n  agent-host config path\n  agent-host config path --json")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-def show(config_file: Path | None, as_json: bool) -> None:
-    """Show the configuration in force, with secrets masked."""
-    from agent_host.config import load_config
-    from agent_host.redaction import mask_config
+def path(as_json: bool) -> None:
+    """Show your folders, and which config files there are, count, are trusted, and why."""
+    from dataclasses import asdict
 
-    loaded = load_config(config_file)
-    values = mask_config(loaded.values)
+    from agent_host.config.candidates import find_candidates
+
+    files = find_candidates()
     if as_json:
-        print_json({"file": str(loaded.file) if loaded.file else None, "values": values})
+        print_json({"folders": places(), "files": [asdict(each) for each in files]})
         return
-    click.echo(f"# {loaded.file or 'no config file: the defaults'}")
-    print_json(values)
-
-
-@config.command(
-    epilog="\b\nExamples:\n  agent-host config trust\n  agent-host config trust ../project --revoke"
-)
-@click.argument(
-    "folder", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
-@click.option("--revoke", is_flag=True, help="Trust it no longer.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-def trust(folder: Path, revoke: bool, as_json: bool) -> None:
-    """Trust the config that lies in FOLDER: it may then name plugins, policy and keys."""
-    from agent_host import trust as trusted
-
-    (trusted.untrust if revoke else trusted.trust)(folder)
-    if as_json:
-        print_json({"folder": str(folder.resolve()), "trusted": not revoke})
+    print_table(
+        ["FOLDER", "IS"], [(name, clean_text(where or "none")) for name, where in places().items()]
+    )
+    click.echo()
+    rows = [
+        (clean_text(each.file), "counts" if each.counts else "", clean_text(each.why))
+        for each in files
+        if each.exists
+    ]
+    if rows:
+        print_table(["CONFIG FILE", "", "WHY"], rows)
     else:
-        click.echo(f"{folder.resolve()} is {'no longer' if revoke else 'now'} trusted.")
+        click.echo("No config file: the defaults are in force. It would be one of:")
+        for each in files:
+            click.echo(f"  {clean_text(each.file)}")
+
+
+config.add_command(trust)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from agent_host.cli.outside import OutsideText, clean_text
+from agent_host.cli.outside import OutsideText, clean_lines, clean_text
 from agent_host.cli.render import print_wrapped, style_text, terminal_width, text_width
 
 if TYPE_CHECKING:
@@ -278,9 +278,18 @@ def quiet_logs() -> None:
     With AGENT_HOST_DEBUG set they are shown, all of them.
     """
     if os.environ.get("AGENT_HOST_DEBUG"):
-        logging.basicConfig(level=logging.INFO)
+        handler = logging.StreamHandler()
+        handler.setFormatter(_CleanFormatter(logging.BASIC_FORMAT))
+        logging.basicConfig(level=logging.INFO, handlers=[handler])
     else:
         logging.getLogger().addHandler(logging.NullHandler())
+
+
+class _CleanFormatter(logging.Formatter):
+    """Also for the records of others, who may log what they were sent."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return clean_lines(super().format(record))
 
 
 def _cut_text(text: str, room: int) -> str:

@@ -61,11 +61,12 @@ def end_on_signals(last_words: Callable[[], None]) -> Iterator[None]:
     def watch() -> None:
         # A thread of its own: what keeps the main one from noticing a signal keeps it for ever.
         ending = {*ours, signal.SIGINT}
-        while received := receiver.recv(1):
-            if received[0] in ending and not ended.wait(_SECONDS):
-                last_words()
-                sys.stdout.flush()
-                os._exit(128 + received[0])
+        with receiver:
+            while received := receiver.recv(1):
+                if received[0] in ending and not ended.wait(_SECONDS):
+                    last_words()
+                    sys.stdout.flush()
+                    os._exit(128 + received[0])
 
     threading.Thread(target=watch, name="signals", daemon=True).start()
     try:

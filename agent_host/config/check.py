@@ -16,7 +16,6 @@ from agent_host.checking import suggest
 from agent_host.config.placeholders import config_error
 from agent_host.config.values import AppConfig
 from agent_host.plugins.activate import Activator
-from agent_host.plugins.build import read_settings
 from agent_host.plugins.catalog import Catalog, PluginRecord
 from agent_host.plugins.settings import (
     HOST_SETTINGS,
@@ -24,6 +23,7 @@ from agent_host.plugins.settings import (
     Setting,
     is_common,
     merge_schemas,
+    read_settings,
     value_objection,
 )
 from agent_host.plugins.stack import PlainWarning
@@ -62,6 +62,7 @@ def check_request(
     provider: str | None,
 ) -> None:
     """Refuse keys that nobody knows, and values of the wrong kind, in what a run would use."""
+    _refuse_disguise(config, catalog)
     for where, settings, plugin, own_keys in config.sections(agent, provider):
         unknown = [key for key in settings if key not in own_keys and not is_common(key)]
         providers = _providers(catalog, plugin)
@@ -76,6 +77,21 @@ def check_request(
                 raise config_error(f"{key} {what}", key, config.file, hint)
         if unknown:
             _refuse_unknown(config, where, unknown, own_keys, _Known(catalog, activator, providers))
+
+
+def _refuse_disguise(config: AppConfig, catalog: Catalog) -> None:
+    """Refuse an alias that others have given the name of a plugin, and that means another one."""
+    aliases: Mapping[str, Any] = config.values.get("providers", {})
+    plugins = {record.name for record in catalog if record.role == "provider"}
+    for name, alias in aliases.items():
+        key = f"providers.{name}"
+        if key in config.untrusted and name in plugins and alias["provider"] != name:
+            raise config_error(
+                f"{key} would take the place of the plugin {name!r}, and its folder is not trusted",
+                key,
+                config.file,
+                "rename the alias, or read the file and run: agent-host config trust",
+            )
 
 
 def _providers(catalog: Catalog, plugin: str | None) -> list[PluginRecord]:

@@ -1,7 +1,7 @@
 """Finds, reads and checks config files.
 
 One JSON or TOML file, of the working folder or the user's own. A file that merely lies in the
-working folder is somebody else's until the user trusts that folder.
+working folder is somebody else's until the user trusts what is there.
 """
 
 from __future__ import annotations
@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact, remember_secrets
+from agent_host.config.contents import read_contents
 from agent_host.config.placeholders import check_placeholders, config_error
-from agent_host.config.untrusted import refuse_untrusted
+from agent_host.config.untrusted import add_untrusted, refuse_untrusted
 from agent_host.config.values import AppConfig
-from agent_host.places import find_config_file, own_config_file
+from agent_host.places import find_config_file, find_folder_file, own_config_file
 from agent_host.redaction import named_secrets
-from agent_host.trust import is_trusted
+from agent_host.trust import Contents, compare_contents, read_trusted
 
-__all__ = ["find_config", "load_config", "parse_config"]
+__all__ = ["find_config", "is_trusted", "load_config", "parse_config", "read_folder"]
 
 #: Where people keep keys: what stands there is never repeated in a message.
 _CONFIDENTIAL = re.compile(r"(env|providers|agents|request_defaults)\b")
@@ -49,26 +51,50 @@ def load_config(file: Path | None = None, *, folder: Path | None = None) -> AppC
     found = file or find_config(folder)
     if found is None:
         return AppConfig()
-    config = parse_config(_read_file(found), found)
+    raw = _read_bytes(found)
+    config = parse_config(_decode(raw, found), found)
     own = _own_config()
-    if file is not None or found == own or is_trusted(found.parent):
+    if file is not None or found == own:
         return config
-    refuse_untrusted(config, found)
-    return _join_configs(parse_config(_read_file(own), own) if own else AppConfig(), config)
+    trusted, difference = read_trusted(found.parent), None
+    if trusted is not None:
+        difference = compare_contents(trusted, read_contents(config, raw))
+        if not difference:
+            return config
+    refuse_untrusted(config, found, difference)
+    joined = add_untrusted(_load_own(own), config)
+    if difference is None:
+        return joined
+    ended = f"{found} is no longer what you have trusted: {difference.describe()}"
+    way_out = "it only adds names until you run: agent-host config trust"
+    return replace(joined, warnings=(f"{ended}; {way_out}", *joined.warnings))
 
 
-def _join_configs(own: AppConfig, other: AppConfig) -> AppConfig:
-    """The user's own config with the agents and aliases of another."""
-    values = dict(own.values)
-    for key in ("providers", "agents"):
-        if key in other.values:
-            values[key] = {**values.get(key, {}), **other.values[key]}
-    if "denied_plugins" in other.values:
-        values["denied_plugins"] = [
-            *values.get("denied_plugins", ()),
-            *other.values["denied_plugins"],
-        ]
-    return AppConfig(values, other.file, own.folder)
+def read_folder(folder: Path) -> Contents:
+    """What there is to trust in a folder: its config and what that loads."""
+    found = find_folder_file(folder)
+    if found is None:
+        raise ConfigError(
+            f"{folder} has no config to trust",
+            file=str(folder),
+            hint="name the folder in which the agent-host.json or agent-host.toml lies",
+        )
+    file = Path(found)
+    raw = _read_bytes(file)
+    return read_contents(parse_config(_decode(raw, file), file), raw)
+
+
+def is_trusted(folder: Path) -> bool:
+    """Whether what lies in a folder is what the user has trusted."""
+    trusted = read_trusted(folder)
+    try:
+        return trusted is not None and not compare_contents(trusted, read_folder(folder))
+    except ConfigError:  # Nothing is lost: loading the config raises it too.
+        return False
+
+
+def _load_own(own: Path | None) -> AppConfig:
+    return parse_config(_decode(_read_bytes(own), own), own) if own else AppConfig()
 
 
 def parse_config(values: object, file: Path | None = None) -> AppConfig:
@@ -89,24 +115,32 @@ def parse_config(values: object, file: Path | None = None) -> AppConfig:
     return AppConfig(values, file)
 
 
-def _read_file(file: Path) -> Any:
+def _read_bytes(file: Path) -> bytes:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        return file.read_bytes()
+    except OSError as error:
+        what = f"{file} cannot be read: {error.strerror or error}"
+        hint = "check its path and who may read it"
+        raise ConfigError(what, file=str(file), hint=hint) from error
+
+
+def _decode(raw: bytes, file: Path) -> Any:
+    try:
+        text = raw.decode("utf-8-sig")
         return _parse_toml(text) if file.suffix == ".toml" else json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
-        hint = "correct the file; agent-host config schema says what it may hold"
+    except (ValueError, RecursionError) as error:
         match error:
-            case OSError():
-                hint = "check its path and who may read it"
-                what = f"cannot be read: {error.strerror or error}"
             case RecursionError():
                 what = "is nested too deeply"
             case UnicodeDecodeError():
                 what = f"is not UTF-8: {error}"
             case _:
                 what = f"is not {'TOML' if file.suffix == '.toml' else 'JSON'}: {error}"
+        hint = "correct the file; agent-host config schema says what it may hold"
         raise ConfigError(f"{file} {what}", file=str(file), hint=hint) from error
 
 
 def _parse_toml(text: str) -> Any:
+    # With the line ends of a text file, as the file would have been opened.
+    text = text.replace("\r\n", "\n")
     return import_module("tomllib" if sys.version_info >= (3, 11) else "tomli").loads(text)

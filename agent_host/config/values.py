@@ -17,8 +17,9 @@ from agent_hookspecs.logs import remember_secrets
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest_name
 from agent_host.config.placeholders import config_error, placeholders, substitute
+from agent_host.plugins.access import KEY_SETTINGS
 from agent_host.plugins.catalog import LoaderSettings
-from agent_host.redaction import named_secrets
+from agent_host.redaction import named_secrets, without_secrets
 
 __all__ = ["AppConfig", "Layers"]
 
@@ -27,18 +28,24 @@ Layers = list[tuple[str, Mapping[str, Any]]]
 
 #: What an agent has besides settings of its requests.
 _NOT_SETTINGS = ("provider", "system", "tools")
+#: What says where a request goes and with which key, besides what has a secret's name.
+_ACCESS = frozenset({*KEY_SETTINGS, "api_key_seconds", "base_url", "headers", "extra_headers"})
 
 
 @dataclass(frozen=True, slots=True)
 class AppConfig:
     """A checked config and the file it came from (None: nothing is configured).
 
-    ``base`` is where its relative paths start, if that is not beside the file.
+    ``base`` is where its relative paths start, if that is not beside the file. ``untrusted`` are
+    the keys that somebody has added whom the user does not trust; ``warnings`` is what every run
+    begins with.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     file: Path | None = None
     base: Path | None = None
+    untrusted: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -52,14 +59,17 @@ class AppConfig:
 
     def loader_settings(self) -> LoaderSettings:
         values = self.values
-        allowed = values.get("allowed_plugins")
+        allowed, denied = values.get("allowed_plugins"), values.get("denied_plugins", ())
         return LoaderSettings(
             sources=tuple(self._fill("plugins", values.get("plugins", []))),
             allow=None if allowed is None else frozenset(allowed),
-            deny=frozenset(values.get("denied_plugins", ())),
+            deny=frozenset(denied),
             enabled=frozenset(values.get("enabled_plugins", ())),
             forced=frozenset(values.get("force_enabled_plugins", ())),
             prefer=values.get("prefer_plugins", {}),
+            denied_by_others=frozenset(
+                name for name in denied if f"denied_plugins.{name}" in self.untrusted
+            ),
         )
 
     def clones(self) -> Path | None:
@@ -68,6 +78,10 @@ class AppConfig:
         if named is None:
             return None
         return Path(self.folder, os.path.expanduser(self._fill("plugin_cache_dir", named)))
+
+    def own_paths(self) -> list[Path]:
+        """What the config itself consists of and keeps, and no tool may touch."""
+        return [path for path in (self.file, self.clones()) if path is not None]
 
     def request_config(
         self, agent: str | None = None, provider: str | None = None, model: str | None = None
@@ -86,12 +100,15 @@ class AppConfig:
         """The settings of a request as the config has them; what the caller names has no key."""
         described = self._agent(agent)
         aliases: Mapping[str, Any] = self.values.get("providers", {})
-        named = self._provider_name(agent, provider)
+        named = self.provider_name(agent, provider)
         own = {key: value for key, value in described.items() if key not in _NOT_SETTINGS}
-        if named != self._provider_name(agent, None):
+        if named != self.provider_name(agent, None):
             # The agent's model is one of the agent's provider.
             own.pop("model", None)
-        layers: Layers = [("request_defaults", self.values.get("request_defaults", {}))]
+        defaults: Mapping[str, Any] = self.values.get("request_defaults", {})
+        if self._is_chosen_by_others(agent, provider):
+            defaults = without_access(defaults)
+        layers: Layers = [("request_defaults", defaults)]
         if named is not None and named in aliases:
             layers.append((f"providers.{named}", aliases[named]))
         elif named is not None:
@@ -152,7 +169,7 @@ class AppConfig:
         and the keys it has besides settings.
         """
         aliases: Mapping[str, Any] = self.values.get("providers", {})
-        named, usual = self._provider_name(agent, provider), self._provider_name(agent, None)
+        named, usual = self.provider_name(agent, provider), self.provider_name(agent, None)
         plugins = {name: alias["provider"] for name, alias in aliases.items()}
         yield "request_defaults", self._fill_section("request_defaults"), None, ()
         if named is not None and named in aliases:
@@ -175,12 +192,31 @@ class AppConfig:
             *({"agent": None, "provider": alias} for alias in self.values.get("providers", {})),
         ]
 
-    def _provider_name(self, agent: str | None, provider: str | None) -> str | None:
+    def provider_name(self, agent: str | None, provider: str | None) -> str | None:
         """The alias or plugin id that a run uses, if anything names one."""
+        return provider or self._agent(agent).get("provider") or self._only_alias(agent)
+
+    def _only_alias(self, agent: str | None) -> str | None:
+        """The one alias there is: whoever describes one provider and no more means that one.
+
+        What others have added does not change what the user means.
+        """
         aliases: Mapping[str, Any] = self.values.get("providers", {})
-        # Whoever describes one provider and no more means that one.
-        alone = next(iter(aliases)) if len(aliases) == 1 else None
-        return provider or self._agent(agent).get("provider") or alone
+        own = [name for name in aliases if f"providers.{name}" not in self.untrusted]
+        key = agent or "default"
+        is_own = key in self.values.get("agents", {}) and f"agents.{key}" not in self.untrusted
+        known = own if own or is_own else [*aliases]
+        return known[0] if len(known) == 1 else None
+
+    def _is_chosen_by_others(self, agent: str | None, provider: str | None) -> bool:
+        """Whether somebody whom the user does not trust says which provider is asked.
+
+        They may choose one, and an alias of the user's with all that stands in it.
+        """
+        named = self.provider_name(agent, provider)
+        if named in self.values.get("providers", {}):
+            return f"providers.{named}" in self.untrusted
+        return provider is None and f"agents.{agent or 'default'}" in self.untrusted
 
     def _fill_section(self, key: str) -> dict[str, Any]:
         filled: dict[str, Any] = self._fill(key, self.values.get(key, {}))
@@ -211,6 +247,13 @@ class AppConfig:
 
     def _fill(self, where: str, value: Any) -> Any:
         return substitute(value, self.env, where, self.file)
+
+
+def without_access(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without what says where a request goes and with which key."""
+    kept = {key: value for key, value in settings.items() if key not in _ACCESS}
+    shareable: dict[str, Any] = without_secrets(kept)
+    return shareable
 
 
 def _named_provider(layers: Layers) -> str | None:

@@ -161,7 +161,7 @@ class Activator:
                     known[key] = make()
                 except PluginError as error:
                     known[key] = error
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     # Looking at a plugin runs its properties and descriptors.
                     known[key] = _unreadable_error(record.name, error)
             result = known[key]
@@ -185,7 +185,7 @@ def _is_limit(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
 
 
-def _unreadable_error(name: str, error: Exception) -> ContractError:
+def _unreadable_error(name: str, error: BaseException) -> ContractError:
     failure = ContractError(
         f"plugin {name!r}: asking the class about itself raised {describe_error(error)}",
         plugin=name,
@@ -311,7 +311,7 @@ def entry_from_class(
         values = _describe_instance(path, instance, role, name)
     except PluginError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _unreadable_error(path, error) from error
     plain = _plain_entry(path, values)
     if plain is not None:

@@ -30,8 +30,9 @@ from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
+from agent_host.plugins.protected import PROTECTED
 from agent_host.plugins.resolve import BrokenPluginError, Resolution
-from agent_host.plugins.settings import ConfigSchema, merge_schemas, wants_tool
+from agent_host.plugins.settings import ConfigSchema, read_settings, wants_tool
 from agent_host.plugins.stack import Lease, Managers, PlainWarning, PreparedTool, Stack
 from agent_host.sessions.frozen import plain_copy
 
@@ -39,7 +40,6 @@ __all__ = [
     "build_stack",
     "close_tools",
     "prepare_tools",
-    "read_settings",
     "refuse_shared_names",
 ]
 
@@ -56,8 +56,12 @@ def build_stack(
     config: Config,
     warnings: list[PlainWarning],
     fresh_key: FreshKey | None,
+    protected: Sequence[str],
 ) -> Steps[Stack]:
-    """The stack of a resolution; ``warnings`` is what was left out, and is added to."""
+    """The stack of a resolution; ``warnings`` is what was left out, and is added to.
+
+    ``protected`` are the places that its tools may not touch.
+    """
 
     def report(implementation: Implementation, error: AgentError) -> None:
         name, hook = implementation.plugin, implementation.hook.name
@@ -79,7 +83,7 @@ def build_stack(
     try:
         plugins = resolution.plugins["tool"]
         yield from prepare_tools(
-            plugins, managers.tool, schema, config, registry, lease, warnings, tools
+            plugins, managers.tool, schema, config, registry, lease, warnings, tools, protected
         )
         names += [descriptor.tool_name for tool in tools for descriptor in tool.descriptors]
         tools[:] = [_with_wanted(tool, config) for tool in tools]
@@ -90,7 +94,9 @@ def build_stack(
             config["tools"] = [*(config.get("tools") or ()), *schemas]
         models: Any = list(resolution.models)
         for manager in (managers.extension, managers.feature):
-            models = valid_models(manager.hook.get_models(config=config, models=models))
+            if manager.implements("get_models"):
+                given = plain_copy(config)
+                models = valid_models(manager.hook.get_models(config=given, models=models))
         formats = _accepted_formats(resolution, config)
         return Stack(
             resolution=resolution,
@@ -108,28 +114,12 @@ def build_stack(
             warnings=tuple(warnings),
             fresh_key=fresh_key,
             has_actions=any(managers.role(role).implements("get_actions") for role in _ACTING),
+            protected=tuple(protected),
             secrets=tuple(schema.secrets(config)),
         )
     except BaseException:
         close_tools(tools)
         raise
-
-
-def read_settings(plugins: Iterable[LoadedPlugin], warnings: list[PlainWarning]) -> ConfigSchema:
-    """The settings that plugins ask for; one that cannot say is told in ``warnings``."""
-    described: list[tuple[str, object]] = []
-    for plugin in plugins:
-        schema: object = plugin.entry.config_schema
-        if "get_config_schema" in plugin.implementations:
-            try:
-                schema = plugin.ask("get_config_schema")
-            except Exception as error:
-                why = log_failure(log, "settings_unknown", error, plugin=plugin.name)
-                text = f"plugin {plugin.name!r} could not give its settings: {why}"
-                warnings.append((text, plugin.name))
-                continue
-        described.append((plugin.name, schema))
-    return merge_schemas(described)
 
 
 def prepare_tools(
@@ -141,10 +131,11 @@ def prepare_tools(
     lease: Lease,
     warnings: list[PlainWarning],
     prepared: list[PreparedTool],
+    protected: Sequence[str],
 ) -> Steps[None]:
     """Add to ``prepared`` what can be prepared, and to ``warnings`` words for what cannot."""
     for plugin in plugins:
-        own = schema.for_tool(plugin.name, config)
+        own = {**schema.for_tool(plugin.key, config), PROTECTED: [*protected]}
         tool = yield from _prepare_tool(plugin, manager, own, registry, lease, warnings)
         if tool is not None:
             prepared.append(tool)
@@ -251,7 +242,8 @@ def _build_registry(
     contributions = [config["tool_interop"]] if config.get("tool_interop") else []
     hook = "get_tool_interop_contribution"
     for plugin in _implementers(resolution, hook, "provider", "extension", "tool"):
-        seen = schema.for_tool(plugin.name, config) if plugin.role == "tool" else config
+        is_tool = plugin.role == "tool"
+        seen = schema.for_tool(plugin.key, config) if is_tool else plain_copy(config)
         read = partial(ToolInteropContribution.of, plugin=plugin.name)
         contributions.append(_ask_plugin(plugin, hook, read, config=seen))
     return DEFAULT_TOOL_INTEROP_REGISTRY.with_contributions(*contributions)
@@ -261,7 +253,8 @@ def _accepted_formats(resolution: Resolution, config: Config) -> Iterable[str]:
     found: dict[str, None] = {}
     hook, models = "accepted_tool_schema_formats", list(resolution.models)
     for plugin in _implementers(resolution, hook, "provider", "extension"):
-        found |= _ask_plugin(plugin, hook, _each_once, config=config, models=models)
+        given = {"config": plain_copy(config), "models": plain_copy(models)}
+        found |= _ask_plugin(plugin, hook, _each_once, **given)
     return found
 
 

@@ -40,6 +40,8 @@ class LoaderSettings:
     ``deny`` name bundles. ``enabled`` names plugins that are off by default, ``forced`` those that
     take part whatever the tags say. ``prefer`` settles collisions: from ``role:name`` (or
     ``tool-name:wire name``, ``bundle:name``) to the distribution or source that wins.
+    ``denied_by_others`` are those of ``deny`` that somebody else has put there: they cannot make
+    another provider the one that answers if none is named.
     """
 
     sources: tuple[str, ...] = ()
@@ -48,6 +50,7 @@ class LoaderSettings:
     enabled: frozenset[str] = frozenset()
     forced: frozenset[str] = frozenset()
     prefer: Mapping[str, str] = field(default_factory=dict)
+    denied_by_others: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +135,17 @@ class Catalog:
         """The provider of that name; if none is given, the fallback or the only one there is."""
         usable = self.usable("provider")
         if name is None:
-            fallbacks = [r for r in usable if r.entry is not None and r.entry.fallback]
-            if len(fallbacks) == 1:
-                return fallbacks[0]
-            if len(usable) == 1:
-                return usable[0]
+            candidates = [*usable, *self._denied_providers()]
+            fallbacks = [r for r in candidates if r.entry is not None and r.entry.fallback]
+            if len(fallbacks) == 1 or len(candidates) == 1:
+                chosen = (fallbacks or candidates)[0]
+                if chosen.usable:
+                    return chosen
+                raise UnknownPluginError(
+                    f"no provider was named, and the usual one, {chosen.name!r}, is denied",
+                    plugins=(chosen.name,),
+                    hint="the config of the folder denies it; name a provider with --provider",
+                )
             raise UnknownPluginError(
                 "no provider was named and "
                 + ("several say they are the fallback" if fallbacks else "there is no fallback"),
@@ -159,6 +168,12 @@ class Catalog:
             plugins=(name,),
             hint=suggest_name(name, known) + self._broken_hint(),
         )
+
+    def _denied_providers(self) -> list[PluginRecord]:
+        """The providers that could be used if it were for the user alone."""
+        others = self.settings.denied_by_others
+        denied = [r for r in self.records if r.role == "provider" and r.bundle.name in others]
+        return [r for r in denied if r.state == "disabled"]
 
     def _broken_hint(self) -> str:
         """Where to look for a plugin whose name is not known because its package is broken."""

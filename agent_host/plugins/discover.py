@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from importlib_metadata import Distribution, DistributionFinder, distributions
 
-from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
+from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry, split_entry
 from agent_hookspecs.errors import DescriptorError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.values import dataclass
@@ -183,12 +183,46 @@ def _read_bundles(found: _Announcing) -> list[Bundle]:
 def _read_bundle(found: _Announcing, name: str, value: str) -> Bundle:
     bundle = Bundle(name, "installed", value, found.name, found.version)
     if CLASS_PATH.fullmatch(value):
-        return replace(bundle, descriptor=Descriptor((Entry.of_class(value),)))
+        descriptor = Descriptor((Entry.of_class(value),))
+    else:
+        try:
+            file, descriptor = _locate_descriptor(found.distribution, value)
+        except DescriptorError as error:
+            return replace(bundle, file=error.file or "", problem=error.explain())
+        bundle = replace(bundle, file=file)
+    problem = _foreign_entry(found, descriptor)
+    if problem:
+        return replace(bundle, problem=problem)
+    return replace(bundle, descriptor=descriptor)
+
+
+def _foreign_entry(found: _Announcing, descriptor: Descriptor) -> str:
+    """What is wrong with an entry that names what is not of its distribution, such as Python's."""
+    packages = _own_packages(found.distribution)
+    for entry in descriptor.entries:
+        package = split_entry(entry.entry)[0].partition(".")[0]
+        if package in sys.stdlib_module_names or (packages and package not in packages):
+            return (
+                f"the entry {entry.entry!r} is in {package!r}, which is no part of {found.name} "
+                "(let it name a class of the package itself)"
+            )
+    return ""
+
+
+def _own_packages(distribution: Distribution) -> set[str]:
+    """The top-level packages and modules in a distribution's list of files; none: no such list.
+
+    An editable install lists what leads to its packages, and not those.
+    """
     try:
-        file, descriptor = _locate_descriptor(found.distribution, value)
-    except DescriptorError as error:
-        return replace(bundle, file=error.file or "", problem=error.explain())
-    return replace(bundle, file=file, descriptor=descriptor)
+        names = {str(file).split("/")[0] for file in distribution.files or ()}
+    except Exception:
+        # Nothing is lost: without a list nothing is known to be missing from it.
+        names = set()
+    code = {n for n in names if not n.endswith((".dist-info", ".egg-info", ".pth", ".egg-link"))}
+    if len(code) < len(names) and any(n.startswith("__editable__") for n in code):
+        return set()
+    return {name.partition(".")[0] for name in code if name != ".."}
 
 
 def _locate_descriptor(distribution: Distribution, package: str) -> tuple[str, Descriptor]:

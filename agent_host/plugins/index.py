@@ -22,7 +22,7 @@ from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_host._version import __version__
 from agent_host.plugins.bundle import Bundle, bundle_from_list, bundle_to_list
 
-__all__ = ["cache_folder", "find_bundles"]
+__all__ = ["find_bundles"]
 
 #: As many environments as anyone works with; indexes of those long gone make room.
 _MAX_FILES = 64
@@ -35,20 +35,6 @@ _PLAINLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK"
 _METADATA = (".dist-info", "egg-info")
 
 Stamp = list[int] | None
-
-
-def cache_folder() -> str | None:
-    """Where caches of this user belong; None if there is no home to put them in."""
-    named = os.environ.get("AGENT_HOST_CACHE_DIR")
-    if named:
-        return named
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    if not base:
-        home = os.path.expanduser("~")
-        if home == "~":
-            return None
-        base = os.path.join(home, ".cache")
-    return os.path.join(base, "agent-host")
 
 
 def find_bundles(
@@ -184,10 +170,10 @@ def _write_index(
     body = json.dumps(document, separators=(",", ":")).encode()
     folder = os.path.dirname(file)
     # Not above: a warm start has nothing to write.
-    from agent_host.private import replace_private
+    from agent_host.private import make_private_folder, replace_private
 
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private_folder(folder)
         if _is_private(os.lstat(folder)):
             replace_private(file, b"%08x\n%s" % (zlib.crc32(body), body))
             _remove_oldest(folder)

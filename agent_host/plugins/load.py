@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_host.places import cache_folder
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.catalog import Catalog, LoaderSettings, build_catalog
-from agent_host.plugins.index import cache_folder, find_bundles
+from agent_host.plugins.index import find_bundles
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from agent_hookspecs.errors import ProviderError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.values import dataclass
@@ -21,15 +21,19 @@ from agent_host.plugins.implementation import log_failure
 from agent_host.plugins.implementations import can_list_models
 from agent_host.plugins.keys import data_key
 from agent_host.plugins.request_spec import read_request_spec
+from agent_host.sessions.frozen import plain_copy
+from agent_host.wire.deadlines import shortest
+from agent_host.wire.failures import failure
 
-__all__ = ["Listing", "Listings", "valid_models"]
+__all__ = ["Listing", "Listings", "ask_models", "valid_models"]
 
 log = get_logger(__name__)
 
 _MAX_LISTINGS = 64
 _MAX_BYTES = 32 << 20
-#: A list of models is a convenience: nobody should wait long for one.
+#: A list of models is a convenience: nobody should wait long for one, unless they say so.
 _REQUEST_SECONDS = 10.0
+_TOTAL_SECONDS = 60.0
 _RETRY_SECONDS = 15.0
 
 
@@ -66,7 +70,7 @@ class Listings:
         """Ask the provider for its models and remember them; an error gives an empty list."""
         seconds = self._seconds
         try:
-            models = valid_models((yield from _ask_models(provider, config, fresh_key)))
+            models = yield from ask_models(provider, config, fresh_key)
             digest = data_key(models)
         except Exception as error:
             log_failure(log, "models_unavailable", error, provider=provider.name)
@@ -89,7 +93,15 @@ def valid_models(models: object) -> list[ModelInfo]:
     ]
 
 
-def _ask_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
+def ask_models(
+    provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None
+) -> Steps[list[ModelInfo]]:
+    """Ask the provider for its models; what goes wrong is raised."""
+    # A copy: what a plugin does to the config is nobody else's affair.
+    return valid_models((yield from _ask(provider, plain_copy(config), fresh_key)))
+
+
+def _ask(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
     """What the provider says its models are; nothing, if its descriptor says not to ask."""
     hooks = provider.implementations.keys()
     if not can_list_models(hooks):
@@ -120,7 +132,7 @@ def _fetch_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | 
         if response.status == 401 and (new := (yield from fresh_key.after_refusal(key))) != key:
             response, body = yield from _send_with_key(provider, config, new)
     if not 200 <= response.status < 300:
-        raise ProviderError(f"HTTP {response.status}", provider=provider.name)
+        raise failure(response.status, response.headers, body, provider.name)
     return provider.ask("parse_models", body=json.loads(body))
 
 
@@ -132,7 +144,11 @@ def _send_with_key(provider: LoadedPlugin, config: Config, key: str) -> Steps[tu
 
 def _send(provider: LoadedPlugin, config: Config, spec: object) -> Steps[tuple[Any, bytes]]:
     if isinstance(spec, Mapping):
-        spec = {"method": "GET", "timeout": _REQUEST_SECONDS, **spec}
-    response = yield Open(read_request_spec(spec, config, provider.name, "models_request"))
+        waiting = {} if config.get("timeout") is not None else {"timeout": _REQUEST_SECONDS}
+        spec = {"method": "GET", **waiting, **spec}
+    request = read_request_spec(spec, config, provider.name, "models_request")
+    # However slowly a server sends a list: a request waits for it.
+    total = shortest(request.timeouts.total, _TOTAL_SECONDS)
+    response = yield Open(replace(request, timeouts=replace(request.timeouts, total=total)))
     body = yield ReadAll(_MAX_BYTES)
     return response, body

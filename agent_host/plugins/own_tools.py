@@ -46,6 +46,7 @@ class OwnTools:
             self._lease,
             warnings,
             self._prepared,
+            stack.protected,
         )
         refuse_shared_names([*stack.tools, *self._prepared])
         own = [descriptor for tool in self._prepared for descriptor in tool.descriptors]

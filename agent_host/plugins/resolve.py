@@ -7,7 +7,7 @@ aside with a reason and the decision is made again without it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from pluggy import HookImpl
@@ -24,7 +24,14 @@ from agent_host.plugins.gate import Candidate, Gating, gate, with_twins
 from agent_host.plugins.implementations import Implementations
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.order import Placed, Sortable, are_tied, order
-from agent_host.plugins.settings import read_texts, wants_tool
+from agent_host.plugins.settings import (
+    ConfigSchema,
+    merge_schemas,
+    read_settings,
+    read_texts,
+    wants_tool,
+)
+from agent_host.sessions.frozen import plain_copy
 
 __all__ = [
     "BrokenPluginError",
@@ -111,7 +118,7 @@ def resolve(
     plugins contradict one another.
     """
     catalog = complete_catalog(catalog, activator.identify)
-    resolver = _Resolver(activator, provider, config, list(models))
+    resolver = _Resolver(catalog, activator, provider, config, list(models))
     while True:
         try:
             return resolver.resolve(catalog)
@@ -128,10 +135,13 @@ def set_aside(catalog: Catalog, key: str, error: AgentError) -> Catalog:
 class _Resolver:
     """Makes one decision. A plugin is loaded when, and only when, it must be asked something."""
 
+    catalog: Catalog
     activator: Activator
     provider: LoadedPlugin
     config: Config
     models: list[ModelInfo]
+    #: What each tool that is asked may see is told by.
+    known_to: dict[str, ConfigSchema] = field(default_factory=dict)
 
     def resolve(self, catalog: Catalog) -> Resolution:
         """The decision; a `BrokenPluginError` says without whom it has to be made again."""
@@ -196,10 +206,36 @@ class _Resolver:
 
     def _ask(self, record: PluginRecord, hook: str, **more: Any) -> Any:
         plugin = self._load(record)
+        given = {"config": self._seen_by(plugin), "models": plain_copy(self.models)}
         try:
-            return plugin.ask(hook, config=self.config, models=self.models, **more)
+            return plugin.ask(hook, **given, **more)
         except AgentError as error:
             raise BrokenPluginError(record, error) from error
+
+    def _seen_by(self, plugin: LoadedPlugin) -> Config:
+        """A copy of the config as the plugin may see it; tools get none of anybody's secrets.
+
+        What others ask for is known from their descriptors: those that are left out are not
+        loaded for it.
+        """
+        if plugin.role != "tool":
+            copy: Config = plain_copy(self.config)
+            return copy
+        if plugin.key not in self.known_to:
+            self.known_to[plugin.key] = self._settings_known_to(plugin)
+        return self.known_to[plugin.key].for_tool(plugin.key, self.config)
+
+    def _settings_known_to(self, tool: LoadedPlugin) -> ConfigSchema:
+        told = (tool.key, self.provider.key)
+        others = merge_schemas(
+            (record.key, record.entry.config_schema)
+            for record in self.catalog
+            if record.entry is not None and record.key not in told
+        )
+        provider, own = (read_settings([each], []) for each in (self.provider, tool))
+        # What anybody else asks for is not the tool's own.
+        settings = {**own.settings, **others.settings, **provider.settings}
+        return ConfigSchema(settings, (*own.marked, *others.marked, *provider.marked))
 
 
 def _refusal(entry: Entry, config: Config) -> str | None:
@@ -262,7 +298,8 @@ def _provider_tags(
 ) -> frozenset[str]:
     tags = set(provider.entry.provides_tags)
     if "get_tags" in provider.entry.dynamic:
-        tags.update(provider.ask("get_tags", config=config, models=models) or ())
+        given = {"config": plain_copy(config), "models": plain_copy(models)}
+        tags.update(provider.ask("get_tags", **given) or ())
     # What the user says of a model counts for more than what its provider knows of it.
     added, removed = (
         with_twins(read_texts(config, key, "tags", "give a list of strings"))

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.authoring.knobs import KNOBS
 from agent_hookspecs.errors import ConfigError, ContractError
-from agent_hookspecs.logs import names_secret, remember_secrets
+from agent_hookspecs.logs import get_logger, names_secret, remember_secrets
 from agent_hookspecs.messages import ModelInfo
 from agent_hookspecs.tool_interop import ToolInteropContribution
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest
+from agent_host.plugins.access import KEY_SETTINGS
 from agent_host.plugins.catalog import Catalog
+from agent_host.plugins.implementation import log_failure
 from agent_host.redaction import (
     holds_secrets,
     is_secret,
@@ -27,6 +29,11 @@ from agent_host.redaction import (
     named_secrets,
     without_secrets,
 )
+from agent_host.sessions.frozen import plain_copy
+
+if TYPE_CHECKING:
+    from agent_host.plugins.activate import LoadedPlugin
+    from agent_host.plugins.stack import PlainWarning
 
 __all__ = [
     "HOST_SETTINGS",
@@ -35,10 +42,13 @@ __all__ = [
     "describe_unused",
     "is_common",
     "merge_schemas",
+    "read_settings",
     "read_texts",
     "value_objection",
     "wants_tool",
 ]
+
+log = get_logger(__name__)
 
 #: The settings of a request that the host itself reads, or that any provider may be given.
 HOST_SETTINGS = frozenset(
@@ -47,6 +57,7 @@ HOST_SETTINGS = frozenset(
         "api_key",
         "api_key_command",
         "api_key_file",
+        "api_key_name",
         "api_key_seconds",
         "base_url",
         "debug_stream",
@@ -84,12 +95,20 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key and the plugin that asks for it; ``schema`` is as the plugin wrote it."""
+    """One key and the plugin that asks for it; ``schema`` is as the plugin wrote it.
+
+    ``owner`` is the plugin's key, by which plugins of one name and different roles are told apart.
+    """
 
     key: str
-    plugin: str
+    owner: str
     schema: Mapping[str, Any]
     required: bool
+
+    @property
+    def plugin(self) -> str:
+        """The plugin's name."""
+        return self.owner.rpartition(":")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +151,15 @@ class ConfigSchema:
             remember_secrets(self.secrets(new))
 
     def for_tool(self, tool: str, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The config as a tool may see it: of what is secret, only its own."""
-        own = {key for key, s in self.settings.items() if s.plugin == tool}
-        hidden = {setting.key for setting in self.marked if setting.plugin != tool} - own
+        """A copy of the config as the tool of that key may see it: of secrets, only its own.
+
+        What says with which key a provider is asked is no tool's, whatever it calls its own.
+        """
+        own = {key for key, s in self.settings.items() if s.owner == tool} - {*KEY_SETTINGS}
+        hidden = {setting.key for setting in self.marked if setting.owner != tool} - own
+        hidden.update(KEY_SETTINGS)
         return {
-            key: value if key in own else without_secrets(value)
+            key: plain_copy(value) if key in own else without_secrets(value)
             for key, value in config.items()
             if key not in hidden and (key in own or not names_secret(key))
         }
@@ -183,18 +206,35 @@ class ConfigSchema:
 
 
 def merge_schemas(schemas: Iterable[tuple[str, object]]) -> ConfigSchema:
-    """One table from what each plugin, given by name, said; what is no schema is left out."""
+    """One table from what each plugin, given by its key, said; what is no schema is left out."""
     settings: dict[str, Setting] = {}
     marked: list[Setting] = []
-    for plugin, schema in schemas:
+    for owner, schema in schemas:
         for key, described, required in _read_keys(schema):
-            setting = Setting(key, plugin, described, required)
+            setting = Setting(key, owner, described, required)
             first = settings.setdefault(key, setting)
             if holds_secrets(described):
                 marked.append(setting)
             if is_secret(described) and not is_secret(first.schema):
                 settings[key] = replace(first, schema={**first.schema, "secret": True})
     return ConfigSchema(settings, tuple(marked))
+
+
+def read_settings(plugins: Iterable[LoadedPlugin], warnings: list[PlainWarning]) -> ConfigSchema:
+    """The settings that plugins ask for; one that cannot say is told in ``warnings``."""
+    described: list[tuple[str, object]] = []
+    for plugin in plugins:
+        schema: object = plugin.entry.config_schema
+        if "get_config_schema" in plugin.implementations:
+            try:
+                schema = plugin.ask("get_config_schema")
+            except Exception as error:
+                why = log_failure(log, "settings_unknown", error, plugin=plugin.name)
+                text = f"plugin {plugin.name!r} could not give its settings: {why}"
+                warnings.append((text, plugin.name))
+                continue
+        described.append((plugin.key, schema))
+    return merge_schemas(described)
 
 
 def _read_keys(schema: object) -> Iterable[tuple[str, Mapping[str, Any], bool]]:

@@ -27,6 +27,7 @@ from agent_host.plugins.descriptor import read_descriptor
 from agent_host.plugins.discover import CLASS_PATH, top_level_spec
 from agent_host.plugins.project import announced_plugins, read_project_file
 from agent_host.plugins.single_file import read_plugin_file
+from agent_host.private import make_private_folder
 
 __all__ = ["GitSource", "bundles_of_sources", "parse_git"]
 
@@ -250,13 +251,13 @@ def parse_git(source: str) -> GitSource:
 def _check_out_commit(source: GitSource, cache: Path | None) -> Path:
     """The folder with the commit's files, fetched if it is not in the cache yet."""
     if cache is None:
-        raise SourceError("there is no cache folder to clone into", hint="set AGENT_HOST_CACHE_DIR")
+        raise SourceError("there is no cache folder to clone into", hint="set AGENT_HOST_HOME")
     digest = hashlib.sha256(source.url.encode()).hexdigest()[:16]
     folder = cache / "git" / f"{digest}-{source.commit}"
     if folder.is_dir():
         _check_clone(folder, source)
         return folder
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(folder.parent)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="clone-"))
     try:
         _run_git(source, temporary, "init", "--quiet")

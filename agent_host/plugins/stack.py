@@ -148,7 +148,8 @@ class Stack:
     ``config`` has the schema's defaults and the tools' schemas in it. ``models`` is the provider's
     list after extensions and features have seen it, ``model`` the entry that is asked for, and
     ``secrets`` what is secret in the config. ``fresh_key`` gets the key if the config says where
-    from. Whoever works with its tools has entered ``lease``.
+    from. ``protected`` are the places that no tool may touch. Whoever works with its tools has
+    entered ``lease``.
     """
 
     resolution: Resolution
@@ -166,6 +167,7 @@ class Stack:
     warnings: tuple[PlainWarning, ...]
     fresh_key: FreshKey | None
     has_actions: bool
+    protected: tuple[str, ...]
     secrets: tuple[str, ...] = field(repr=False)
 
     @property

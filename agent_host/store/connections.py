@@ -23,6 +23,7 @@ from agent_hookspecs.store.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from agent_host.private import make_private_folder
 
 __all__ = ["Connections"]
 
@@ -161,7 +162,7 @@ def _close_all(connections: list[sqlite3.Connection], process: int) -> None:
 def _make_private(file: Path) -> None:
     """Make the file if there is none, for us alone; SQLite gives its other files the same mode."""
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:  # Nothing is lost: it was made before.
         pass

@@ -15,6 +15,7 @@ import pytest
 
 import agent_hookspecs
 import agent_hookspecs.authoring
+import agent_hookspecs.protection
 import agent_hookspecs.store
 import agent_hookspecs.tool_interop
 from agent_hookspecs import errors, events, messages
@@ -41,7 +42,6 @@ AUTHORING = [
     "knob_schema",
     "load_facts",
     "model_element",
-    "nearest_effort",
     "plain",
     "refers_to_files",
     "render_history",
@@ -66,6 +66,7 @@ PUBLIC = [
     "ApprovalRequiredEvent",
     "AuthenticationError",
     "BindingError",
+    "ChildEvent",
     "CollisionError",
     "Config",
     "ConfigError",
@@ -240,6 +241,7 @@ STORE = [
     "searchable_words",
     "without_content",
 ]
+PROTECTION = ["ProtectedPaths"]
 
 
 def test_the_public_names_are_these() -> None:
@@ -247,10 +249,11 @@ def test_the_public_names_are_these() -> None:
     assert agent_hookspecs.authoring.__all__ == AUTHORING
     assert agent_hookspecs.tool_interop.__all__ == TOOL_INTEROP
     assert agent_hookspecs.store.__all__ == STORE
+    assert agent_hookspecs.protection.__all__ == PROTECTION
 
 
 def test_an_author_has_no_more_than_150_names_to_know() -> None:
-    # Those of stores are beside them: who writes a provider or a tool never meets them.
+    # Those of stores, and of tools that open files, are beside them: others never meet them.
     assert len(PUBLIC) + len(AUTHORING) + len(TOOL_INTEROP) <= 150
 
 
@@ -308,11 +311,12 @@ def test_every_public_name_is_used() -> None:
         *AUTHORING,
         *TOOL_INTEROP,
         *STORE,
+        *PROTECTION,
     } - used - WHOLE - FOR_APPLICATIONS - FOR_OTHER_STORES == set()
 
 
 def test_plugins_and_the_template_import_public_names_alone() -> None:
-    public = {*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE}
+    public = {*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE, *PROTECTION}
     files = [
         *ROOT.glob("template-python-provider/**/src/**/*.py"),
         # The kit looks into plugins, as the host does.
@@ -330,7 +334,7 @@ def test_plugins_and_the_template_import_public_names_alone() -> None:
 def test_every_public_name_stands_in_the_docs() -> None:
     page = (ROOT / "docs" / "names.md").read_text("utf-8")
     listed = re.findall(r"^\| `(\w+)` \| \S.*\|$", page, re.MULTILINE)
-    assert sorted(listed) == sorted([*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE])
+    assert sorted(listed) == sorted([*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE, *PROTECTION])
 
 
 def test_dir_shows_the_public_names() -> None:

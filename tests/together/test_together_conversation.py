@@ -25,8 +25,7 @@ SIGNERS = {"openai-responses", "anthropic", "google", "openrouter"}
 @pytest.fixture(autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     folder: Path = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("AGENT_HOST_CONFIG_HOME", str(folder))
-    monkeypatch.setenv("AGENT_HOST_CACHE_DIR", str(folder / "cache"))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(folder))
 
 
 def test_the_round_passes_every_provider_with_parallel_calls_in_three() -> None:

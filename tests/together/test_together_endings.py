@@ -250,8 +250,7 @@ def environment(folder: Path) -> dict[str, str]:
     }
     return {
         **kept,
-        "AGENT_HOST_CONFIG_HOME": str(folder / "home"),
-        "AGENT_HOST_CACHE_DIR": str(folder / "cache"),
+        "AGENT_HOST_HOME": str(folder / "home"),
         "PYTHONUTF8": "1",
         "NO_COLOR": "1",
     }

@@ -69,8 +69,7 @@ stops = pytest.mark.parametrize("stop", STOPS, ids=lambda each: each.name)
 def explain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Explain:
-    monkeypatch.setenv("AGENT_HOST_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("AGENT_HOST_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(tmp_path))
 
     def explained(stop: Stop, model: str, **settings: Any) -> dict[str, Any]:
         told = {**stop.always, **settings}

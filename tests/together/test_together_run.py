@@ -94,9 +94,7 @@ def run(
         cwd=workspace,
         env={
             **kept,
-            "AGENT_HOST_CONFIG_HOME": str(workspace.parent / "home"),
             "AGENT_HOST_HOME": str(workspace.parent / "home"),
-            "AGENT_HOST_CACHE_DIR": str(workspace.parent / "cache"),
             "PYTHONUTF8": "1",
             "COLUMNS": "200",
             **(env or {}),

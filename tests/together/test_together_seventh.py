@@ -53,8 +53,7 @@ OWN = {
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_HOST_CONFIG_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("AGENT_HOST_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("AGENT_HOST_HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture(scope="module")

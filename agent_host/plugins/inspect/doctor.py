@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from functools import partial
+from typing import Final, Literal, TypeVar
 
-from agent_hookspecs.errors import OrderingError, PluginError
+from agent_hookspecs.descriptor import Entry
+from agent_hookspecs.errors import LoadError, OrderingError, PluginError
 from agent_hookspecs.roles import PLUGIN_ROLES
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator
@@ -15,7 +19,12 @@ from agent_host.plugins.inspect.misspelt import misspelt_hooks
 from agent_host.plugins.order import Sortable, order
 from agent_host.redaction import describe_error
 
-__all__ = ["Finding", "examine"]
+__all__ = ["LOAD_SECONDS", "Finding", "examine"]
+
+T = TypeVar("T")
+
+#: How long a plugin may take to be imported and asked about itself.
+LOAD_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +42,11 @@ class Finding:
 
 def examine(catalog: Catalog) -> Iterator[Finding]:
     """Load every usable plugin and report what is wrong; disabled ones are left alone."""
-    activator = Activator()
-    catalog = complete_catalog(catalog, activator.identify)
+    loader = _TimedLoader()
+    catalog = complete_catalog(catalog, loader.identify)
     for record in catalog:
         if record.usable:
-            yield from _examine_record(record, activator)
+            yield from loader.examine(record)
         elif record.state != "disabled":
             yield _finding("problem", record, record.reason)
     seen: set[str] = set()
@@ -52,20 +61,58 @@ def examine(catalog: Catalog) -> Iterator[Finding]:
     yield from _find_cycles(catalog)
 
 
-def _examine_record(record: PluginRecord, activator: Activator) -> Iterator[Finding]:
+class _TimedLoader:
+    """Loads plugins and asks them, each for a limited time.
+
+    One that takes longer is left to its thread, and the others are loaded anew.
+    """
+
+    def __init__(self) -> None:
+        self._activator = Activator()
+
+    def identify(self, record: PluginRecord) -> Entry:
+        return self._in_time(record, self._activator.identify)
+
+    def examine(self, record: PluginRecord) -> list[Finding]:
+        try:
+            return self._in_time(record, partial(_examine_record, activator=self._activator))
+        except PluginError as error:
+            return [_finding("problem", record, error.explain())]
+
+    def _in_time(self, record: PluginRecord, ask: Callable[[PluginRecord], T]) -> T:
+        outcome: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                outcome.set_result(ask(record))
+            except BaseException as error:
+                outcome.set_exception(error)
+
+        # Not one that Python waits for when it ends.
+        threading.Thread(target=work, daemon=True).start()
+        wait([outcome], LOAD_SECONDS)
+        if outcome.done():
+            return outcome.result()
+        # Whoever hangs has its locks.
+        self._activator = Activator()
+        raise LoadError(
+            f"plugin {record.name!r}: importing it, or asking it about itself, takes more than "
+            f"{LOAD_SECONDS} s",
+            plugin=record.name,
+            hint="an import must not wait for anything",
+        )
+
+
+def _examine_record(record: PluginRecord, activator: Activator) -> list[Finding]:
+    plugin = activator.load(record)
     try:
-        plugin = activator.load(record)
-    except PluginError as error:
-        yield _finding("problem", record, error.explain())
-        return
-    try:
-        for message in disagreements(plugin):
-            yield _finding("problem", record, message)
-        for message in (*habits(plugin), *misspelt_hooks(plugin)):
-            yield _finding("warning", record, message)
-    except Exception as error:
+        problems = [_finding("problem", record, each) for each in disagreements(plugin)]
+        noted = (*habits(plugin), *misspelt_hooks(plugin))
+        return [*problems, *(_finding("warning", record, each) for each in noted)]
+    except (Exception, SystemExit) as error:
         # Comparing runs the plugin's properties and hooks.
-        yield _finding("problem", record, f"asking it about itself raised {describe_error(error)}")
+        said = f"asking it about itself raised {describe_error(error)}"
+        return [_finding("problem", record, said)]
 
 
 def _find_cycles(catalog: Catalog) -> Iterator[Finding]:

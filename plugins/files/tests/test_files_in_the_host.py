@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_host import AgentApplication
 from agent_host.core import AgentCore
 from agent_host_echo.provider import EchoProvider
 from agent_host_files.plugin import FilesTools
@@ -118,3 +120,36 @@ def test_a_picture_is_kept_as_one(core: AgentCore, tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_leaves_the_tools_out(core: AgentCore, tmp_path: Path) -> None:
     assert core.get_tool_schemas(config(tmp_path / "none")) == []
+
+
+def test_no_tool_reaches_config_decisions_or_store_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    monkeypatch.setenv("AGENT_HOST_HOME", str(home))
+    monkeypatch.chdir(tmp_path)
+    values = {
+        "request_defaults": {"root": str(tmp_path)},
+        "tools": {"effects": {"write": "allow"}},
+        "store": f"sqlite:///{work}/runs.db",
+        "plugin_cache_dir": str(work / "clones"),
+    }
+    config_file = work / "mine.json"
+    config_file.write_text(json.dumps(values), encoding="utf-8")
+    paths = [
+        "home/allowed-tools.json",
+        "home/cache/index/x.json",
+        "work/mine.json",
+        "work/runs.db",
+        "work/runs.db-wal",
+        "work/clones/git/plugin.py",
+        "work/agent-host.json",
+    ]
+    lines = [f'/call write_file {{"path": "{path}", "content": "[]"}}' for path in paths]
+    with AgentApplication(config_file) as app:
+        answer = app.run("\n".join([*lines, '/call read_file {"path": "work/runs.db"}']))
+    results = [m["content"] for m in answer.session.messages if m["role"] == "tool"]
+    assert len(results) == len(paths) + 1
+    assert all("belongs to the host itself" in result for result in results), results
+    assert not (home / "allowed-tools.json").exists()

@@ -48,6 +48,7 @@ class Folder(Protocol):
     def duplicate(self) -> Folder: ...
     def close(self) -> None: ...
     def child(self, name: str) -> Folder: ...
+    def own_status(self) -> os.stat_result: ...
     def stat(self, name: str) -> os.stat_result: ...
     def items(self) -> list[Item]: ...
     def open_existing(self, name: str) -> int: ...
@@ -75,6 +76,9 @@ class HandleFolder:
 
     def child(self, name: str) -> HandleFolder:
         return HandleFolder(os.open(_one(name), _FOLDER | _NOFOLLOW, dir_fd=self._descriptor))
+
+    def own_status(self) -> os.stat_result:
+        return os.fstat(self._descriptor)
 
     def stat(self, name: str) -> os.stat_result:
         return os.stat(_one(name), dir_fd=self._descriptor, follow_symlinks=False)
@@ -130,6 +134,9 @@ class ResolvedFolder:
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
         return ResolvedFolder(path)
+
+    def own_status(self) -> os.stat_result:
+        return os.lstat(self._path)
 
     def stat(self, name: str) -> os.stat_result:
         return os.lstat(self._path_of(name))

@@ -25,6 +25,7 @@ from agent_hookspecs import (
     ToolPlugin,
     UnknownToolError,
 )
+from agent_hookspecs.protection import ProtectedPaths
 from agent_host_files._version import __version__
 from agent_host_files.changing import MAX_FILE_BYTES, Change, encoded, perform, plan
 from agent_host_files.contents import Lines, decode, image_type
@@ -73,7 +74,8 @@ class FilesTools(ToolPlugin):
             results=int(_positive(config, "max_results")),
             seconds=_positive(config, "max_search_seconds"),
         )
-        return {"workspace": _workspace(config.get("root")), "limits": limits}
+        protected = ProtectedPaths.of(config)
+        return {"workspace": _workspace(config.get("root"), protected), "limits": limits}
 
     def close(self, state: State) -> None:
         state["workspace"].close()
@@ -134,7 +136,7 @@ def _positive(config: Config, key: str) -> float:
     return value
 
 
-def _workspace(root: object) -> Workspace:
+def _workspace(root: object, protected: ProtectedPaths) -> Workspace:
     if root is not None and not (isinstance(root, str) and root):
         raise ConfigError(
             "plugin 'files': setting 'root' is not the path of a folder",
@@ -149,7 +151,7 @@ def _workspace(root: object) -> Workspace:
                 key="root",
                 hint="set 'root' to the folder that the model may work in",
             )
-        return Workspace.at(path)
+        return Workspace.at(path, protected)
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"plugin 'files': the folder {root or '.'!r} cannot be opened: {error}",
@@ -415,19 +417,16 @@ def _previewed(change: Change) -> Result:
         shown["target"] = str(change.target)
     if change.old is not None and not change.old.complete:
         return {**shown, "note": f"the file is too large to compare: {change.old.size} bytes"}
-    before, after = change.old and change.old.data, change.new
-    texts = {
-        key: decode(data) if data is not None else None
-        for key, data in (("before", before), ("after", after))
-    }
-    if (before is not None and texts["before"] is None) or (
-        after is not None and texts["after"] is None
-    ):
-        sizes = [
-            f"{len(data)} bytes" if data is not None else "nothing" for data in (before, after)
-        ]
-        return {**shown, "note": f"not text: {sizes[0]} before, {sizes[1]} after"}
-    return {**shown, **{key: text.text if text else None for key, text in texts.items()}}
+    sizes = []
+    for key, data in (("before", change.old.data if change.old else None), ("after", change.new)):
+        text = decode(data) if data is not None else None
+        shown[key] = text.text if text is not None else None
+        sizes.append(f"{len(data)} bytes {key}" if data is not None else f"nothing {key}")
+        if data is not None and text is None:
+            shown["note"] = "not text"
+    if "note" in shown:
+        shown["note"] += f": {', '.join(sizes)}"
+    return shown
 
 
 def _lines(count: int) -> str:

@@ -1,8 +1,8 @@
 """The workspace: whole files read, replaced and removed below one root.
 
 Owns the way from the root to a file, the atomic write, and the words in which failures are told;
-they name paths as the model knows them and never the root. It must not know tools, texts or
-encodings.
+they name paths as the model knows them and never the root. What the host has protected is out of
+reach wherever the root is. It must not know tools, texts or encodings.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from agent_hookspecs import ToolError
+from agent_hookspecs.protection import ProtectedPaths
 from agent_host_files.folders import Folder, Item, ItemKind, kind_of, open_root
 from agent_host_files.paths import WorkspacePath
 
@@ -59,13 +60,17 @@ class Snapshot:
 class Workspace:
     """The files below one folder. Threads may share it; `close` it when done."""
 
-    def __init__(self, root: Folder) -> None:
+    def __init__(
+        self, root: Folder, path: str = "", protected: ProtectedPaths | None = None
+    ) -> None:
         self._root: Folder | None = root
+        self._path = path
+        self._protected = protected or ProtectedPaths()
         self._lock = threading.Lock()
 
     @classmethod
-    def at(cls, path: str) -> Workspace:
-        return cls(open_root(path))
+    def at(cls, path: str, protected: ProtectedPaths | None = None) -> Workspace:
+        return cls(open_root(path), path, protected)
 
     def close(self) -> None:
         with self._lock:
@@ -78,6 +83,7 @@ class Workspace:
         if not path.parts:
             return "folder"
         with _told_of(path):
+            self._refuse_protected(path)
             try:
                 with self._folder(path.folder) as folder:
                     return kind_of(folder.stat(path.name))
@@ -87,11 +93,13 @@ class Workspace:
 
     def items(self, path: WorkspacePath) -> list[Item]:
         """What is in a folder, sorted by name."""
+        self._refuse_protected(path)
         with _told_of(path), self._folder(path) as folder:
             return sorted(folder.items(), key=lambda item: item.name)
 
     def read(self, path: WorkspacePath, limit: int) -> Snapshot:
         """A regular file, or the first ``limit`` bytes of it."""
+        self._refuse_protected(path)
         with _told_of(path), self._folder(path.folder) as folder:
             # Before it is opened, since opening a device can do something ...
             _require_file(path, folder.stat(path.name))
@@ -99,15 +107,17 @@ class Workspace:
                 # ... and after, since only now it cannot be swapped any more.
                 status = os.fstat(file.fileno())
                 _require_file(path, status)
+                self._refuse_status(path, status)
                 data = _read_up_to(file.fileno(), limit + 1)
             size = len(data) if len(data) <= limit else max(status.st_size, len(data))
             return Snapshot(data[:limit], size, stat.S_IMODE(status.st_mode) & 0o777)
 
     def require_replaceable(self, path: WorkspacePath) -> None:
         """Refuse what `write` and `remove` would refuse: folders, links, read-only files."""
+        self._refuse_protected(path)
         with _told_of(path), suppress(FileNotFoundError), self._folder(path.folder) as folder:
             # Nothing is lost: what is not there yet can be made.
-            _require_replaceable(path, folder.stat(path.name))
+            self._require_replaceable(path, folder.stat(path.name))
 
     def write(
         self, path: WorkspacePath, data: bytes, *, mode: int | None = None
@@ -127,13 +137,14 @@ class Workspace:
 
     def stage(self, path: WorkspacePath, data: bytes, *, mode: int | None = None) -> Staged:
         """The first half of `write`: all that needs space and permission, beside the file."""
+        self._refuse_protected(path)
         made = self._make_folders(path.folder)
         try:
             with _told_of(path), self._folder(path.folder) as folder:
                 with suppress(FileNotFoundError):
                     # Nothing is lost: a file that is not there yet has no mode to keep.
                     status = folder.stat(path.name)
-                    _require_replaceable(path, status)
+                    self._require_replaceable(path, status)
                     mode = stat.S_IMODE(status.st_mode) & 0o777 if mode is None else mode
                 beside = folder.duplicate()
                 try:
@@ -148,8 +159,9 @@ class Workspace:
 
     def remove(self, path: WorkspacePath) -> None:
         """Remove a regular file."""
+        self._refuse_protected(path)
         with _told_of(path), self._folder(path.folder) as folder:
-            _require_replaceable(path, folder.stat(path.name))
+            self._require_replaceable(path, folder.stat(path.name))
             folder.remove(path.name)
             _settle(folder)
 
@@ -164,13 +176,28 @@ class Workspace:
     def _folder(self, path: WorkspacePath) -> Iterator[Folder]:
         folder = self._open_root()
         try:
-            for name in path.parts:
+            for depth, name in enumerate(path.parts, 1):
                 inner = folder.child(name)
                 folder.close()
                 folder = inner
+                self._refuse_status(WorkspacePath(path.parts[:depth]), folder.own_status())
             yield folder
         finally:
             folder.close()
+
+    def _require_replaceable(self, path: WorkspacePath, status: os.stat_result) -> None:
+        _require_replaceable(path, status)
+        self._refuse_status(path, status)
+
+    def _refuse_protected(self, path: WorkspacePath) -> None:
+        """Refuse a path that is the host's own by its name, whether or not it is there."""
+        if self._protected.holds(os.path.join(self._path, *path.parts)):
+            raise _protected(path)
+
+    def _refuse_status(self, path: WorkspacePath, status: os.stat_result) -> None:
+        """Refuse what is the host's own by another name."""
+        if self._protected.holds_status(status):
+            raise _protected(path)
 
     def _open_root(self) -> Folder:
         # A handle for each call: `close` in another thread cannot pull it away, nor can its number
@@ -283,6 +310,10 @@ def _require_replaceable(path: WorkspacePath, status: os.stat_result) -> None:
     # Replacing asks the folder for permission, not the file; its owner's wish counts all the same.
     if not status.st_mode & 0o222:
         raise ToolError(f"'{path}' is read-only")
+
+
+def _protected(path: WorkspacePath) -> ToolError:
+    return ToolError(f"'{path}' belongs to the host itself; no tool may read or change it")
 
 
 @contextmanager

@@ -11,7 +11,9 @@ _SUITE = Suite("files", "test_files_conformance", "TestFiles")
 _EXECUTE = "        run = _TOOLS.get(tool_name)\n"
 
 
-def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+def _breakage(
+    name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change
+) -> Breakage:
     return Breakage("files", _SUITE, f"tool-{name}", kind, sentence, red, changes)
 
 
@@ -61,6 +63,7 @@ BREAKAGES = (
     ),
     _breakage(
         "previews-by-doing",
+        "effects",
         "To say what a call would change, the tool makes the change.",
         ("test_previews_change_nothing",),
         Change(
@@ -119,11 +122,11 @@ BREAKAGES = (
         ("test_no_secrets_of_others",),
         Change(
             "plugin.py",
-            '        return {"workspace": _workspace(config.get("root")), "limits": limits}\n',
+            '        return {"workspace": _workspace(config.get("root"), protected), "limits": limits}\n',
             "        import inspect\n\n"
             "        frames = [each.frame for each in inspect.stack()]\n"
             '        found = [str(frame.f_locals.get("config")) for frame in frames]\n'
-            '        known = {"workspace": _workspace(config.get("root")), "limits": limits}\n'
+            '        known = {"workspace": _workspace(config.get("root"), protected), "limits": limits}\n'
             '        return {**known, "found": found}\n',
         ),
     ),
@@ -149,8 +152,8 @@ BREAKAGES = (
         ("test_close",),
         Change(
             "plugin.py",
-            '        return {"workspace": _workspace(config.get("root")), "limits": limits}\n',
-            '        made = {"workspace": _workspace(config.get("root")), "limits": limits}\n'
+            '        return {"workspace": _workspace(config.get("root"), protected), "limits": limits}\n',
+            '        made = {"workspace": _workspace(config.get("root"), protected), "limits": limits}\n'
             '        return self.__dict__.setdefault("known", made)\n',
         ),
     ),
@@ -196,8 +199,9 @@ BREAKAGES = (
         "A tool that says it only reads asks a server.",
         ("test_effects_are_honoured",),
         _at_each_call(
-            "import socket\n\n        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as home:"
-            '\n            home.sendto(b"read", ("127.0.0.1", 9))'
+            "import socket\n\n"
+            "        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as home:\n"
+            '            home.sendto(b"read", ("127.0.0.1", 9))'
         ),
     ),
     _breakage(

@@ -1,7 +1,7 @@
 """Tools in the sandbox: their samples, each property by itself, and payloads made from the schema.
 
-Owns what is tried and what counts as a crash. It tells what it saw; what a tool should do is for the
-suite to say.
+Owns what is tried and what counts as a crash. It tells what it saw; what a tool should do is for
+the suite to say.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ class _Trial:
 
     def _schema(self, name: str) -> SchemaView:
         descriptor = self._tool.descriptor(name)
-        schema = descriptor and DEFAULT_TOOL_INTEROP_REGISTRY.inspect_schema(descriptor.schema)
+        assert descriptor is not None, "the suite has looked at the names"
+        schema = DEFAULT_TOOL_INTEROP_REGISTRY.inspect_schema(descriptor.schema)
         assert schema is not None, "the suite has looked at the schemas"
         return schema
 
@@ -178,7 +179,7 @@ class _Trial:
     def _generate(
         self, name: str, schema: SchemaView, found: _Found, refused: Collection[Kind]
     ) -> None:
-        """Call the tool with whatever its schema allows; note the first payload that is too much."""
+        """Call the tool with whatever its schema allows; note the first that is too much for it."""
         from hypothesis import HealthCheck, Phase, given, settings
 
         sample = self._samples[name]
@@ -203,7 +204,7 @@ class _Trial:
             if time.process_time() < working and time.monotonic() < waiting:
                 attempt(payload)
 
-        limits = settings(
+        limits: Any = settings(
             max_examples=_EXAMPLES,
             deadline=None,
             database=None,
@@ -215,7 +216,8 @@ class _Trial:
         try:
             for payload in corners:
                 attempt(payload)
-            limits(given(payloads)(attempt_in_time))()
+            made_up: Any = given(payloads)
+            limits(made_up(attempt_in_time))()
         except _CrashError as crash:
             # Nothing is lost: it is what was looked for.
             found.crashes.append(str(crash))
