@@ -178,6 +178,8 @@ BASE = {
     "_version",
     "checking",
     "json_schemas",
+    "key_file",
+    "key_store",
     "places",
     "private",
     "redaction",

@@ -75,8 +75,12 @@ def _require_access(turn: Turn) -> None:
             raise ConfigError(
                 f"provider {turn.provider!r} needs the setting {key!r}",
                 key=key,
-                hint=f"set {_one_of(key)} in the config{also}",
+                hint=f"{_first_way(turn, key)}set {_one_of(key)} in the config{also}",
             )
+
+
+def _first_way(turn: Turn, key: str) -> str:
+    return f"run: agent-host keys set {turn.provider}; or " if key == "api_key" else ""
 
 
 def _one_of(key: str) -> str:

@@ -432,6 +432,8 @@ def _describe_opening(conversation: Conversation, width: int) -> str:
     text = "agent-host chat · /help has the commands · Ctrl-D leaves"
     if session is not None:
         text = f"{text}\ngoing on with {session}, {len(conversation.messages())} messages"
+    if conversation.chosen:
+        text = f"{text}\n{conversation.chosen}"
     return draw(make_text((text, "dim")), width)
 
 
