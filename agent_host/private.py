@@ -48,8 +48,8 @@ def make_private_folder(folder: str | Path) -> None:
     above = os.path.dirname(folder)
     if above and above != folder:
         make_private_folder(above)
-    # Somebody else may have been faster.
     with suppress(FileExistsError):
+        # Nothing is lost: somebody else was faster.
         os.mkdir(folder, mode=0o700)
 
 

@@ -152,7 +152,7 @@ class File:
                     base64.b64decode(data, validate=True) if is_base64 else unquote_to_bytes(data)
                 )
         except binascii.Error:
-            # Said below, as for an address without a comma.
+            # Nothing is lost: it is said below, as for an address without a comma.
             pass
         raise InputError("a data: address cannot be read", part=self._label())
 

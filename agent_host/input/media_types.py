@@ -72,6 +72,6 @@ def decode_text(data: bytes) -> str | None:
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
     try:
         text = data.decode(encoding or "utf-8-sig")
-    except UnicodeDecodeError:
+    except UnicodeDecodeError:  # Nothing is lost: whoever asks says what it is instead.
         return None
     return None if "\0" in text else text

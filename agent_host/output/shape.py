@@ -185,7 +185,8 @@ def _find_json(text: str) -> Any:
     try:
         return json.loads(stripped)
     except ValueError:
-        pass  # There may be words before it, or after it.
+        # Nothing is lost: there may be words before it or after it, and it is looked for there.
+        pass
     start = min((place for sign in "{[" if (place := stripped.find(sign)) >= 0), default=-1)
     if start >= 0:
         try:

@@ -66,6 +66,7 @@ def try_in_sandbox(order: Order) -> dict[str, Any]:
                 check=False,
             )
         except subprocess.TimeoutExpired:
+            # Nothing is lost: this is a finding.
             require(False, f"what its samples start has not ended after {_PATIENCE} s")
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     found = [line.removeprefix(MARK) for line in lines if line.startswith(MARK)]

@@ -124,6 +124,6 @@ def _leaves(value: Any, path: Path) -> Iterator[Leaf]:
         if isinstance(value, str) and value[:1] in ("{", "["):
             try:
                 inner = json.loads(value)
-            except ValueError:
+            except ValueError:  # Nothing is lost: then it is text.
                 return
             yield from _leaves(inner, (*path, "json"))

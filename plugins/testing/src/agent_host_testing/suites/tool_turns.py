@@ -171,7 +171,7 @@ def offered_name(format: WireFormat, request: Request, tool: str) -> str:
     try:
         offers = format.gist(request).offers
     except (KeyError, TypeError, AttributeError):
-        # A format of an author's own need not know gists; then it is looked for.
+        # Nothing is lost: a format of an author's own need not know gists; then it is looked for.
         offers = ()
     named = [offer.name for offer in offers if tool in json.dumps(_declaration(request, offer))]
     found = named or [*_names(request.body, tool)]
