@@ -68,24 +68,27 @@ def test_what_is_no_schema_is_refused_with_a_way_out(given: str) -> None:
 
 
 def test_an_answer_has_the_form_that_was_asked_for(tmp_path: Path) -> None:
-    done = run_host(
-        *("run", "--provider", "echo", "--schema", "name, age int", '{"name": "Ann", "age": 3}'),
-        cwd=tmp_path,
-    )
-    assert (done.code, done.out.strip()) == (0, '{"name": "Ann", "age": 3}')
-    done = run_host("run", "--provider", "echo", "--schema", "age int", '{"age": "x"}', cwd=tmp_path)
-    assert done.code == 1
+    command = ("run", "--provider", "echo", "--schema", "name, age int")
+    done = run_host(*command, '{"name": "Ann", "age": 3}', cwd=tmp_path, home=tmp_path)
+    assert (done.code, done.json) == (0, {"name": "Ann", "age": 3})
+    done = run_host(*command, '{"age": "x"}', cwd=tmp_path, home=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "error: " in done.err
 
 
 def test_a_text_that_is_attached_or_named_goes_with_the_prompt(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("from a file")
     for options in (("-a", "a.txt", "Read it"), ("Read @a.txt",)):
-        done = run_host("run", "--provider", "echo", "--json", *options, cwd=tmp_path)
+        done = run_host(
+            "run", "--provider", "echo", "--json", *options, cwd=tmp_path, home=tmp_path
+        )
         assert done.code == 0
         assert "from a file" in done.out
 
 
 def test_what_was_used_is_said_on_request(tmp_path: Path) -> None:
-    done = run_host("run", "--provider", "echo", "--usage", "Hello there", cwd=tmp_path)
+    done = run_host(
+        "run", "--provider", "echo", "--usage", "Hello there", cwd=tmp_path, home=tmp_path
+    )
     assert done.out == "Hello there\n"
     assert "echo/echo-reasoner · 2 in · 2 out" in done.err
