@@ -30,12 +30,12 @@ def begin_state(turn: Turn) -> Steps[None]:
     state = {"config": config, "partial": None, **state}
     if config.get("debug_stream"):
         state.setdefault("debug_stream", True)
-    stack.schema.remember_new_secrets(stack.config, state)
+    stack.schema.remember_new_secrets(turn.known_config, state)
     for manager in (managers.extension, managers.feature):
         if manager.implements("init"):
             state = manager.hook.init(config=config_of(turn, state), state=state)
     config_of(turn, state)
-    stack.schema.remember_new_secrets(stack.config, state, with_tools=True)
+    stack.schema.remember_new_secrets(turn.known_config, state, with_tools=True)
     turn.state = dict(state)
 
 
