@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.errors import AgentError, ConfigError, ConnectionFailedError
 from agent_hookspecs.messages import ModelInfo
 from agent_hookspecs.values import dataclass
+from agent_host.config.selection import list_address
 from agent_host.key_store import stored_names
 from agent_host.plugins.access import KEY_SETTINGS, find_access, stored_name
 from agent_host.plugins.model_lists import read_list, write_list
@@ -113,7 +114,7 @@ def _ask(app: AgentApplication, name: str, refresh: bool, timeout: float | None)
     try:
         settings = {} if timeout is None else {"timeout": timeout}
         config = app.request_config(provider=name, settings=settings)
-        address = str(config.get("base_url") or "")
+        address = list_address(app.config, app.core.stacks.catalog, None, name)
         known = None if refresh else read_list(name, address)
         if known is None or not known.is_fresh:
             _require_access(app, name, config)

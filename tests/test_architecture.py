@@ -229,6 +229,7 @@ def test_the_public_names_of_the_host_are_these() -> None:
         "Audio",
         "CoreMessage",
         "Decision",
+        "Edited",
         "EventFeed",
         "File",
         "Image",

@@ -14,7 +14,7 @@ import pytest
 from agent_hookspecs.errors import ConfigError
 from agent_host.config.document import ConfigDocument, split_key
 from making import Run, full, run_host, write_package
-from terminals import terminal
+from terminals import open_terminal
 
 SECRET = "sk-typed-where-nobody-looks"
 
@@ -190,12 +190,14 @@ def test_a_file_is_edited_and_kept_if_it_is_valid(tmp_path: Path) -> None:
 def test_on_a_terminal_one_may_edit_again_or_go_back(tmp_path: Path) -> None:
     write_own(tmp_path)
     good = "[tools]\nmax_turns = 2\n"
-    with terminal("config", "edit", cwd=tmp_path, env=editor(tmp_path, "nonsense", good)) as seen:
+    with open_terminal(
+        "config", "edit", cwd=tmp_path, env=editor(tmp_path, "nonsense", good)
+    ) as seen:
         seen.expect("Edit it again? Else it stays as it was [Y/n]:")
         seen.type("\n")
         assert seen.end() == 0
     assert own(tmp_path) == good
-    with terminal("config", "edit", cwd=tmp_path, env=editor(tmp_path, "nonsense")) as seen:
+    with open_terminal("config", "edit", cwd=tmp_path, env=editor(tmp_path, "nonsense")) as seen:
         seen.expect("Edit it again?")
         seen.type("n\n")
         assert seen.end() == 1
@@ -276,7 +278,7 @@ def test_init_asks_for_everything_that_plugins_suggest_and_checks_it_as_it_is_ty
     wizard: Path,
 ) -> None:
     path = os.pathsep.join([str(wizard / "tree"), os.environ.get("PYTHONPATH", "")])
-    with terminal("config", "init", cwd=wizard, env={"PYTHONPATH": path}) as seen:
+    with open_terminal("config", "init", cwd=wizard, env={"PYTHONPATH": path}) as seen:
 
         def answer(question: str, typed: str) -> None:
             seen.expect(question)
@@ -350,7 +352,7 @@ def test_the_key_prompt_shows_nothing_of_what_is_typed(tmp_path: Path) -> None:
     described = full("hidden_pkg", "provider", "hidden", requires_api_key=True)
     write_package(tmp_path / "p", "hidden_pkg", descriptor=described, source="")
     (tmp_path / "c.json").write_text(json.dumps({"plugins": ["path:p"]}), encoding="utf-8")
-    with terminal("keys", "set", "hidden", "--config", "c.json", cwd=tmp_path) as seen:
+    with open_terminal("keys", "set", "hidden", "--config", "c.json", cwd=tmp_path) as seen:
         seen.expect("Key of hidden:")
         seen.type(f"{SECRET}\n")
         seen.expect("The key of hidden is kept")

@@ -164,6 +164,18 @@ def test_what_the_caller_or_the_config_names_is_not_decided(
     assert brooks.ask(config=config, model="m") == Selection(None, "m")
 
 
+def test_a_model_of_the_config_without_a_provider_is_read_as_one_that_is_typed(
+    brooks: Brooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROOK_KEY", "x")
+    monkeypatch.setenv("AGENT_HOST_MODEL", "brook/from-the-environment")
+    for config in ({"agents": {"default": {"model": "creek/c"}}},
+                   {"request_defaults": {"model": "creek/c"}}):  # fmt: skip
+        assert brooks.ask(config=config) == Selection("creek", "c")
+    named = {"agents": {"default": {"model": "b-2"}}}
+    assert brooks.ask(config=named) == Selection("brook", "b-2", "BROOK_KEY is set")
+
+
 def test_a_model_is_named_with_its_provider_or_by_an_alias(brooks: Brooks) -> None:
     aliases = {"providers": {"fast": {"provider": "brook", "model": "b"}, "big": {"provider": "x"}}}
     assert brooks.ask(model="brook/b/2") == Selection("brook", "b/2")

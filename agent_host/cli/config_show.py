@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from agent_hookspecs.errors import AgentError
 from agent_host.cli.options import request_options
-from agent_host.cli.render import clean_text, print_heading, print_json, print_table
+from agent_host.cli.render import (
+    clean_text,
+    print_heading,
+    print_json,
+    print_table,
+    print_wrapped,
+    style_text,
+)
 from agent_host.cli.screen import quiet_logs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_hookspecs.descriptor import Entry
+    from agent_host.config import AppConfig
     from agent_host.config.origins import SourcedValue
 
 __all__ = ["show"]
@@ -35,28 +47,18 @@ def show(config_file: Path | None, as_json: bool, **asked: str | None) -> None:
 
     Also whom a run with these options would ask.
     """
-    from agent_host.application import AgentApplication
-    from agent_host.cli.records import access_of
     from agent_host.config import load_config
-    from agent_host.config.origins import config_origins, request_origins
+    from agent_host.config.origins import config_origins
     from agent_host.redaction import mask_config
 
     quiet_logs()
     loaded = load_config(config_file)
     values = list(config_origins(loaded, config_file))
-    with AgentApplication(loaded) as app:
-        chosen = app.select(**asked, parts=True)
-        request = app.request_config(asked["agent"], chosen.provider, chosen.model)
-        record = next(
-            (r for r in app.core.stacks.catalog.usable("provider")
-             if r.name == request.get("provider") or (chosen.is_fallback and r.entry
-                                                      and r.entry.fallback)),
-            None,
-        )  # fmt: skip
-    access = access_of(record, loaded) if record else None
-    if record is not None and record.entry is not None:
-        request = {"provider": record.name, "model": record.entry.default_model, **_set(request)}
-    whom = list(request_origins(loaded, request, chosen, asked, access.where if access else ""))
+    problem: AgentError | None = None
+    try:
+        whom = _find_request(loaded, asked)
+    except AgentError as error:
+        whom, problem = [], error
     if as_json:
         print_json(
             {
@@ -64,18 +66,44 @@ def show(config_file: Path | None, as_json: bool, **asked: str | None) -> None:
                 "values": mask_config(loaded.values),
                 "origins": {each.key: _describe_origin(each) for each in values},
                 "request": {each.key: [each.value, _describe_origin(each)] for each in whom},
+                "problem": problem.to_dict() if problem else None,
             }
         )
         return
     click.echo(f"# {clean_text(loaded.file or 'no config file: the defaults')}")
     if values:
         print_table(["KEY", "VALUE", "FROM"], map(_row, values))
+    if problem is not None:
+        # What is in force can be shown all the same.
+        print_wrapped(style_text(clean_text(f"warning: {problem.explain()}"), fg="yellow"))
+        return
     print_heading("A run would ask")
     print_table(["SETTING", "VALUE", "FROM"], map(_row, whom))
 
 
-def _set(request: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in request.items() if value not in (None, "")}
+def _find_request(config: AppConfig, asked: Mapping[str, str | None]) -> list[SourcedValue]:
+    """Whom a run with these options would ask."""
+    from agent_host.application import AgentApplication
+    from agent_host.cli.records import access_of
+    from agent_host.config.origins import request_origins
+    from agent_host.config.selection import fallback
+
+    with AgentApplication(config) as app:
+        chosen = app.select(**asked, parts=True)
+        request = app.request_config(asked["agent"], chosen.provider, chosen.model)
+        catalog = app.core.stacks.catalog
+    named = request.get("provider")
+    record = catalog.provider(named) if named else fallback(catalog)
+    access = access_of(record, config) if record else None
+    if record is not None and record.entry is not None:
+        request = {"model": _default_model(record.entry), **request, "provider": record.name}
+    return [*request_origins(config, request, chosen, asked, access.where if access else "")]
+
+
+def _default_model(entry: Entry) -> str | None:
+    described = entry.config_schema.get("model")
+    usual = described.get("default") if isinstance(described, dict) else None
+    return entry.default_model or usual
 
 
 def _row(each: SourcedValue) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from agent_hookspecs.store.values import RunState
 from agent_host.cli.approval import approval_rows, question_rows
 from agent_host.cli.asking import print_rows
 from agent_host.cli.display import RunDisplay
-from agent_host.cli.event_lines import print_event
+from agent_host.cli.event_lines import EventLines, interruption_error
 from agent_host.cli.options import complete_with
 from agent_host.cli.render import (
     clean_text,
@@ -24,6 +24,7 @@ from agent_host.cli.render import (
 )
 from agent_host.cli.run import make_approver, make_asker, show_run
 from agent_host.cli.screen import Screen
+from agent_host.cli.signals import Interruptions, end_on_signals, exit_code_of
 from agent_host.cli.stored import open_application, short_id, show_time, stored_options, to_plain
 from agent_host.cli.trace import HookTrace
 
@@ -180,19 +181,23 @@ def _print_way_out(found: StoredRun) -> None:
 @stored_options
 def watch(run: str, after: int, config_file: Path | None, as_json: bool) -> int:
     """Follow RUN, of whichever process, until it ends or waits."""
-    screen = Screen()
-    with open_application(config_file) as app:
+    screen, interruptions = Screen(), Interruptions()
+    lines = EventLines(interruptions)
+    with open_application(config_file) as app, end_on_signals(interruptions, screen.end_line):
         try:
             for event in app.runs.watch(run, after):
                 if as_json:
-                    print_event(event)
+                    lines.print(event)
                     continue
                 screen.show(_as_shown(event))
                 if event["type"] == "error":
                     print_error(event["error"]["message"], event["error"].get("hint", ""))
-        except KeyboardInterrupt:  # Nothing is lost: the run goes on without whoever watched.
+        except KeyboardInterrupt as interruption:
+            # Nothing is lost: the run goes on without whoever watched.
             screen.end_line()
-            return 130
+            if as_json:
+                lines.end(interruption_error("nobody watches any more; the run goes on"))
+            return exit_code_of(interruption)
     return 0
 
 

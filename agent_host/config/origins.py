@@ -9,17 +9,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from agent_hookspecs.logs import MASK
 from agent_hookspecs.values import dataclass
 from agent_host.config.candidates import find_candidates
 from agent_host.config.document import ConfigDocument
 from agent_host.config.placeholders import placeholders
 from agent_host.config.selection import MODEL_VARIABLE, Selection
 from agent_host.config.values import AppConfig
+from agent_host.plugins.access import KEY_STORE
 from agent_host.redaction import mask_config
 
 __all__ = ["Origin", "SourcedValue", "config_origins", "request_origins"]
 
-Origin = Literal["default", "own file", "project file", "named file", "environment", "caller"]
+Origin = Literal[
+    "default", "own file", "project file", "named file", "environment", "key store", "caller"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,11 @@ def request_origins(
     asked: Mapping[str, str | None],
     key_from: str,
 ) -> Iterator[SourcedValue]:
-    """Whom a run would ask: provider, model, address and key, of which only its place is told."""
+    """Whom a run would ask: provider, model, address and key, of which only its place is told.
+
+    ``asked`` is what the caller names; ``key_from`` is where the key is, as `Access` has it.
+    """
+    known = {each.key: each for each in config_origins(config)}
     places = {
         key: where
         for where, layer in config.request_layers(asked["agent"], chosen.provider, chosen.model)
@@ -61,23 +69,20 @@ def request_origins(
     }
     for key in ("provider", "model", "base_url"):
         if request.get(key):
-            origin, detail = _origin_of(key, places, chosen, asked)
-            yield SourcedValue(key, request[key], origin, detail)
+            place = places.get(key)
+            found = known.get(f"{place}.{key}") if place else None
+            if found is not None:
+                yield SourcedValue(key, request[key], found.origin, str(place))
+            elif asked.get(key) or (asked.get("model") and key == "provider"):
+                yield SourcedValue(key, request[key], "caller")
+            elif MODEL_VARIABLE in chosen.why:
+                yield SourcedValue(key, request[key], "environment", MODEL_VARIABLE)
+            else:
+                yield SourcedValue(key, request[key], "default", chosen.why)
     if key_from:
-        kind: Origin = "own file" if "." in key_from else "environment"
-        yield SourcedValue("api_key", "[redacted]", kind, key_from)
-
-
-def _origin_of(
-    key: str, places: Mapping[str, str], chosen: Selection, asked: Mapping[str, str | None]
-) -> tuple[Origin, str]:
-    if asked.get(key) or (key != "base_url" and asked.get("model") and not places.get(key)):
-        return "caller", ""
-    if places.get(key):
-        return "own file", places[key]
-    if MODEL_VARIABLE in chosen.why:
-        return "environment", MODEL_VARIABLE
-    return "default", chosen.why
+        held = next((known[each] for each in known if each.startswith(f"{key_from}.")), None)
+        kind: Origin = "key store" if key_from == KEY_STORE else "environment"
+        yield SourcedValue("api_key", MASK, held.origin if held else kind, key_from)
 
 
 def _read_files(named: Path | None) -> list[tuple[Origin, str, Mapping[str, Any]]]:

@@ -21,7 +21,7 @@ from agent_host.config.values import AppConfig
 from agent_host.key_store import stored_names
 from agent_host.plugins.access import KEY_SETTINGS, find_access, set_variable, stored_name
 from agent_host.plugins.catalog import Catalog, PluginRecord
-from agent_host.plugins.model_lists import ModelList, read_list
+from agent_host.plugins.model_lists import read_list
 
 if TYPE_CHECKING:
     from agent_host.plugins.stacks import Stacks
@@ -33,6 +33,7 @@ __all__ = [
     "add_access",
     "describe_fallback",
     "fallback",
+    "list_address",
     "select",
     "server_address",
 ]
@@ -45,6 +46,8 @@ MODEL_VARIABLE = "AGENT_HOST_MODEL"
 #: A server on this machine answers at once, or there is none.
 _PROBE_SECONDS = 0.15
 _MAX_NAMES = 12
+#: As many different questions as an application has; others come from whoever it serves.
+_MAX_KNOWN = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +95,11 @@ def select(
     one model has, of those that were listed lately.
     """
     why = ""
-    if provider is None and model is None and not _names_one(config, agent):
-        model = config.env.get(MODEL_VARIABLE) or None
-        why = f"{MODEL_VARIABLE} says so" if model else ""
+    if provider is None and model is None and config.provider_plugin(agent) is None:
+        model = _configured_model(config, agent)
+        if model is None:
+            model = config.env.get(MODEL_VARIABLE) or None
+            why = f"{MODEL_VARIABLE} says so" if model else ""
     if provider is None and model is not None:
         provider, model = _split_reference(config, catalog, agent, model)
     plugin = config.provider_plugin(agent, provider)
@@ -102,8 +107,7 @@ def select(
         return _select_ready(config, catalog, model, parts)
     if parts and model is not None:
         name = config.provider_name(agent, provider) or plugin
-        known = _known_list(name, _address(config, agent, provider))
-        whole = _complete_id(model, {name: known.ids if known else []})
+        whole = _complete_id(model, {name: _ids(config, catalog, agent, provider)})
         if whole is not None and whole[1] != model:
             return Selection(provider, whole[1], f"only that one has {model!r} in its id")
     return Selection(provider, model, why)
@@ -145,6 +149,8 @@ class Selector:
         looked_at, found = self._known.get(key, (None, Selection()))
         if looked_at is not catalog:
             found = select(self.config, catalog, agent, provider, model, parts=parts)
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
             self._known[key] = catalog, found
             if found.why and not found.is_fallback:
                 log.info("provider_selected", provider=found.provider, model=found.model,
@@ -152,10 +158,11 @@ class Selector:
         return found
 
 
-def _names_one(config: AppConfig, agent: str | None) -> bool:
-    """Whether the config names a provider or a model for its runs."""
-    layers = config.request_layers(agent)
-    return any(layer.get("provider") or layer.get("model") for _, layer in layers)
+def _configured_model(config: AppConfig, agent: str | None) -> str | None:
+    """The model that the config names for its runs."""
+    layers, _ = config.fill_layers(config.request_layers(agent))
+    named = [str(layer["model"]) for _, layer in layers if layer.get("model")]
+    return named[-1] if named else None
 
 
 def _split_reference(
@@ -169,14 +176,11 @@ def _split_reference(
     providers = {record.name: record.entry for record in catalog if record.role == "provider"}
     if not rest or head not in {*aliases, *providers}:
         return None, reference
-    usual = config.provider_name(agent, None)
-    known = _known_list(usual, _address(config, agent, None)) if usual else None
-    if known is not None and reference in known.ids:
+    if reference in _ids(config, catalog, agent, None):
         # It is a model of the provider that is asked anyway, whose ids have a slash.
         return None, reference
     entry = providers.get(head)
-    own = _known_list(head, _address(config, agent, head))
-    ids = {entry.default_model if entry else "", *(own.ids if own else ())}
+    ids = {entry.default_model if entry else "", *_ids(config, catalog, agent, head)}
     # Some have models that begin with their own name.
     return head, reference if reference in ids and rest not in ids else rest
 
@@ -187,13 +191,11 @@ def _select_ready(config: AppConfig, catalog: Catalog, model: str | None, parts:
     for each in _find_ready(config, catalog):
         ready.append(each)
         if model is None:
+            # An alias may have a model of its own.
             usual = each.entry.default_model if each.name == each.entry.name else ""
-            named = any(layer.get("model") for _, layer in config.request_layers())
-            return Selection(each.name, None if named else usual or None, each.why)
+            return Selection(each.name, usual or None, each.why)
     if model is not None and ready:
-        lists = {each.name: _known_list(each.name, _address(config, None, each.name))
-                 for each in ready}  # fmt: skip
-        ids = {name: known.ids if known else [] for name, known in lists.items()}
+        ids = {each.name: _ids(config, catalog, None, each.name) for each in ready}
         exact = [name for name in ids if model in ids[name]]
         found = (exact[0], model) if exact else _complete_id(model, ids) if parts else None
         name, whole = found or (ready[0].name, model)
@@ -221,15 +223,24 @@ def _complete_id(part: str, ids: Mapping[str, list[str]]) -> tuple[str, str] | N
     return found[0] if found else None
 
 
-def _known_list(name: str, address: str) -> ModelList | None:
-    found = read_list(name, address)
-    return found if found is not None and found.is_fresh else None
+def _ids(config: AppConfig, catalog: Catalog, agent: str | None, provider: str | None) -> list[str]:
+    """The models of a provider, by alias or plugin id, as they were listed lately."""
+    name = config.provider_name(agent, provider)
+    found = read_list(name, list_address(config, catalog, agent, provider)) if name else None
+    return found.ids if found is not None and found.is_fresh else []
 
 
-def _address(config: AppConfig, agent: str | None, provider: str | None) -> str:
-    """The address that a request would go to, if the config names one."""
+def list_address(
+    config: AppConfig, catalog: Catalog, agent: str | None, provider: str | None
+) -> str:
+    """Where a list of models comes from, unless it is the provider's usual address."""
     layers, _ = config.fill_layers(config.request_layers(agent, provider))
     named = [str(layer["base_url"]) for _, layer in layers if layer.get("base_url")]
+    plugin = config.provider_plugin(agent, provider)
+    entries = [each.entry for each in catalog if each.role == "provider" and each.name == plugin]
+    for entry in filter(None, entries):
+        if not named and config.env.get(entry.address_variable or ""):
+            named.append(server_address(entry, config.env))
     return named[-1] if named else ""
 
 

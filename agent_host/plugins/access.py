@@ -13,13 +13,14 @@ from typing import Any, Literal
 from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.values import dataclass
 
-__all__ = ["KEY_SETTINGS", "Access", "find_access", "set_variable", "stored_name"]
+__all__ = ["KEY_SETTINGS", "KEY_STORE", "Access", "find_access", "set_variable", "stored_name"]
 
 #: The settings that say where a key comes from; a config has at most one of them.
 KEY_SETTINGS = ("api_key", "api_key_command", "api_key_file", "api_key_name")
 
 
-_STORE = "the key store"
+#: Where a key is that is kept.
+KEY_STORE = "the key store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def find_access(
     missing = [name for names in unset.values() for name in names]
     lacks_variable = not unset.keys().isdisjoint(KEY_SETTINGS)
     named = [places[key] for key in KEY_SETTINGS if key in places]
-    where = named[0] if named else set_variable(entry, env) or (_STORE if stored else "")
+    where = named[0] if named else set_variable(entry, env) or (KEY_STORE if stored else "")
     if lacks_variable:
         where = ""
     if entry.requires_api_key and not where and not lacks_variable:

@@ -29,7 +29,7 @@ OpenConversation = Callable[[], "AbstractContextManager[Conversation]"]
 @click.command(
     epilog="\b\nExamples:\n"
     "  agent-host chat\n"
-    "  agent-host chat --model echo-1 --system 'Be brief.'\n"
+    "  agent-host chat --system 'Be brief.' --name notes\n"
     "  agent-host chat --continue\n"
     "  agent-host chat --session notes --agent reviewer\n"
     "  printf 'Hello\\n/save talk.md\\n' | agent-host chat --plain\n"
