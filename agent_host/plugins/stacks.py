@@ -179,12 +179,13 @@ def _with_first_model(
     provider: LoadedPlugin, config: Config, models: list[ModelInfo]
 ) -> tuple[Config, list[PlainWarning]]:
     """The config with a model if it needs one: the only one there is, or a local server's first."""
+    several = len(models) > 1
+    if config.get("model") or not models or (several and not provider.entry.local_server):
+        return config, []
     wanted = read_settings([provider], []).settings.get("model")
-    if config.get("model") or wanted is None or not wanted.required or not models:
+    if wanted is None or not wanted.required:
         return config, []
-    first, several = models[0]["id"], len(models) > 1
-    if several and not provider.entry.local_server:
-        return config, []
+    first = models[0]["id"]
     told = f"no model is named, so {first!r} is asked, the first of {len(models)} that are listed"
     return {**config, "model": first}, [(told, provider.name)] if several else []
 
