@@ -44,7 +44,7 @@ class RunDisplay:
         self._waiting = WaitingLine(not plain and is_terminal(sys.stderr))
         self._usage = UsageLine() if wants_usage else None
         self._holds_back = has_tools and not is_terminal(sys.stdout)
-        self._held: list[Event] = []
+        self._unshown: list[Event] = []
 
     def __enter__(self) -> RunDisplay:
         self._waiting.begin()
@@ -67,27 +67,27 @@ class RunDisplay:
 
     def _show_in_file(self, event: Event) -> None:
         if event["type"] == "partial":
-            self._held.append(event)
+            self._unshown.append(event)
             return
         if event["type"] == "final":
-            self._held.clear()
+            self._unshown.clear()
             if _calls_tools(event):
                 self._screen.end_line()
                 _print_aside("".join(message["content"] for message in event["messages"]))
                 return
         elif event["type"] == "error":
-            self._show_held()
+            self._show_rest()
         self._screen.show(event)
 
-    def _show_held(self) -> None:
-        for event in self._held:
+    def _show_rest(self) -> None:
+        for event in self._unshown:
             self._screen.show(event)
-        self._held.clear()
+        self._unshown.clear()
 
     def end_line(self) -> None:
         """Leave the terminal at the start of a line."""
         self._waiting.clear()
-        self._show_held()
+        self._show_rest()
         self._screen.end_line()
 
     def ask_with(self, ask: Callable[[A], B]) -> Callable[[A], B]:

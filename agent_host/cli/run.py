@@ -20,7 +20,8 @@ from agent_host.cli.prompts import find_files, make_prompt
 from agent_host.cli.render import is_terminal, print_traceback
 from agent_host.cli.schemas import parse_schema
 from agent_host.cli.screen import quiet_logs
-from agent_host.cli.signals import end_on_signals, exit_code_of
+from agent_host.cli.selection import complete_selection, print_selection
+from agent_host.cli.signals import Interruptions, end_on_signals, exit_code_of
 from agent_host.cli.trace import HookTrace
 from agent_host.threads import EXIT_SECONDS, pending_calls
 
@@ -75,7 +76,8 @@ _PATIENCE = 1.0
     help="A further setting of the request; VALUE may be JSON.",
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on with the latest session.")
-@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.")
+@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.",
+              shell_complete=complete_with("complete_session"))  # fmt: skip
 @click.option("--name", "session_name", metavar="NAME", help="What to call a new session.")
 @click.option("--no-store", is_flag=True, help="Store nothing of this run.")
 @click.option("--park", is_flag=True, help="Let the run wait for approvals, and end here.")
@@ -129,6 +131,7 @@ def run(
     def begin(app: AgentApplication) -> Stream:
         if go_on:
             options["session"] = app.sessions.find_latest().id
+        print_selection(complete_selection(app, options))
         return app.stream(**options)
 
     return show_run(config_file, begin, display, trace, store=not no_store)
@@ -164,7 +167,7 @@ def show_run(
         return _print_events(events)
     code = 0
     try:
-        with end_on_signals(_warn_of_work), display, closing(events):
+        with end_on_signals(Interruptions(), _warn_of_work), display, closing(events):
             for event in events:
                 display.show(event)
                 code = _exit_code(event)
@@ -189,15 +192,21 @@ def _warn_of_work() -> None:
 
 def _print_events(source: Generator[Event, None, None]) -> int:
     """Print one event a line; what goes wrong is the last line, whenever it goes wrong."""
-    lines = EventLines()
-    code = 0
+    interruptions = Interruptions()
+    lines = EventLines(interruptions)
 
     def end_in_haste() -> None:
         _warn_of_work()
         lines.end(interruption_error())
 
+    with end_on_signals(interruptions, end_in_haste):
+        return _print_lines(source, lines)
+
+
+def _print_lines(source: Generator[Event, None, None], lines: EventLines) -> int:
+    code = 0
     try:
-        with end_on_signals(end_in_haste), closing(source) as events:
+        with closing(source) as events:
             for event in events:
                 code = _exit_code(event)
                 lines.print(event)

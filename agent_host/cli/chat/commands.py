@@ -92,10 +92,16 @@ def _choose_model(conversation: Conversation, name: str) -> None:
     if not name:
         _print_choice(conversation)
         return
-    changed = replace(conversation.asked, model=name)
-    conversation.app.request_config(changed.agent, changed.provider, changed.model)
+    asked, app = conversation.asked, conversation.app
+    names_provider = "/" in name or name in app.config.values.get("providers", {})
+    provider = None if names_provider else asked.provider
+    chosen = app.select(asked.agent, provider, name, parts=True)
+    changed = replace(asked, provider=chosen.provider, model=chosen.model)
+    app.request_config(changed.agent, changed.provider, changed.model)
     conversation.asked = changed
-    print_text(f"The next message goes to {clean_text(name)}.")
+    moved = chosen.provider if chosen.provider != asked.provider else None
+    shown = "/".join(filter(None, (moved, chosen.model)))
+    print_text(f"The next message goes to {clean_text(shown)}.")
 
 
 def _print_choice(conversation: Conversation) -> None:
@@ -173,7 +179,7 @@ def _explain(conversation: Conversation, rest: str) -> None:
 
 
 def _show_keys(conversation: Conversation, rest: str) -> None:
-    _run_line(conversation, ["plugins", "list", "--role", "provider"])
+    _run_line(conversation, ["keys", "list"])
 
 
 def _request_words(conversation: Conversation) -> list[str]:

@@ -64,8 +64,11 @@ class Conversation:
         session: str | None = None,
         system: str | None = None,
         name: str | None = None,
+        chosen: str = "",
     ) -> None:
         self.app = app
+        #: Whom it talks to and why, if nobody has said so.
+        self.chosen = chosen
         self.asked = asked
         self.is_stored = is_stored
         self.session: Session | str | None = None

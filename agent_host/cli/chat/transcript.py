@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Transcript"]
 
-#: How many lines of reasoning and of a result are shown before the rest is folded.
+#: How many lines of each are shown before the rest is folded.
+_MESSAGE_LINES = 12
 _REASONING_LINES = 3
 _RESULT_LINES = 4
 _DIFF_LINES = 30
@@ -134,14 +135,14 @@ class Transcript:
 
     def print_message(self, text: str, attachments: Sequence[str]) -> None:
         """Print what the person has said, and what goes with it."""
-        lines, rest = self._folds.fold(text, 12)
-        body = "\n".join(f"{'› ' if not number else '  '}{line}" for number, line in
-                         enumerate(lines))  # fmt: skip
-        self._write("\n" + draw(make_text((body, "bold")), self._width()))
+        width = self._width()
+        lines, rest = self._folds.fold(text, _MESSAGE_LINES)
+        drawn = _indent(draw(make_text(("\n".join(lines), "bold")), width - len(_MARGIN)))
+        self._write(f"\n› {drawn.removeprefix(_MARGIN)}")
         if rest:
-            self._write(draw(make_text((f"  {rest}", "dim")), self._width()))
+            self._write(draw(make_text((f"{_MARGIN}{rest}", "dim")), width))
         for each in attachments:
-            self._write(draw(make_text((f"  + {each}", "dim")), self._width()))
+            self._write(draw(make_text((f"{_MARGIN}+ {each}", "dim")), width))
         self._needs_gap = True
 
     # --- what goes on ----------------------------------------------------------------------------

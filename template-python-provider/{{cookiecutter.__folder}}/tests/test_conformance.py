@@ -40,6 +40,15 @@ class TestProvider(ProviderConformance):
     plugin = "{{ cookiecutter.plugin_id }}"
     wire = WIRE
     settings: ClassVar[dict[str, Any]] = {"model": "big-think"}
+    # A claim that gets lost fails, instead of leaving its checks out.
+    expects = (
+{%- if mixed %}
+        "supports_citations",
+{%- endif %}
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_tools",
+    )
     reasoning_settings: ClassVar[dict[str, Any]] = {"effort": "high"}
 {%- if kind != "custom-format" %}
     # The extensions of the format belong to another package.
@@ -53,6 +62,7 @@ class TestTools(ExtensionConformance):
     package = "{{ cookiecutter.package }}"
     plugin = "{{ cookiecutter.__snake }}_tools"
     provider = "{{ cookiecutter.plugin_id }}"
+    expects = ("initialize_request",)
     wire = WIRE
 
 
@@ -60,6 +70,7 @@ class TestReasoning(ExtensionConformance):
     package = "{{ cookiecutter.package }}"
     plugin = "{{ cookiecutter.__snake }}_reasoning"
     provider = "{{ cookiecutter.plugin_id }}"
+    expects = ("initialize_request",)
     wire = WIRE
     settings: ClassVar[dict[str, Any]] = {"effort": "high"}
 {%- endif %}
@@ -75,6 +86,7 @@ class TestExtension(ExtensionConformance):
 {%- else %}
     also = ("agent_host_echo",)
 {%- endif %}
+    expects = ("finalize", "from_native_messages", "init", "initialize_request", "process_chunk")
     wire = "openai.chat"
     settings: ClassVar[dict[str, Any]] = {"search_context": "low"}
 {%- endif %}
@@ -84,6 +96,7 @@ class TestExtension(ExtensionConformance):
 class TestFeature(FeatureConformance):
     package = "{{ cookiecutter.package }}"
     plugin = "{{ cookiecutter.plugin_id }}"
+    expects = ("get_actions", "init", "initialize_request")
 {%- endif %}
 {%- if kind == "feature-tool" %}
 

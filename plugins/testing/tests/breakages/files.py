@@ -122,11 +122,11 @@ BREAKAGES = (
         ("test_no_secrets_of_others",),
         Change(
             "plugin.py",
-            '        return {"workspace": _workspace(config.get("root")), "limits": limits}\n',
+            '        return {"workspace": _workspace(config.get("root"), protected), "limits": limits}\n',
             "        import inspect\n\n"
             "        frames = [each.frame for each in inspect.stack()]\n"
             '        found = [str(frame.f_locals.get("config")) for frame in frames]\n'
-            '        known = {"workspace": _workspace(config.get("root")), "limits": limits}\n'
+            '        known = {"workspace": _workspace(config.get("root"), protected), "limits": limits}\n'
             '        return {**known, "found": found}\n',
         ),
     ),
@@ -152,8 +152,8 @@ BREAKAGES = (
         ("test_close",),
         Change(
             "plugin.py",
-            '        return {"workspace": _workspace(config.get("root")), "limits": limits}\n',
-            '        made = {"workspace": _workspace(config.get("root")), "limits": limits}\n'
+            '        return {"workspace": _workspace(config.get("root"), protected), "limits": limits}\n',
+            '        made = {"workspace": _workspace(config.get("root"), protected), "limits": limits}\n'
             '        return self.__dict__.setdefault("known", made)\n',
         ),
     ),

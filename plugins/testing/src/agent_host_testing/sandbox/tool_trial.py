@@ -127,7 +127,8 @@ class _Trial:
 
     def _schema(self, name: str) -> SchemaView:
         descriptor = self._tool.descriptor(name)
-        schema = descriptor and DEFAULT_TOOL_INTEROP_REGISTRY.inspect_schema(descriptor.schema)
+        assert descriptor is not None, "the suite has looked at the names"
+        schema = DEFAULT_TOOL_INTEROP_REGISTRY.inspect_schema(descriptor.schema)
         assert schema is not None, "the suite has looked at the schemas"
         return schema
 
@@ -203,7 +204,7 @@ class _Trial:
             if time.process_time() < working and time.monotonic() < waiting:
                 attempt(payload)
 
-        limits = settings(
+        limits: Any = settings(
             max_examples=_EXAMPLES,
             deadline=None,
             database=None,
@@ -215,7 +216,8 @@ class _Trial:
         try:
             for payload in corners:
                 attempt(payload)
-            limits(given(payloads)(attempt_in_time))()
+            made_up: Any = given(payloads)
+            limits(made_up(attempt_in_time))()
         except _CrashError as crash:
             # Nothing is lost: it is what was looked for.
             found.crashes.append(str(crash))
