@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_host.config.check import check_request
 from agent_host.config.selection import Selector, add_access, describe_fallback, fallback
 from agent_host.plugins.secrets import has_vaults
 
@@ -29,11 +28,10 @@ def make_request_config(
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The settings of a request, as a core wants them."""
-    app_config, stacks = selector.config, selector.stacks
+    app_config = selector.config
     chosen = selector.select(agent, provider, model, settings=settings)
     config = app_config.request_config(agent, chosen.provider, chosen.model)
-    if app_config.values:
-        check_request(app_config, stacks.catalog, stacks.activator, agent, chosen.provider)
+    selector.check(agent, chosen.provider)
     if isinstance(use_tools, str):
         use_tools = [use_tools]
     patterns = list(use_tools) if use_tools is not None else app_config.tool_patterns(agent)

@@ -30,6 +30,7 @@ from agent_host.cli.render import (
     style_text,
 )
 from agent_host.key_store import stored_names
+from agent_host.output import OutputMode, choose_mode, describe_mode
 from agent_host.plugins.access import Access, find_access, stored_name
 from agent_host.plugins.explanation import (
     Absentee,
@@ -179,6 +180,7 @@ def _facts(explanation: _Explanation) -> dict[str, Any]:
         "models": list(resolution.models),
         "provider_tags": sorted(resolution.provider_tags),
         "tags": sorted(resolution.tags),
+        "output_mode": _output_mode(explanation),
         "rounds": [asdict(change) for change in resolution.gating.rounds],
         "enabled": list(resolution.gating.enabled),
         "rejected": resolution.gating.rejected,
@@ -230,8 +232,14 @@ def _print_request(explanation: _Explanation) -> None:
             ("Model", clean_text(model)),
             ("Key", style_text(key, fg="yellow") if access.missing else key),
             ("Tags", clean_text(", ".join(sorted(resolution.tags)))),
+            ("Typed", f"answers of a type are got {describe_mode(_output_mode(explanation))}"),
         ]
     )
+
+
+def _output_mode(explanation: _Explanation) -> OutputMode:
+    stack = explanation.stack
+    return choose_mode(stack.resolution.tags, has_tools=bool(stack.config.get("tools")))
 
 
 def _print_participants(explanation: _Explanation) -> None:

@@ -16,6 +16,7 @@ from agent_hookspecs.descriptor import Entry
 from agent_hookspecs.errors import ConfigError, UnknownPluginError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.values import dataclass
+from agent_host.config.check import check_request
 from agent_host.config.values import AppConfig
 from agent_host.key_store import stored_names
 from agent_host.plugins.access import KEY_SETTINGS, find_access, set_variable, stored_name
@@ -120,6 +121,17 @@ class Selector:
         self.stacks = stacks
         # With the catalog that was looked at, because a program may add to it.
         self._known: dict[tuple[object, ...], tuple[Catalog, Selection]] = {}
+        self._checked: dict[tuple[str | None, str | None], Catalog] = {}
+
+    def check(self, agent: str | None, provider: str | None) -> None:
+        """Refuse what the config says wrongly of runs with these; looked at once, as none changes.
+
+        What comes from the environment is filled in for every run.
+        """
+        catalog, key = self.stacks.catalog, (agent, provider)
+        if self.config.values and self._checked.get(key) is not catalog:
+            check_request(self.config, catalog, self.stacks.activator, agent, provider)
+            self._checked[key] = catalog
 
     def select(
         self,
