@@ -347,3 +347,20 @@ def test_a_tool_may_return_pictures_files_and_text_beside_them(tmp_path: Path) -
         lost = result_of(app, "/call lose")
         assert "gone.png" in lost["content"]
         assert lost["metadata"]["error"] is True
+
+
+def test_a_class_with_limits_that_are_no_numbers_is_left_out_and_told() -> None:
+    class Slow(ToolPlugin):
+        name = "slow"
+        timeouts = {"wait": "5"}  # type: ignore[dict-item]  # noqa: RUF012
+
+        def get_tool_schemas(self) -> list[dict[str, Any]]:
+            return [{"name": "wait", "parameters": {"type": "object", "properties": {}}}]
+
+        def execute_tool(self, tool_name: str) -> str:
+            return "waited"
+
+    with app_with(Slow) as app:
+        (warned,) = [e["message"] for e in app.run("Hello", provider="echo").warnings]
+    assert "'slow' could not be prepared" in warned
+    assert "timeouts" in warned

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from agent_hookspecs import FeaturePlugin, ProviderExtensionPlugin
-from agent_hookspecs.authoring import Rendering, render_history
+from agent_hookspecs.authoring import Rendering, render_history, tool
 from agent_hookspecs.errors import HookError, HookResultError
 from agent_host import AgentCore, Session
 from loopback import Peer, Request, serve
 from openai_like import OpenAiLike
+from scripted import app_with, call, calling, saying, scripted
 from talking import WAYS, Way, ask, core_with, events_of, said, talker
 
 Natives = list[dict[str, Any]]
@@ -313,3 +314,28 @@ def test_what_is_not_in_the_body_of_a_request_is_seen_too() -> None:
             assert not warnings_of(core, said("one"), {"provider": name, "base_url": server.url})
         found = warnings_of(core, said("one"), {"provider": "dropping", "base_url": server.url})
         assert found == [("dropping", "dropping does not send the instructions of speaking")]
+
+
+def test_no_context_is_sought_for_what_the_host_asks_once_more() -> None:
+    asked: list[str] = []
+    sent: list[Natives] = []
+
+    def find(session: Any) -> list[str]:
+        asked.append(session.messages[-1]["content"])
+        return ["A passage."]
+
+    @tool(effect="read")
+    def look() -> str:
+        """Look."""
+        return "grass"
+
+    script = [calling(call("look")), saying(""), saying("Green.")]
+    with app_with(scripted(script, sent), look) as app:
+        app.core.register_feature(speaking(None, find))
+        answer = app.run("What colour?")
+    assert answer.text == "Green."
+    assert asked == ["What colour?"]
+    assert [native["content"] for native in sent[-1] if native["role"] == "user"] == [
+        "A passage.\n\nWhat colour?",
+        "Please provide your final answer.",
+    ]

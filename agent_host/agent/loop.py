@@ -429,7 +429,8 @@ class AgentRun:
                 self._asked_again = True
             elif (yield from self._ask_again()):
                 request = self.output.complaint
-            session = session.with_added({"role": "user", "content": request})
+            asked = {"role": "user", "content": request, "metadata": {"from_host": True}}
+            session = session.with_added(asked)
             self._session = session
         limit = self._spending.reached_limit()
         if limit is not None:

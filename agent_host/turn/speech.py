@@ -52,7 +52,9 @@ def add_context(turn: Turn, rest: list[CoreMessage]) -> Steps[list[CoreMessage]]
 
 def _last_user_message(rest: Sequence[CoreMessage]) -> int | None:
     for place in range(len(rest) - 1, -1, -1):
-        if rest[place]["role"] == "user":
+        message = rest[place]
+        # Where the host asks once more, the user has said nothing new.
+        if message["role"] == "user" and not message["metadata"].get("from_host"):
             return place
     return None
 

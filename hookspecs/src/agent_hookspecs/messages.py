@@ -89,6 +89,8 @@ class MessageMetadata(TypedDict, total=False):
     refusal: str
     native_indices: list[int]
     partial: bool
+    #: Said in the user's place, for instance to ask once more for an answer.
+    from_host: bool
 
 
 class MultipartContent(TypedDict, total=False):

@@ -36,6 +36,7 @@ NEXT = """
 """
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
     if exitstatus == 0 and terminalreporter.stats.get("passed"):
         terminalreporter.write_line(f"Next:{NEXT}")

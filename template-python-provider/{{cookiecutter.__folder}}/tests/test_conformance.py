@@ -96,7 +96,9 @@ class TestExtension(ExtensionConformance):
 class TestFeature(FeatureConformance):
     package = "{{ cookiecutter.package }}"
     plugin = "{{ cookiecutter.plugin_id }}"
+{%- if kind == "feature" %}
     expects = ("get_actions", "init", "initialize_request")
+{%- endif %}
 {%- endif %}
 {%- if kind == "feature-tool" %}
 

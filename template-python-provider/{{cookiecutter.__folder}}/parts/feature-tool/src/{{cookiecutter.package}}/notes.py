@@ -1,6 +1,6 @@
 """A memory: models write notes with tools, and every model is told of them later.
 
-The tools ``{{ cookiecutter.__snake }}_remember`` and ``{{ cookiecutter.__snake }}_forget`` change a file; the feature
+The tools of ``{{ cookiecutter.__snake }}_notes`` change a file. The feature
 ``{{ cookiecutter.plugin_id }}`` speaks of what is in it, in words that every provider sends.
 """
 
