@@ -20,7 +20,7 @@ __all__ = ["CALL", "ELSEWHERE", "Calls", "recording", "serve_answers"]
 
 Given = dict[str, Any]
 
-#: Hooks the host itself never calls, or calls only in place of one that is here.
+#: Hooks the host itself never calls, or only in place of one that is here, or for a person.
 ELSEWHERE = {
     "provider": {
         *("call_api", "acall_api", "stream_api", "astream_api", "get_models"),
@@ -28,7 +28,7 @@ ELSEWHERE = {
     },
     "extension": {"get_ui_elements"},
     "feature": {"get_ui_elements"},
-    "tool": {"get_ui_elements"},
+    "tool": {"get_ui_elements", "preview_tool"},
 }
 
 FINAL = {"role": "assistant", "content": "Hi"}

@@ -219,7 +219,8 @@ def test_the_demo_tours_discovery_gating_a_stream_and_an_approval(
         seen.expect("What next")
         assert seen.end() == 0
     assert all(len(line) <= 80 for line in seen.shown.splitlines())
-    assert not (tmp_path / "home").exists()
+    # What is installed is remembered, as by every command; nothing that was said or allowed is.
+    assert {path.name for path in (tmp_path / "home").iterdir()} == {"cache"}
 
 
 def test_the_demo_runs_by_itself_when_told_to(tmp_path: Path) -> None:
@@ -238,7 +239,7 @@ def test_a_person_is_asked_whether_to_trust_what_has_changed(
     with terminal("config", "trust", cwd=place) as seen:
         assert seen.end() == 0
     config.write_text('{"tools": {"max_turns": 6}}', encoding="utf-8")
-    with terminal("config", "trust", cwd=place) as seen:
+    with terminal("config", "trust", cwd=place, columns=250) as seen:
         seen.expect("~ agent-host.json")
         seen.expect('+    "max_turns": 6')
         seen.expect("as it is now? [y]es, [n]o [n]:")

@@ -19,7 +19,7 @@ from agent_hookspecs import (
     get_warn_from_context,
 )
 from agent_hookspecs.authoring import tool
-from agent_host import AgentApplication, Session
+from agent_host import AgentApplication, Limits, Session
 from scripted import (
     WAYS,
     Way,
@@ -352,11 +352,11 @@ def test_a_warning_is_said_once_a_run_with_the_name_of_its_plugin(way: Way) -> N
     assert answer.warnings == said
 
 
-def test_limits_that_are_none_are_named() -> None:
-    app = app_with(scripted([saying("x")]))
-    with pytest.raises(ConfigError, match="limits is dict, and not Limits") as caught:
-        app.run("go", limits={"max_turns": 1})
-    assert "Limits(turns=1)" in caught.value.hint
+def test_limits_are_given_by_value_or_by_their_keys_in_a_config() -> None:
+    for limits in (Limits(turns=1), {"max_turns": 1}):
+        app = app_with(scripted([calling(call("add", '{"a": 1, "b": 2}'))] * 2), add)
+        answer = app.run("go", limits=limits)
+        assert (answer.finish, answer.limit) == ("limit", "max_turns")
 
 
 @ways

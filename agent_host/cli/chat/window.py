@@ -132,7 +132,7 @@ class _Window:
         self._session.app.after_render.add_handler(self._begin)
         try:
             await self._session.prompt_async()
-        except EOFError:
+        except EOFError:  # Nothing is lost: this is how a person leaves.
             self._is_leaving = True
         finally:
             ticking.cancel()
