@@ -19,7 +19,7 @@ from agent_hookspecs import (
     get_warn_from_context,
 )
 from agent_hookspecs.authoring import tool
-from agent_host import AgentApplication, Session
+from agent_host import AgentApplication, Limits, Session
 from scripted import (
     WAYS,
     Way,
@@ -352,11 +352,18 @@ def test_a_warning_is_said_once_a_run_with_the_name_of_its_plugin(way: Way) -> N
     assert answer.warnings == said
 
 
-def test_limits_that_are_none_are_named() -> None:
-    app = app_with(scripted([saying("x")]))
-    with pytest.raises(ConfigError, match="limits is dict, and not Limits") as caught:
-        app.run("go", limits={"max_turns": 1})
-    assert "Limits(turns=1)" in caught.value.hint
+def test_limits_are_given_as_such_or_by_their_keys_and_checked() -> None:
+    app = app_with(scripted([calling(call("none"))] * 9))
+    assert app.run("go", limits={"max_turns": 2}).limit == "max_turns"
+    assert app.run("go", limits=Limits(turns=1)).limit == "max_turns"
+    wrong: list[tuple[Any, str]] = [
+        ({"max_turn": 1}, "there is no limit 'max_turn'"),
+        ({"max_turns": 0}, r"limits\.max_turns"),
+        (3, "limits is int"),
+    ]
+    for limits, words in wrong:
+        with pytest.raises(ConfigError, match=words):
+            app.run("go", limits=limits)
 
 
 @ways
