@@ -44,10 +44,6 @@ class Terminal:
             assert self._more(deadline), f"{text!r} was never shown, but:\n{self.shown}"
         self._read_up_to = found + len(text)
 
-    def more(self) -> bool:
-        """Read on for a while; False if nothing came."""
-        return self._more(time.monotonic() + 10)
-
     def _more(self, deadline: float) -> bool:
         ready, _, _ = select.select([self._master], [], [], max(deadline - time.monotonic(), 0))
         try:

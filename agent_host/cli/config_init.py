@@ -178,7 +178,10 @@ class _Answers:
 
     def _ask_setting(self, element: dict[str, Any], setting: Setting) -> Any:
         if not is_secret(setting.schema):
-            return ask_element(element, setting, setting.schema.get("default"))
+            usual = setting.schema.get("default")
+            value = ask_element(element, setting, usual)
+            # What is the default anyway need not stand in the file.
+            return None if value == usual else value
         label = clean_text(element.get("label") or setting.key)
         while True:
             # Hidden, because some will type the secret itself all the same.

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from agent_host.cli.render import (
     print_error,
     print_json,
     print_json_value,
+    print_wrapped,
+    style_text,
 )
 from agent_host.config.document import (
     ConfigDocument,
@@ -46,9 +49,18 @@ def write_checked(file: Path, text: str) -> None:
     from agent_host.config import parse_config
     from agent_host.config.catalog import configured_catalog
     from agent_host.config.check import check_loading, check_request
+    from agent_host.config.placeholders import placeholders
     from agent_host.plugins.activate import Activator
 
-    config = parse_config(ConfigDocument(file, text).values, file)
+    values = ConfigDocument(file, text).values
+    config = parse_config(values, file)
+    unset = [name for name in dict.fromkeys(placeholders(values)) if name not in config.env]
+    if unset:
+        # They may be set when the config is used; what else is wrong is looked for all the same.
+        names = ", ".join(map(clean_text, unset))
+        print_wrapped(style_text(f"warning: not set in the environment yet: {names}", fg="yellow"))
+        known = {**values.get("env", {}), **dict.fromkeys(unset, "unset")}
+        config = replace(config, values={**values, "env": known})
     catalog = configured_catalog(config)
     check_loading(config, catalog)
     for way in config.ways_to_run():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import select
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -121,8 +122,12 @@ def run(
         options["output_type"] = parse_schema(schema)
     display = None
     if not as_json:
-        is_plain = plain or schema is not None
-        display = RunDisplay(plain=is_plain, wants_usage=wants_usage, has_tools=not no_tools)
+        display = RunDisplay(
+            plain=plain,
+            wants_usage=wants_usage,
+            has_tools=not no_tools,
+            shows_text=schema is None,
+        )
     if not options["park"]:
         options["approve"] = make_approver(yes, deny, display)
         options["ask"] = make_asker(deny, display)
@@ -132,9 +137,15 @@ def run(
         if go_on:
             options["session"] = app.sessions.find_latest().id
         print_selection(complete_selection(app, options))
-        return app.stream(**options)
+        begun.append(app.stream(**options))
+        return begun[0]
 
-    return show_run(config_file, begin, display, trace, store=not no_store)
+    begun: list[Stream] = []
+    code = show_run(config_file, begin, display, trace, store=not no_store)
+    if display is not None and schema is not None and code in (0, 3):
+        # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
+        click.echo(json.dumps(begun[0].answer.data, indent=2))
+    return code
 
 
 def _check_store_options(go_on: bool, no_store: bool, options: Mapping[str, Any]) -> None:

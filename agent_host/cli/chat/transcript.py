@@ -49,18 +49,23 @@ class _Call:
 
 
 class Transcript:
-    """Prints a run through ``write``, which is given text with colours that ends its line."""
+    """Prints a run through ``write``, which is given text with colours that ends its line.
+
+    ``warned`` has the warnings of earlier runs, which need not be said again.
+    """
 
     def __init__(
         self,
         write: Callable[[str], None],
         width: Callable[[], int],
         folds: Folds,
+        warned: set[str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
         self._width = width
         self._folds = folds
+        self._warned = warned
         self._clock = clock
         self._splitter = BlockSplitter()
         self._reasoning: list[str] = []
@@ -103,8 +108,11 @@ class Transcript:
             case "tool_result":
                 self._show_result(event)
             case "warning":
-                self._end_text()
-                self._print_line(format_warning(event), "yellow")
+                text = format_warning(event)
+                if text not in self._warned:
+                    self._warned.add(text)
+                    self._end_text()
+                    self._print_line(text, "yellow")
             case "final":
                 said = [message["metadata"].get("refusal") for message in event["messages"]]
                 self._refusal = str(said[-1] or "") if said else ""

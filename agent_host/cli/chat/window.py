@@ -71,14 +71,15 @@ def converse(open_conversation: OpenConversation, *, is_stored: bool) -> int:
 
 def _history() -> History:
     """What the person has typed, in a file of their own."""
-    from agent_host.private import data_home
+    from agent_host.places import state_folder
+    from agent_host.private import make_private_folder
 
-    file = data_home() / "chat-history"
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(state_folder())
+    file = os.path.join(state_folder(), "chat-history")
     with suppress(FileExistsError):
         # Nothing is lost: the file is there, and is the person's own already.
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    return FileHistory(str(file))
+    return FileHistory(file)
 
 
 class _Window:
@@ -368,7 +369,9 @@ class _Window:
         from agent_host.cli.chat.transcript import Transcript
 
         assert self._conversation is not None, "nothing is sent before the application is open"
-        transcript = Transcript(self.print, self.width, self._conversation.folds)
+        transcript = Transcript(
+            self.print, self.width, self._conversation.folds, self._conversation.warned
+        )
         transcript.print_message(text, attachments)
         self._transcript = transcript
         return transcript
@@ -430,6 +433,8 @@ def _describe_opening(conversation: Conversation, width: int) -> str:
     text = "agent-host chat · /help has the commands · Ctrl-D leaves"
     if session is not None:
         text = f"{text}\ngoing on with {session}, {len(conversation.messages())} messages"
+    if who := conversation.describe_selection():
+        text = f"{text}\n{who}"
     if conversation.chosen:
         text = f"{text}\n{conversation.chosen}"
     return draw(make_text((text, "dim")), width)
