@@ -286,7 +286,11 @@ def outcome(begin: Callable[[], Any]) -> tuple[str, str]:
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_and_a_check_refuse_and_warn_of_the_same(place: Path, name: str) -> None:
     case = CASES[name]
-    options = {"settings": case.settings, "use_tools": case.use_tools, "agent": case.agent}
+    options: dict[str, Any] = {
+        "settings": case.settings,
+        "use_tools": case.use_tools,
+        "agent": case.agent,
+    }
     with serve(answer) as server:
         file = write_config(place, case.change, server.url)
         warnings: dict[str, Any] = {}

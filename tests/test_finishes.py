@@ -54,7 +54,7 @@ def ended(word: str | None, text: str = "", **more: Any) -> list[Any]:
 
 
 def answer_of(app: AgentApplication, way: Way) -> Answer:
-    given = {"settings": {"retries": 0}}
+    given: dict[str, Any] = {"settings": {"retries": 0}}
     return app.run("go", **given) if way == "sync" else asyncio.run(app.arun("go", **given))
 
 

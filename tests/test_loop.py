@@ -352,11 +352,18 @@ def test_a_warning_is_said_once_a_run_with_the_name_of_its_plugin(way: Way) -> N
     assert answer.warnings == said
 
 
-def test_limits_are_given_by_value_or_by_their_keys_in_a_config() -> None:
-    for limits in (Limits(turns=1), {"max_turns": 1}):
-        app = app_with(scripted([calling(call("add", '{"a": 1, "b": 2}'))] * 2), add)
-        answer = app.run("go", limits=limits)
-        assert (answer.finish, answer.limit) == ("limit", "max_turns")
+def test_limits_are_given_as_such_or_by_their_keys_and_checked() -> None:
+    app = app_with(scripted([calling(call("none"))] * 9))
+    assert app.run("go", limits={"max_turns": 2}).limit == "max_turns"
+    assert app.run("go", limits=Limits(turns=1)).limit == "max_turns"
+    wrong: list[tuple[Any, str]] = [
+        ({"max_turn": 1}, "there is no limit 'max_turn'"),
+        ({"max_turns": 0}, r"limits\.max_turns"),
+        (3, "limits is int"),
+    ]
+    for limits, words in wrong:
+        with pytest.raises(ConfigError, match=words):
+            app.run("go", limits=limits)
 
 
 @ways

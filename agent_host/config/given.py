@@ -36,7 +36,7 @@ class ToolsConfig(LimitSettings, total=False):
 
 
 class AppConfig(TypedDict, total=False):
-    """A config: ``AppConfig(agents={"default": {"provider": "acme"}})``.
+    """A config: ``AppConfig(agents={"default": {"model": "…"}})``.
 
     Providers and agents may have any setting that a plugin knows.
     """

@@ -34,7 +34,7 @@ def ask(stop: Stop, server: FakeServer, prompt: Prompt, **settings: Any) -> Answ
 def test_a_picture_is_sent_without_further_settings(stop: Stop) -> None:
     with stop.serve() as server:
         server.queue(say("A pixel."))
-        prompt = ["What is this?", Image(PNG, name="pixel.png"), "Be brief."]
+        prompt: Prompt = ["What is this?", Image(PNG, name="pixel.png"), "Be brief."]
         answer = ask(stop, server, prompt, add_tags=SEES.get(stop.name, []))
         assert server.problems == []
         body = server.requests[-1].raw

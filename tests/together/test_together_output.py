@@ -25,10 +25,10 @@ class City:
     river: str | None = None
 
 
-ULM = {"name": "Ulm", "people": 129_942, "river": "Danube"}
+ULM: dict[str, Any] = {"name": "Ulm", "people": 129_942, "river": "Danube"}
 SCHEMA, TOOLS = "supports_structured_output", "supports_tools"
 #: The tags that are taken away for a way of asking to be chosen.
-MODES = {"schema": [], "tool": [SCHEMA], "prompt": [SCHEMA, TOOLS]}
+MODES: dict[str, list[str]] = {"schema": [], "tool": [SCHEMA], "prompt": [SCHEMA, TOOLS]}
 
 
 def reply(mode: str, payload: dict[str, Any], number: int = 1) -> Reply:

@@ -22,11 +22,14 @@ def merged_usage(known: dict[str, Any], report: Mapping[str, Any]) -> dict[str, 
 def normalised_usage(raw: dict[str, Any]) -> Usage:
     """The API counts tokens that its cache gave or took apart from the rest of the prompt."""
     read = _count(raw, "cache_read_input_tokens")
+    written = _count(raw, "cache_creation_input_tokens")
     usage: Usage = {
-        "input": _count(raw, "input_tokens") + _count(raw, "cache_creation_input_tokens") + read,
+        "input": _count(raw, "input_tokens") + written + read,
         "output": _count(raw, "output_tokens"),
         "cached_input": read,
     }
+    if written:
+        usage["cache_write"] = written
     details = raw.get("output_tokens_details")
     if isinstance(details, Mapping) and "thinking_tokens" in details:
         usage["reasoning"] = _count(details, "thinking_tokens")
