@@ -334,15 +334,15 @@ _TEXTS = (
         *("cohere", "google", "ollama"),
     ),
     *_make(
-        "trims-results",
+        "tidies-up-results",
         "exact text",
-        "White space at the ends of results is not sent.",
+        "Line ends and tabs in results are made single blanks.",
         ("test_arguments_and_results_are_exact",),
         "to_native_messages",
         _said(
             "for message in messages:\n"
             "    if message['role'] == 'tool':\n"
-            "        message['content'] = message['content'].strip()\n"
+            "        message['content'] = ' '.join(message['content'].split())\n"
             "        message.pop('toolResult', None)"
         ),
         *("anthropic", "google", "ollama", "chat"),
@@ -607,15 +607,6 @@ _ENDS = (
 
 _KEEPING = (
     *_make(
-        "knows-the-first-names",
-        "shared instances",
-        "The names of tools are those of the first request that the instance saw.",
-        ("test_requests_do_not_mix",),
-        "from_native_messages",
-        "first = self.__dict__.setdefault('first', state)\nreturn ask(state=first)",
-        *("google", "ollama"),
-    ),
-    *_make(
         "works-for-the-latest",
         "shared instances",
         "Chunks belong to whichever request began last.",
@@ -749,6 +740,22 @@ _PLACES = (
 )
 
 
+def _ends_the_latest(each: str) -> Breakage:
+    subject = _SUBJECTS[each]
+    return Breakage(
+        subject.distribution,
+        subject.suite,
+        f"{each}-ends-the-latest",
+        "shared instances",
+        "The answer that ends is that of whichever request began last.",
+        ("test_requests_do_not_mix",),
+        (
+            subject.around("initialize_request", "self.__dict__['latest'] = state\nreturn ask()"),
+            subject.around("finalize", "return ask(state=self.__dict__['latest'])"),
+        ),
+    )
+
+
 def _spelt_wrong(each: str) -> Breakage:
     subject = _SUBJECTS[each]
     misspelt = "def _finalise(self, native_messages, state): ..."
@@ -833,6 +840,7 @@ BREAKAGES: tuple[Breakage, ...] = (
     *_ENDS,
     *_KEEPING,
     *_PLACES,
+    *map(_ends_the_latest, ("google", "ollama")),
     *map(_never_declined, ("anthropic", "google", "chat")),
     *map(_spelt_wrong, ("cohere", "google", "ollama")),
     *map(_otherwise_described, ("cohere", "google", "ollama")),
