@@ -13,6 +13,7 @@ class TestCustom(ProviderConformance):
     plugin = "custom"
     expects = ("supports_streaming", "supports_tools")
     wire = "openai.chat"
+    quiet_settings = ("replay_reasoning",)
     settings: ClassVar[dict[str, object]] = {"model": "unknown-model"}
 
 
@@ -26,6 +27,7 @@ class TestReasoningServer(ProviderConformance):
         "supports_tools",
     )
     wire = OpenAIChat("reasoning_content")
+    quiet_settings = ("replay_reasoning",)
     settings: ClassVar[dict[str, object]] = {"model": "openai/gpt-oss-20b"}
     reasoning_settings: ClassVar[dict[str, object]] = {"effort": "high"}
 
@@ -35,5 +37,6 @@ class TestServerThatDemandsReasoning(ProviderConformance):
     plugin = "deepseek"
     expects = ("supports_reasoning", "supports_streaming", "supports_tools")
     wire = OpenAIChat("reasoning_content", demands_reasoning=True)
+    quiet_settings = ("replay_reasoning",)
     settings: ClassVar[dict[str, object]] = {"model": "deepseek-chat"}
     reasoning_settings: ClassVar[dict[str, object]] = {"effort": "high"}

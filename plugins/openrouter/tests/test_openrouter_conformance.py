@@ -23,6 +23,7 @@ class TestOpenRouter(ProviderConformance):
     )
     also = ("agent_host_openai_compatible",)
     wire = OpenAIChat("reasoning_details")
+    quiet_settings = ("replay_reasoning",)
     dialects = ("openrouter",)
     settings: ClassVar[dict[str, object]] = {"model": "anthropic/claude-sonnet-4"}
     reasoning_settings: ClassVar[dict[str, object]] = {"effort": "high"}

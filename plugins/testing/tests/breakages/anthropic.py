@@ -27,6 +27,13 @@ BREAKAGES = (
         Change("provider.py", '"max_tokens": "length"', '"max_tokens": "stop"'),
     ),
     _breakage(
+        "anthropic-forgets-betas",
+        "knobs",
+        "A setting of the provider's own is offered, and read by nobody.",
+        ("test_settings_move_the_request",),
+        Change("requests.py", 'betas := config.get("betas")', "betas := None"),
+    ),
+    _breakage(
         "anthropic-cuts-addresses",
         "media",
         "The address of a picture loses its query.",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
-from agent_hookspecs.authoring.knobs import EFFORTS
+from agent_hookspecs.authoring.knobs import EFFORTS, KNOBS
+from agent_hookspecs.errors import AgentError
 from agent_host_testing.script import say
 from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
@@ -33,6 +34,8 @@ _VALUES: Mapping[str, tuple[Any, Any]] = {
     "seed": (471147, 471147),
     "response_schema": (_SCHEMA, {"kit_colour": 0, "kit_size": 0}),
 }
+#: Settings that other checks are about, or that are the host's.
+_ELSEWHERE = ("model", "base_url", "api_key", "attachments_root", "extra_body", "extra_headers")
 _TOOL = "supports_tools"
 _REASONING = "supports_reasoning"
 _CHOICES = (None, "auto", "none", "required", "weather", "clock")
@@ -45,8 +48,10 @@ class _Sent:
         before = talk.config
         talk.config = {**before, **settings}
         talk.again()
-        outcome = talk.ask(say("Yes.")).expect()
-        talk.config = before
+        try:
+            outcome = talk.ask(say("Yes.")).expect()
+        finally:
+            talk.config = before
         self.carried = Carried(talk.server.requests[-1])
         self.warnings = [event["message"] for event in outcome.of("warning")]
 
@@ -63,7 +68,13 @@ class _Sent:
 
 
 class KnobChecks(ProviderSuite):
-    """Knobs, the choice of a tool, the model, and what a user may add to the body."""
+    """Knobs, the choice of a tool, the model, and every other setting.
+
+    ``quiet_settings`` are those that a plain request does not show, such as what is done with
+    reasoning of earlier turns.
+    """
+
+    quiet_settings: ClassVar[Sequence[str]] = ()
 
     @check("knobs", _WHERE)
     def test_knobs_move_the_request(self) -> None:
@@ -174,6 +185,25 @@ class KnobChecks(ProviderSuite):
             require(there, f"the request does not name the model {chosen!r}")
 
     @check("settings", _WHERE)
+    def test_settings_move_the_request(self) -> None:
+        """Every setting of the plugins that take part moves some request, warns or is refused."""
+        self.require_wire()
+        with self.talk(strict=False) as talk:
+            schema = talk.host.core.get_config_schema(talk.config)
+            own = [name for name in schema if name not in _ELSEWHERE and name not in KNOBS]
+            plain = _Sent(talk, {})
+            still = [
+                name
+                for name in own
+                if name not in self.quiet_settings and not _moves(talk, name, schema[name], plain)
+            ]
+            require(
+                not still,
+                f"{', '.join(still)} is set, the request is as without it, and nobody is told; "
+                "a setting that no plain request can show stands in the suite's 'quiet_settings'",
+            )
+
+    @check("settings", _WHERE)
     def test_additions_are_sent(self) -> None:
         """What the settings extra_body and extra_headers have is sent beside everything else."""
         self.require_wire()
@@ -193,6 +223,39 @@ class KnobChecks(ProviderSuite):
                 sent = _Sent(talk, {"extra_headers": {"X-Kit-Addition": "kept"}})
                 value = sent.carried.request.header("x-kit-addition")
                 require(value == "kept", f"of extra_headers it sends {value!r}")
+
+
+def _moves(talk: Talk, name: str, about: Mapping[str, Any], plain: _Sent) -> bool:
+    """Whether some value of a setting makes another request or is warned of, or all are refused."""
+    taken = 0
+    for value in _possible(about):
+        count = len(talk.server.requests)
+        try:
+            sent = _Sent(talk, {name: value})
+        except AgentError:
+            # Not every value that fits the schema is one that this API has an answer to.
+            if len(talk.server.requests) > count:
+                return True
+            continue
+        taken += 1
+        if sent.wire != plain.wire or sent.warns_of(name):
+            return True
+    return not taken
+
+
+def _possible(about: Mapping[str, Any]) -> list[Any]:
+    """Values that a setting may have, by its schema; other ones than its default among them."""
+    if about.get("enum"):
+        return list(about["enum"])
+    examples: dict[str, list[Any]] = {
+        "string": ["kit-value"],
+        "integer": [4711],
+        "number": [0.375],
+        "boolean": [True, False],
+        "array": [["kit-value"], [{"type": "kit-value"}]],
+        "object": [{"kit_setting": "kit-value"}],
+    }
+    return examples.get(str(about.get("type")), ["kit-value"])
 
 
 def _require_knob(knob: str, found: Any, sent: _Sent, plain: _Sent) -> None:
