@@ -71,7 +71,11 @@ if TYPE_CHECKING:
     )
     from agent_hookspecs.messages import CoreMessage as CoreMessage, Usage as Usage
     from agent_host.agent.limits import Limits as Limits
-    from agent_host.agent.policy import Approval as Approval, Decision as Decision
+    from agent_host.agent.policy import (
+        Approval as Approval,
+        Decision as Decision,
+        Edited as Edited,
+    )
     from agent_host.application import AgentApplication as AgentApplication, Answer as Answer
     from agent_host.application.options import (
         ResumeOptions as ResumeOptions,
@@ -107,6 +111,7 @@ _DEFINED_IN = {
     "Audio": "agent_host.input",
     "CoreMessage": "agent_hookspecs.messages",
     "Decision": "agent_host.agent.policy",
+    "Edited": "agent_host.agent.policy",
     "EventFeed": "agent_host.application.watching",
     "File": "agent_host.input",
     "Image": "agent_host.input",

@@ -42,6 +42,7 @@ NAMES = (
     "accumulate",
     "framing",
     "loop",
+    "running",
     "store",
     "storing",
     "fairness",

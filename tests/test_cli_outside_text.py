@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,8 +79,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "wrong.json").write_text(json.dumps({HOSTILE: HOSTILE}), encoding="utf-8")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("AGENT_HOST_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("AGENT_HOST_CONFIG_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("AGENT_HOST_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("AGENT_HOST_CONFIG_HOME", "AGENT_HOST_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
     # What is coloured is ours, and would be in the way.
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("AGENT_HOST_DEBUG", raising=False)
@@ -102,6 +103,8 @@ def show(monkeypatch: pytest.MonkeyPatch, place: Path) -> Any:
 
 def found_in(shown: str) -> set[str]:
     """What no text from outside may print."""
+    # A line about what is awaited is cleared so, by us.
+    shown = re.sub(r"\r?\x1b\[K", "", shown)
     return {c for c in shown if not c.isprintable() and c not in "\n\t"} | (
         set(shown) & {*LOOK_ALIKES, "\u3164"}
     )

@@ -159,19 +159,12 @@ def test_input_that_does_not_come_is_said_to_be_waited_for(place: Path) -> None:
     assert out == b"Hello\n"
 
 
-@pytest.mark.parametrize("key", [None, "WIRED_KEY"])
-def test_who_answers_is_said_where_nobody_is_named(
-    place: Path, monkeypatch: pytest.MonkeyPatch, key: str | None
-) -> None:
-    described = full("slow_pkg", "provider", "slow", key_variable="WIRED_KEY")
-    write_package(place / "slow", "slow_pkg", descriptor=described, source=SLOW)
-    if key is not None:
-        monkeypatch.setenv(key, "x")
+def test_who_answers_is_said_where_nobody_is_named_and_nobody_has_a_key(place: Path) -> None:
     done = run(place, "--config", "c.json", "--model", "gpt-5", "Hello", provider=None)
     assert (done.returncode, done.stdout) == (0, b"Hello\n")
     (said,) = done.stderr.decode().splitlines()
-    assert said.startswith("warning: no provider is named, so 'echo' answers; name one with ")
-    assert ("(WIRED_KEY is set for 'slow')" in said) == (key is not None)
+    assert said.startswith("warning: no provider is named and none has a key, so 'echo' answers")
+    assert "run agent-host keys set PROVIDER" in said
 
 
 def test_a_setting_that_nobody_knows_is_told_with_what_was_meant(place: Path) -> None:

@@ -166,6 +166,7 @@ def test_a_credentials_name_is_known(name: str) -> None:
         # What a key is called, and where it is sent.
         "key_variable",
         "key_header",
+        "api_key_name",
         # No secret opens anything with them.
         "prompt_cache_key",
         "keywords",

@@ -30,6 +30,7 @@ from agent_host.application.storage import choose_storage
 from agent_host.application.watching import EventFeed, Listener
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.config.catalog import configured_catalog
+from agent_host.config.selection import Selection, Selector
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.input import Prompt
@@ -100,10 +101,12 @@ class AgentApplication:
         described = values.get("tools", {})
         self.limits = Limits.of(described)
         self.policy = Policy.of(described, Memory.of_user())
+        self._selector = Selector(self.config, self.core.stacks)
         self._observers = Observers(self, self.core.stacks.activator, self._layer, self.policy)
         self._runs = RunMaker(
             config=self.config,
             core=self.core,
+            selector=self._selector,
             policy=self.policy,
             limits=self.limits,
             storage=choose_storage(store, values, self.core.stacks),
@@ -316,9 +319,21 @@ class AgentApplication:
         settings: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The settings of a request, as a core wants them."""
-        return make_request_config(
-            self.config, self.core.stacks, agent, provider, model, use_tools, settings
-        )
+        return make_request_config(self._selector, agent, provider, model, use_tools, settings)
+
+    def select(
+        self,
+        agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        parts: bool = False,
+    ) -> Selection:
+        """Whom a run with these options asks, and why if nobody has said so.
+
+        With ``parts`` the model may be a part of an id, for who types it.
+        """
+        return self._selector.select(agent, provider, model, parts=parts)
 
     def create_session(self, system: str | None = None) -> Session:
         """An empty session, or one that begins with a system prompt."""

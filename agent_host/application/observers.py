@@ -105,8 +105,11 @@ class Observers:
             _tell(plugin, "host_closing", host=self._host_for(plugin))
 
     def _greet_plugins(self) -> None:
+        loaded = self._activator.loaded_plugins
+        if len(loaded) == len(self._greeted):
+            # Every request asks, and few load anything.
+            return
         with self._lock:
-            loaded = self._activator.loaded_plugins
             new = [plugin for plugin in loaded if plugin.key not in self._greeted]
             self._greeted |= {plugin.key: plugin for plugin in new}
         for plugin in new:

@@ -28,6 +28,7 @@ from agent_host.application.options import Decisions
 from agent_host.application.request_config import fallback_warnings, make_request_config
 from agent_host.config import AppConfig
 from agent_host.config.check import check_loading
+from agent_host.config.selection import Selector
 from agent_host.input import Prompt, make_message
 from agent_host.output import ExpectedOutput
 from agent_host.redaction import without_secrets
@@ -47,6 +48,7 @@ class RunMaker:
 
     config: AppConfig
     core: AgentCore
+    selector: Selector
     policy: Policy
     limits: Limits
     storage: Storage | None
@@ -83,16 +85,18 @@ class RunMaker:
         if not (is_only_shown or self._is_loading_checked):
             check_loading(self.config, self.core.stacks.catalog)
             self._is_loading_checked = True
+        chosen = self.selector.select(agent, provider, model, settings=settings)
         asked: dict[str, Any] = {
             "agent": agent,
-            "provider": provider,
-            "model": model,
+            # As they were chosen, because whoever resumes the run asks the same.
+            "provider": chosen.provider,
+            "model": chosen.model,
             "use_tools": (
                 use_tools if use_tools is None or isinstance(use_tools, str) else list(use_tools)
             ),
             "settings": dict(settings or {}),
         }
-        config = make_request_config(self.config, self.core.stacks, **asked)
+        config = make_request_config(self.selector, **asked)
         own = asked["settings"].keys()
         is_new = session is None
         if session is None:
@@ -169,7 +173,7 @@ class RunMaker:
             asked = stored.details.get("asked", {})
             return self._make_run(
                 Session(id=stored.session),
-                make_request_config(self.config, self.core.stacks, **asked),
+                make_request_config(self.selector, **asked),
                 agent=stored.agent,
                 own=asked.get("settings", {}).keys(),
                 asynchronous=asynchronous,
@@ -243,7 +247,7 @@ class RunMaker:
             recorder=recorder,
             first_warnings=[
                 *((text, None) for text in self.config.warnings),
-                *fallback_warnings(self.config, self.core.stacks.catalog, config),
+                *fallback_warnings(self.core.stacks.catalog, config),
             ],
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )

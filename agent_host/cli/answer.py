@@ -7,13 +7,11 @@ import sys
 from collections.abc import Iterable
 
 from agent_host.cli.blocks import Block, BlockSplitter
+from agent_host.cli.outside import MARGIN
 from agent_host.cli.paper import can_draw, draw_block
 from agent_host.cli.render import is_terminal, terminal_width
 
 __all__ = ["DrawnAnswer", "can_show_drawings"]
-
-#: Stands before every line that others say.
-_MARGIN = "  "
 
 
 def can_show_drawings() -> bool:
@@ -45,7 +43,7 @@ class DrawnAnswer:
         drawn: list[str] = []
         for block in blocks:
             drawn += ["\n"] if self._needs_gap and not block.is_joined else []
-            lines = draw_block(block, terminal_width() - len(_MARGIN)).rstrip("\n").split("\n")
-            drawn += [f"{_MARGIN}{line}".rstrip() + "\n" for line in lines]
+            lines = draw_block(block, terminal_width() - len(MARGIN)).rstrip("\n").split("\n")
+            drawn += [f"{MARGIN}{line}".rstrip() + "\n" for line in lines]
             self._needs_gap = True
         return "".join(drawn)

@@ -11,6 +11,7 @@ import json
 import os
 import select
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,8 +48,17 @@ _STYLES: Mapping[RowKind, dict[str, Any]] = {
 _IGNORED = "What was typed before the question stood here does not count."
 
 
+#: Tools that run at once may ask at once; an answer must not be taken for that to another question.
+_ONE_AT_A_TIME = threading.Lock()
+
+
 def ask_approval(approval: Approval) -> Answer | Edited:
     """Ask whether a call may run, until there is an answer."""
+    with _ONE_AT_A_TIME:
+        return _ask_approval(approval)
+
+
+def _ask_approval(approval: Approval) -> Answer | Edited:
     from agent_host.agent.policy import Edited
 
     shown = approval_rows(approval, _room())
@@ -69,6 +79,11 @@ def ask_approval(approval: Approval) -> Answer | Edited:
 
 def ask_question(question: Question) -> str:
     """Ask what a tool wants to know."""
+    with _ONE_AT_A_TIME:
+        return _ask_question(question)
+
+
+def _ask_question(question: Question) -> str:
     choices: Sequence[str] = question.shown.get("choices") or ()
     _print_lines(question_rows(question, _room()))
     while True:
@@ -221,9 +236,13 @@ def _edit_payload(payload: Any) -> Any:
         if is_text:
             return text
         try:
-            return json.loads(text)
+            value = json.loads(text)
         except ValueError as error:
             _print_note(f"That is no JSON: {error}")
+            continue
+        if isinstance(value, dict):
+            return value
+        _print_note("That is no JSON object: write the arguments as {…}.")
 
 
 def _edit_text(text: str) -> str | None:

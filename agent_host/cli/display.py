@@ -33,18 +33,25 @@ class RunDisplay:
     ``plain`` draws nothing, and ``wants_usage`` ends with a line about what was used. A file that
     the answer goes to is to hold the answer alone, and where there are tools, only at the end of a
     turn is it known whether it was one: until then its text is held back. What was said before an
-    error or an interruption is an answer too, as far as it goes.
+    error or an interruption is an answer too, as far as it goes. ``shows_text`` is False where the
+    answer is data, which is printed when there is all of it.
     """
 
     def __init__(
-        self, *, plain: bool = False, wants_usage: bool = False, has_tools: bool = True
+        self,
+        *,
+        plain: bool = False,
+        wants_usage: bool = False,
+        has_tools: bool = True,
+        shows_text: bool = True,
     ) -> None:
         draws = not plain and can_show_drawings()
         self._screen = Screen(answer=DrawnAnswer() if draws else None)
         self._waiting = WaitingLine(not plain and is_terminal(sys.stderr))
         self._usage = UsageLine() if wants_usage else None
         self._holds_back = has_tools and not is_terminal(sys.stdout)
-        self._held: list[Event] = []
+        self._shows_text = shows_text
+        self._unshown: list[Event] = []
 
     def __enter__(self) -> RunDisplay:
         self._waiting.begin()
@@ -57,7 +64,9 @@ class RunDisplay:
         self._waiting.clear()
         if self._usage is not None:
             self._usage.take(event)
-        if not self._holds_back:
+        if not self._shows_text and event["type"] in ("partial", "final"):
+            pass
+        elif not self._holds_back:
             self._screen.show(event)
         else:
             self._show_in_file(event)
@@ -67,27 +76,27 @@ class RunDisplay:
 
     def _show_in_file(self, event: Event) -> None:
         if event["type"] == "partial":
-            self._held.append(event)
+            self._unshown.append(event)
             return
         if event["type"] == "final":
-            self._held.clear()
+            self._unshown.clear()
             if _calls_tools(event):
                 self._screen.end_line()
                 _print_aside("".join(message["content"] for message in event["messages"]))
                 return
         elif event["type"] == "error":
-            self._show_held()
+            self._show_rest()
         self._screen.show(event)
 
-    def _show_held(self) -> None:
-        for event in self._held:
+    def _show_rest(self) -> None:
+        for event in self._unshown:
             self._screen.show(event)
-        self._held.clear()
+        self._unshown.clear()
 
     def end_line(self) -> None:
         """Leave the terminal at the start of a line."""
         self._waiting.clear()
-        self._show_held()
+        self._show_rest()
         self._screen.end_line()
 
     def ask_with(self, ask: Callable[[A], B]) -> Callable[[A], B]:

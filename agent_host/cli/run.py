@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import select
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -20,7 +21,8 @@ from agent_host.cli.prompts import find_files, make_prompt
 from agent_host.cli.render import is_terminal, print_traceback
 from agent_host.cli.schemas import parse_schema
 from agent_host.cli.screen import quiet_logs
-from agent_host.cli.signals import end_on_signals, exit_code_of
+from agent_host.cli.selection import complete_selection, print_selection
+from agent_host.cli.signals import Interruptions, end_on_signals, exit_code_of
 from agent_host.cli.trace import HookTrace
 from agent_host.threads import EXIT_SECONDS, pending_calls
 
@@ -75,7 +77,8 @@ _PATIENCE = 1.0
     help="A further setting of the request; VALUE may be JSON.",
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on with the latest session.")
-@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.")
+@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.",
+              shell_complete=complete_with("complete_session"))  # fmt: skip
 @click.option("--name", "session_name", metavar="NAME", help="What to call a new session.")
 @click.option("--no-store", is_flag=True, help="Store nothing of this run.")
 @click.option("--park", is_flag=True, help="Let the run wait for approvals, and end here.")
@@ -119,8 +122,12 @@ def run(
         options["output_type"] = parse_schema(schema)
     display = None
     if not as_json:
-        is_plain = plain or schema is not None
-        display = RunDisplay(plain=is_plain, wants_usage=wants_usage, has_tools=not no_tools)
+        display = RunDisplay(
+            plain=plain,
+            wants_usage=wants_usage,
+            has_tools=not no_tools,
+            shows_text=schema is None,
+        )
     if not options["park"]:
         options["approve"] = make_approver(yes, deny, display)
         options["ask"] = make_asker(deny, display)
@@ -129,9 +136,16 @@ def run(
     def begin(app: AgentApplication) -> Stream:
         if go_on:
             options["session"] = app.sessions.find_latest().id
-        return app.stream(**options)
+        print_selection(complete_selection(app, options))
+        begun.append(app.stream(**options))
+        return begun[0]
 
-    return show_run(config_file, begin, display, trace, store=not no_store)
+    begun: list[Stream] = []
+    code = show_run(config_file, begin, display, trace, store=not no_store)
+    if display is not None and schema is not None and code in (0, 3):
+        # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
+        click.echo(json.dumps(begun[0].answer.data, indent=2))
+    return code
 
 
 def _check_store_options(go_on: bool, no_store: bool, options: Mapping[str, Any]) -> None:
@@ -164,7 +178,7 @@ def show_run(
         return _print_events(events)
     code = 0
     try:
-        with end_on_signals(_warn_of_work), display, closing(events):
+        with end_on_signals(Interruptions(), _warn_of_work), display, closing(events):
             for event in events:
                 display.show(event)
                 code = _exit_code(event)
@@ -189,15 +203,21 @@ def _warn_of_work() -> None:
 
 def _print_events(source: Generator[Event, None, None]) -> int:
     """Print one event a line; what goes wrong is the last line, whenever it goes wrong."""
-    lines = EventLines()
-    code = 0
+    interruptions = Interruptions()
+    lines = EventLines(interruptions)
 
     def end_in_haste() -> None:
         _warn_of_work()
         lines.end(interruption_error())
 
+    with end_on_signals(interruptions, end_in_haste):
+        return _print_lines(source, lines)
+
+
+def _print_lines(source: Generator[Event, None, None], lines: EventLines) -> int:
+    code = 0
     try:
-        with end_on_signals(end_in_haste), closing(source) as events:
+        with closing(source) as events:
             for event in events:
                 code = _exit_code(event)
                 lines.print(event)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from agent_host.cli.outside import OutsideText, clean_lines, clean_text
+from agent_host.cli.outside import MARGIN, OutsideText, clean_lines, clean_text
 from agent_host.cli.render import print_wrapped, style_text, terminal_width, text_width
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ _ENDS: dict[Finish, str] = {
 }
 
 
-#: Stands before every line that others say.
-_MARGIN = "  "
 #: Longer ones are broken where the line ends.
 _LONG_WORD = 30
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
@@ -183,7 +181,7 @@ class _Text:
 
     def __init__(self, *, has_margin: bool) -> None:
         self._outside = OutsideText()
-        self._margin = _MARGIN if has_margin else ""
+        self._margin = MARGIN if has_margin else ""
         self._column = 0
         #: The beginning of a word, of which nobody knows yet whether it fits.
         self._word = ""

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_host.cli.render import clean_text
+from agent_host.usage import add_usage
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import Event
+    from agent_hookspecs.messages import Usage
 
 __all__ = ["UsageLine"]
 
@@ -23,8 +25,7 @@ class UsageLine:
         self._clock = clock
         self._began = clock()
         self._model = ""
-        self._tokens: dict[str, int] = {}
-        self._cost: Any = None
+        self._total: Usage = {}
 
     def take(self, event: Event) -> None:
         """Look at the next event of the run."""
@@ -32,22 +33,14 @@ class UsageLine:
             provider, model = event["provider"], event["model"]
             self._model = f"{provider}/{model}" if model else provider
         elif event["type"] == "usage":
-            self._add(event["usage"])
-
-    def _add(self, usage: Mapping[str, Any]) -> None:
-        for kind, _ in _KINDS:
-            if isinstance(count := usage.get(kind), int):
-                self._tokens[kind] = self._tokens.get(kind, 0) + count
-        if (cost := usage.get("cost")) is not None:
-            self._cost = cost if self._cost is None else self._cost + cost
+            self._total = add_usage(self._total, event["usage"])
 
     def describe(self) -> str:
         """One line; empty if no request was made."""
         if not self._model:
             return ""
-        counts = [
-            f"{self._tokens[kind]:,} {word}" for kind, word in _KINDS if self._tokens.get(kind)
-        ]
-        cost = [] if self._cost is None else [f"${self._cost:.4f}"]
+        total: Mapping[str, Any] = self._total
+        counts = [f"{total[kind]:,} {word}" for kind, word in _KINDS if total.get(kind)]
+        cost = [] if total.get("cost") is None else [f"${total['cost']:.4f}"]
         seconds = f"{self._clock() - self._began:.1f} s"
         return " · ".join([clean_text(self._model), *counts, *cost, seconds])

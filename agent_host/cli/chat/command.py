@@ -13,6 +13,7 @@ import click
 
 from agent_host.cli.options import complete_with, parse_settings, request_options
 from agent_host.cli.render import is_terminal
+from agent_host.cli.selection import complete_selection, print_selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ OpenConversation = Callable[[], "AbstractContextManager[Conversation]"]
 @click.command(
     epilog="\b\nExamples:\n"
     "  agent-host chat\n"
-    "  agent-host chat --model echo-1 --system 'Be brief.'\n"
+    "  agent-host chat --system 'Be brief.' --name notes\n"
     "  agent-host chat --continue\n"
     "  agent-host chat --session notes --agent reviewer\n"
     "  printf 'Hello\\n/save talk.md\\n' | agent-host chat --plain\n"
@@ -79,6 +80,7 @@ def chat(
         from agent_host.cli.chat.conversation import Asked, Conversation
 
         with AgentApplication(config_file, store=not no_store) as app:
+            chosen = complete_selection(app, options)
             asked = Asked(
                 options["agent"],
                 options["provider"],
@@ -93,6 +95,7 @@ def chat(
                 session=app.sessions.find_latest().id if options["go_on"] else options["session"],
                 system=options["system"],
                 name=options["session_name"],
+                chosen=chosen,
             )
 
     if plain or not _has_window():
@@ -137,6 +140,7 @@ def _converse_plainly(open_conversation: OpenConversation) -> int:
 
     quiet_logs()
     with open_conversation() as conversation:
+        print_selection(conversation.chosen)
         code = converse_plainly(conversation)
         print_farewell(conversation)
     return code

@@ -89,28 +89,21 @@ def run_command(conversation: Conversation, line: str, typed: str) -> Outcome:
 
 
 def _choose_model(conversation: Conversation, name: str) -> None:
-    if not name:
-        _print_choice(conversation)
+    if name:
+        chosen = conversation.choose_model(name)
+        print_text(f"The next message goes to {clean_text(chosen)}.")
         return
-    changed = replace(conversation.asked, model=name)
-    conversation.app.request_config(changed.agent, changed.provider, changed.model)
-    conversation.asked = changed
-    print_text(f"The next message goes to {clean_text(name)}.")
-
-
-def _print_choice(conversation: Conversation) -> None:
     asked = conversation.asked
-    config = conversation.app.request_config(asked.agent, asked.provider, asked.model)
+    selected = conversation.app.select(asked.agent, asked.provider, asked.model, parts=True)
     print_pairs(
         (
-            ("provider", clean_text(config.get("provider") or "")),
-            ("model", clean_text(config.get("model") or "the provider's own")),
+            ("provider", clean_text(selected.provider or "")),
+            ("model", clean_text(selected.model or "the provider's own")),
             ("agent", clean_text(asked.agent or "")),
+            ("why", clean_text(selected.why)),
         )
     )
-    models = conversation.app.core.get_models(config)
-    if models:
-        print_text(f"models: {', '.join(clean_text(model['id']) for model in models)}")
+    print_text("/model NAME chooses another: Tab offers them, agent-host models lists them.")
 
 
 def _choose_agent(conversation: Conversation, name: str) -> None:
@@ -173,7 +166,7 @@ def _explain(conversation: Conversation, rest: str) -> None:
 
 
 def _show_keys(conversation: Conversation, rest: str) -> None:
-    _run_line(conversation, ["plugins", "list", "--role", "provider"])
+    _run_line(conversation, ["keys", "list"])
 
 
 def _request_words(conversation: Conversation) -> list[str]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from agent_hookspecs.errors import SessionError
 from agent_hookspecs.store.errors import NotStoredError
@@ -19,6 +21,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.agent.loop import FINAL_ANSWER
 from agent_host.cli.chat.folds import Folds
 from agent_host.cli.prompts import make_prompt
+from agent_host.cli.selection import complete_selection
 from agent_host.input import File
 from agent_host.runs.transfer import export_markdown
 
@@ -64,8 +67,11 @@ class Conversation:
         session: str | None = None,
         system: str | None = None,
         name: str | None = None,
+        chosen: str = "",
     ) -> None:
         self.app = app
+        #: Whom it talks to and why, if nobody has said so.
+        self.chosen = chosen
         self.asked = asked
         self.is_stored = is_stored
         self.session: Session | str | None = None
@@ -73,12 +79,27 @@ class Conversation:
             self.session = app.sessions.find(session).id
         self.system = system
         self.folds = Folds()
+        #: What was warned of before, and need not be said again.
+        self.warned: set[str] = set()
         self.attachments: list[str] = []
         self._name = name
         #: What was said last, for `retry`.
         self._last: tuple[str, tuple[str, ...]] | None = None
 
     # --- talking ---------------------------------------------------------------------------------
+
+    def describe_selection(self) -> str:
+        """Who answers, and why, if nobody has said who should."""
+        asked = self.asked
+        return self.app.select(asked.agent, asked.provider, asked.model, parts=True).line
+
+    def choose_model(self, name: str) -> str:
+        """Ask this model from now on; gives the whole name of it."""
+        # A name with a slash says which provider's it is.
+        provider = None if "/" in name else self.asked.provider
+        chosen = self.app.select(self.asked.agent, provider, name, parts=True)
+        self.asked = replace(self.asked, provider=chosen.provider, model=chosen.model)
+        return "/".join(filter(None, (chosen.provider, chosen.model)))
 
     def attach(self, source: str) -> None:
         """Let a file or an address go with the next message; an error if it cannot be used."""
@@ -92,6 +113,7 @@ class Conversation:
         if self.session is None:
             options |= {"system": self.system, "session_name": self._name}
         self._last = (text, tuple(self.attachments))
+        complete_selection(self.app, options)
         prompt = make_prompt(text, self.attachments)
         return self.app.stream(prompt, session=self.session, approve=approve, ask=ask, **options)
 
@@ -195,16 +217,20 @@ class Conversation:
         return export_markdown(session, SessionSummary(id=session.id, created=time.time()))
 
     def names(self, kind: str) -> list[tuple[str, str]]:
-        """The words of a kind that a command takes, each with a few words about it."""
-        if kind == "agents":
-            return [(name, "agent") for name in self.app.config.values.get("agents", {})]
-        if kind == "sessions" and self.is_stored:
-            return [(each.id, each.title) for each in self.app.sessions.list(50)]
-        if kind == "tools":
-            catalog = self.app.core.stacks.catalog
-            entries = [each.entry for each in catalog.usable("tool") if each.entry]
-            return [(tool, effect) for entry in entries for tool, effect in entry.tools.items()]
-        return []
+        """The words of a kind that a command takes, as a shell would complete them."""
+        from agent_host.cli import complete
+
+        offers = {
+            "models": complete.complete_model,
+            "agents": complete.complete_agent,
+            "tools": complete.complete_tool,
+            "sessions": complete.complete_session,
+        }
+        file = self.app.config.file
+        context = click.Context(click.Command("chat"))
+        context.params.update(config_file=file and str(file), provider=self.asked.provider)
+        found = offers[kind](context, click.Option(["--name"]), "")
+        return [(each.value, each.help or "") for each in found]
 
     def open_session(self, session: str) -> None:
         """Go on with a stored session."""

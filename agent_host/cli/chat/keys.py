@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from prompt_toolkit.application import get_app
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -43,7 +44,7 @@ def make_bindings(listener: Listener, pastes: Pastes) -> KeyBindings:
         buffer = event.current_buffer
         if buffer.complete_state and buffer.complete_state.current_completion:
             # It chooses what was offered; the next one sends.
-            buffer.complete_state = None
+            buffer.apply_completion(buffer.complete_state.current_completion)
             return
         if buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor(1)
@@ -51,9 +52,8 @@ def make_bindings(listener: Listener, pastes: Pastes) -> KeyBindings:
             return
         typed = buffer.text
         text = pastes.expand(typed)
-        buffer.text = text
-        buffer.append_to_history()
-        buffer.reset()
+        buffer.reset(Document(text))
+        buffer.reset(append_to_history=True)
         listener.submit(text, typed)
 
     @bindings.add("escape", "enter", filter=plain)
@@ -72,7 +72,7 @@ def make_bindings(listener: Listener, pastes: Pastes) -> KeyBindings:
     @bindings.add("c-x", "c-e", filter=plain)
     def edit(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        buffer.text = pastes.expand(buffer.text)
+        buffer.reset(Document(pastes.expand(buffer.text)))
         buffer.open_in_editor()
 
     @bindings.add("c-c")

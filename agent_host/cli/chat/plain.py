@@ -16,7 +16,7 @@ from agent_hookspecs.errors import AgentError
 from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.chat.commands import Send, run_command
 from agent_host.cli.render import is_terminal, print_error, print_traceback, style_text
-from agent_host.cli.screen import Screen
+from agent_host.cli.screen import Screen, format_warning
 from agent_host.cli.usage import UsageLine
 
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ def _send(conversation: Conversation, text: str) -> None:
         with closing(stream):
             for event in stream:
                 usage.take(event)
+                if event["type"] == "warning":
+                    text = format_warning(event)
+                    if text in conversation.warned:
+                        continue
+                    conversation.warned.add(text)
                 screen.show(event)
     except KeyboardInterrupt:
         screen.end_line()

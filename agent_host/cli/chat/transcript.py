@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Transcript"]
 
-#: How many lines of reasoning and of a result are shown before the rest is folded.
+#: How many lines of each are shown before the rest is folded.
+_MESSAGE_LINES = 12
 _REASONING_LINES = 3
 _RESULT_LINES = 4
 _DIFF_LINES = 30
@@ -48,18 +49,23 @@ class _Call:
 
 
 class Transcript:
-    """Prints a run through ``write``, which is given text with colours that ends its line."""
+    """Prints a run through ``write``, which is given text with colours that ends its line.
+
+    ``warned`` has the warnings of earlier runs, which need not be said again.
+    """
 
     def __init__(
         self,
         write: Callable[[str], None],
         width: Callable[[], int],
         folds: Folds,
+        warned: set[str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
         self._width = width
         self._folds = folds
+        self._warned = warned
         self._clock = clock
         self._splitter = BlockSplitter()
         self._reasoning: list[str] = []
@@ -102,8 +108,11 @@ class Transcript:
             case "tool_result":
                 self._show_result(event)
             case "warning":
-                self._end_text()
-                self._print_line(format_warning(event), "yellow")
+                text = format_warning(event)
+                if text not in self._warned:
+                    self._warned.add(text)
+                    self._end_text()
+                    self._print_line(text, "yellow")
             case "final":
                 said = [message["metadata"].get("refusal") for message in event["messages"]]
                 self._refusal = str(said[-1] or "") if said else ""
@@ -134,14 +143,14 @@ class Transcript:
 
     def print_message(self, text: str, attachments: Sequence[str]) -> None:
         """Print what the person has said, and what goes with it."""
-        lines, rest = self._folds.fold(text, 12)
-        body = "\n".join(f"{'› ' if not number else '  '}{line}" for number, line in
-                         enumerate(lines))  # fmt: skip
-        self._write("\n" + draw(make_text((body, "bold")), self._width()))
+        width = self._width()
+        lines, rest = self._folds.fold(text, _MESSAGE_LINES)
+        drawn = _indent(draw(make_text(("\n".join(lines), "bold")), width - len(_MARGIN)))
+        self._write(f"\n› {drawn.removeprefix(_MARGIN)}")
         if rest:
-            self._write(draw(make_text((f"  {rest}", "dim")), self._width()))
+            self._write(draw(make_text((f"{_MARGIN}{rest}", "dim")), width))
         for each in attachments:
-            self._write(draw(make_text((f"  + {each}", "dim")), self._width()))
+            self._write(draw(make_text((f"{_MARGIN}+ {each}", "dim")), width))
         self._needs_gap = True
 
     # --- what goes on ----------------------------------------------------------------------------

@@ -13,10 +13,11 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.completion import DynamicCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.output import create_output
@@ -70,14 +71,15 @@ def converse(open_conversation: OpenConversation, *, is_stored: bool) -> int:
 
 def _history() -> History:
     """What the person has typed, in a file of their own."""
-    from agent_host.private import data_home
+    from agent_host.places import state_folder
+    from agent_host.private import make_private_folder
 
-    file = data_home() / "chat-history"
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(state_folder())
+    file = os.path.join(state_folder(), "chat-history")
     with suppress(FileExistsError):
         # Nothing is lost: the file is there, and is the person's own already.
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    return FileHistory(str(file))
+    return FileHistory(file)
 
 
 class _Window:
@@ -115,9 +117,9 @@ class _Window:
             complete_while_typing=Condition(self._wants_completion),
             reserve_space_for_menu=6,
             enable_suspend=True,
+            erase_when_done=True,
         )
-        self._session.app.erase_when_done = True
-        self._session.default_buffer.on_text_changed += self._disarm
+        self._session.default_buffer.on_text_changed.add_handler(self._disarm)
 
     async def show(self) -> int:
         """Show the window until the person leaves."""
@@ -127,7 +129,7 @@ class _Window:
             self._loop.add_signal_handler(signal.SIGTERM, self.leave)
         ticking = asyncio.create_task(self._tick())
         # The application is opened once the line is on the screen: it takes longer than all else.
-        self._session.app.after_render += self._begin
+        self._session.app.after_render.add_handler(self._begin)
         try:
             await self._session.prompt_async()
         except EOFError:
@@ -143,7 +145,7 @@ class _Window:
         return self._code
 
     def _begin(self, _: object) -> None:
-        self._session.app.after_render -= self._begin
+        self._session.app.after_render.remove_handler(self._begin)
         self._worker.start()
 
     async def _tick(self) -> None:
@@ -170,7 +172,7 @@ class _Window:
     async def _print_all(self) -> None:
         """Take the line away, print, and draw the line again.
 
-        Not with prompt_toolkit's own means, which let the terminal echo what is typed meanwhile,
+        Not with prompt_toolkit's own means, which let the terminal repeat what is typed meanwhile,
         and make another key of Enter.
         """
         app = self._session.app
@@ -211,12 +213,9 @@ class _Window:
     @contextmanager
     def instead_of_output(self) -> Iterator[None]:
         """Put what anybody prints meanwhile above the line, cleaned."""
-        before = sys.stdout, sys.stderr
-        sys.stdout = sys.stderr = _Above(self.print)
-        try:
+        above = _Above(self.print)
+        with redirect_stdout(above), redirect_stderr(above):
             yield
-        finally:
-            sys.stdout, sys.stderr = before
 
     # --- what stands below -----------------------------------------------------------------------
 
@@ -293,12 +292,16 @@ class _Window:
             waiting = "\n".join(line for line, _ in self._queue)
             self._queue.clear()
             if waiting:
-                self._session.default_buffer.text = waiting
+                self._put_text(waiting)
                 self._is_armed = True
         else:
             self._note = "Ctrl-C again leaves, and so does Ctrl-D"
         if question is not None:
             self._close_question(question, None)
+
+    def _put_text(self, text: str) -> None:
+        """Put text into the line, to be gone on with."""
+        self._session.default_buffer.reset(Document(text))
 
     def _disarm(self, _: object) -> None:
         self._is_armed, self._note = False, ""
@@ -336,10 +339,8 @@ class _Window:
             return
         if self._printing is not None:
             await self._printing
-        buffer = self._session.default_buffer
-        question.draft = buffer.text
-        buffer.text = question.default
-        buffer.cursor_position = len(question.default)
+        question.draft = self._session.default_buffer.text
+        self._put_text(question.default)
         question.until = self._time() + QUIET_SECONDS
         self._question = question
 
@@ -352,9 +353,7 @@ class _Window:
 
     def _close_question(self, question: OpenQuestion, answer: str | None) -> None:
         self._question = None
-        buffer = self._session.default_buffer
-        buffer.text = question.draft
-        buffer.cursor_position = len(question.draft)
+        self._put_text(question.draft)
         question.answer.set_result(answer)
 
     # --- what the worker says; from its thread ---------------------------------------------------
@@ -370,7 +369,9 @@ class _Window:
         from agent_host.cli.chat.transcript import Transcript
 
         assert self._conversation is not None, "nothing is sent before the application is open"
-        transcript = Transcript(self.print, self.width, self._conversation.folds)
+        transcript = Transcript(
+            self.print, self.width, self._conversation.folds, self._conversation.warned
+        )
         transcript.print_message(text, attachments)
         self._transcript = transcript
         return transcript
@@ -432,6 +433,10 @@ def _describe_opening(conversation: Conversation, width: int) -> str:
     text = "agent-host chat · /help has the commands · Ctrl-D leaves"
     if session is not None:
         text = f"{text}\ngoing on with {session}, {len(conversation.messages())} messages"
+    if who := conversation.describe_selection():
+        text = f"{text}\n{who}"
+    if conversation.chosen:
+        text = f"{text}\n{conversation.chosen}"
     return draw(make_text((text, "dim")), width)
 
 

@@ -44,7 +44,7 @@ _SECRET_NAME = re.compile(
 _HARMLESS_WORDS = re.compile(
     r"(?i)max_?token|(?<!access[-_])(?<!refresh[-_])(?<!bearer[-_])(?<!api[-_])tokens"
     r"|token[-_]?(?:count|limit|budget|usage|i[sz])"
-    r"|(?:key|token|signature)_(?:variable|header|prefix|field|command|file|seconds)"
+    r"|(?:key|token|signature)_(?:variable|header|prefix|field|command|file|name|seconds)"
     r"|cache_key|key(?:word|board|bind)|author(?!i[sz])"
 )
 #: Schemas keep the names of parameters under these; what stands under such a name is its schema.

@@ -27,6 +27,28 @@ BREAKAGES = (
         Change("provider.py", '"max_tokens": "length"', '"max_tokens": "stop"'),
     ),
     _breakage(
+        "anthropic-cuts-addresses",
+        "media",
+        "The address of a picture loses its query.",
+        ("test_pictures_by_address",),
+        Change(
+            "media.py",
+            '            return {"type": "url", "url": address}\n',
+            '            return {"type": "url", "url": address.partition("?")[0]}\n',
+        ),
+    ),
+    _breakage(
+        "anthropic-forgets-schemas-beside-tools",
+        "knobs",
+        "A schema for the answer is sent only where there are no tools.",
+        ("test_a_schema_goes_with_tools",),
+        Change(
+            "structured.py",
+            "        if schema:\n",
+            '        if schema and not state["config"].get("tools"):\n',
+        ),
+    ),
+    _breakage(
         "anthropic-loses-signatures",
         "reasoning",
         "The signature that closes a thinking block in a stream is not kept.",
