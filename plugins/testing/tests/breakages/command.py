@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.json:
         _write(json.dumps({"seconds": seconds, "results": list(map(_as_json, results))}, indent=1))
     if options.record:
-        page = record_run(Path(options.record), results, seconds, [*BREAKAGES])
+        page = record_run(Path(options.record), results, [*BREAKAGES])
         _write(f"recorded in {page}", progress)
     return 1 if missed else 0
 

@@ -429,7 +429,7 @@ _MESSAGES = (
             "    if key in body:\n"
             "        body[key] = sorted(body[key], key=lambda each: each.get('role') != 'system')"
         ),
-        *("cohere", "ollama", "responses", "chat"),
+        *("ollama", "responses", "chat"),
     ),
     *_make(
         "drops-pictures",
@@ -841,7 +841,7 @@ BREAKAGES: tuple[Breakage, ...] = (
     *_KEEPING,
     *_PLACES,
     *map(_ends_the_latest, ("google", "ollama")),
-    *map(_never_declined, ("anthropic", "google", "chat")),
+    *map(_never_declined, ("google", "chat")),
     *map(_spelt_wrong, ("cohere", "google", "ollama")),
     *map(_otherwise_described, ("cohere", "google", "ollama")),
     _other_variable("anthropic", "ANTHROPIC_API_KEY"),

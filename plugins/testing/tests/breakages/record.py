@@ -18,9 +18,7 @@ BEGIN = "<!-- breakages: written by plugins/testing/tests/breakages --record -->
 END = "<!-- breakages: end -->"
 
 
-def record_run(
-    page: Path, results: Sequence[Result], seconds: float, known: Sequence[Breakage]
-) -> Path:
+def record_run(page: Path, results: Sequence[Result], known: Sequence[Breakage]) -> Path:
     """Write the table into the page; a ValueError if the run was not of all breakages."""
     made = {result.breakage.name for result in results}
     missing = [each.name for each in known if each.name not in made]
@@ -32,19 +30,19 @@ def record_run(
     if not begin or not end:
         raise ValueError(f"{page} has no place for the table: {BEGIN}")
     caught = {r.breakage.name for r in results if not r.problems}
-    lines = "\n".join(table(known, caught, seconds))
+    lines = "\n".join(table(known, caught))
     page.write_text(f"{before}{BEGIN}\n\n{lines}\n\n{END}{after}", encoding="utf-8")
     return page
 
 
-def table(known: Sequence[Breakage], caught: set[str], seconds: float) -> Iterator[str]:
+def table(known: Sequence[Breakage], caught: set[str]) -> Iterator[str]:
     """The lines of the table and what they come to."""
     promised = [each for each in known if each.is_promised]
     kit = [each for each in promised if _by_kit(each, caught)]
+    packages = len({each.distribution for each in known})
     yield (
-        f"{len(known)} breakages of {len({each.distribution for each in known})} packages, made in "
-        f"{seconds / 60:.0f} minutes. Of the {len(promised)} that the kit promises to see, it "
-        f"alone sees {len(kit)} ({share_seen(known, caught):.0%})."
+        f"There are {len(known)} breakages of {packages} packages. Of the {len(promised)} that the "
+        f"kit promises to see, it alone sees {len(kit)} ({share_seen(known, caught):.0%})."
     )
     yield ""
     yield "| kind of mistake | breakages | seen by the kit | by a test of the package |"
