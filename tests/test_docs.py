@@ -195,7 +195,7 @@ def _shows_a_question(block: Block) -> None:
     )
     approval = Approval(use, use.digest, previews._compare_all(given))
     rows = [f"{GUTTER} {row.text}" for row in approval_rows(approval, 78).rows]
-    words = [f"{GUTTER} {line}" for line in asking._describe_words(can_view=True).split("\n")]
+    words = [f"{GUTTER} {line}" for line in asking.describe_words(can_view=True).split("\n")]
     assert [line.rstrip() for line in block.text.splitlines()] == [*rows, *words]
 
 
