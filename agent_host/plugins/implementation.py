@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from functools import cache
+from time import monotonic
 from typing import Any, NoReturn
 
 from agent_hookspecs.errors import AgentError, HookError, HookResultError
@@ -16,6 +17,8 @@ from agent_hookspecs.logs import Logger
 from agent_hookspecs.markers import RESULT_PARTS
 from agent_hookspecs.specs import Hook
 from agent_hookspecs.values import dataclass
+from agent_host.drivers.effects import TimeUpError
+from agent_host.plugins.hook_time import NOTICED_SECONDS, note_time
 from agent_host.redaction import describe_error
 
 __all__ = [
@@ -50,10 +53,15 @@ class Implementation:
         """What to raise for an exception of the plugin's: its own, if it is of our tree."""
         if isinstance(error, AgentError):
             return error
+        what, hint = f"raised {describe_error(error)}", ""
+        if isinstance(error, TimeUpError):
+            what = "took longer than the host waits for it"
+            hint = "set max_hook_seconds higher if that is to be expected"
         failure = HookError(
-            f"plugin {self.plugin!r}: hook {self.hook.name!r} raised {describe_error(error)}",
+            f"plugin {self.plugin!r}: hook {self.hook.name!r} {what}",
             plugin=self.plugin,
             hook=self.hook.name,
+            hint=hint,
         )
         failure.__cause__ = error
         return failure
@@ -191,11 +199,15 @@ def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[
         body = f"        return (yield from finish(implementation, fail, call({given})))\n"
     else:
         body = (
+            "        start = monotonic()\n"
             "        try:\n"
             f"            return finish(implementation, call({given}))\n"
             # A plugin does not end the process that it is a guest in.
             "        except (Exception, SystemExit) as error:\n"
             "            return fail(implementation, error)\n"
+            "        finally:\n"
+            "            if monotonic() - start > noticed:\n"
+            "                note(implementation, start)\n"
         )
     source = (
         "def make(implementation, fail, finish):\n"
@@ -203,10 +215,19 @@ def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[
         f"    def {name}({given}):\n{body}"
         f"    return {name}\n"
     )
-    namespace: dict[str, Any] = {}
+    namespace: dict[str, Any] = {
+        "monotonic": monotonic,
+        "noticed": NOTICED_SECONDS,
+        "note": _note_time,
+    }
     exec(source, namespace)
     make: Callable[..., Any] = namespace["make"]
     return make
+
+
+def _note_time(implementation: Implementation, start: float) -> None:
+    if not implementation.hook.combining.may_wait:
+        note_time(implementation.plugin, implementation.hook.name, start)
 
 
 def _run_wrapper(

@@ -86,7 +86,11 @@ def _call_own(turn: Turn, reading: Reading, own: Implementation) -> Call:
         "state": reading.state,
         "context": turn.context,
     }
-    return Call(partial(hook, **arguments), starts_coroutine=own.starts_coroutine)
+    return Call(
+        partial(hook, **arguments),
+        starts_coroutine=own.starts_coroutine,
+        patience=turn.hook_time.max_hook_seconds,
+    )
 
 
 def _read_own_answer(turn: Turn, own: Implementation) -> Steps[None]:

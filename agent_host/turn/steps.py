@@ -159,10 +159,12 @@ def _run_attempt(turn: Turn) -> Steps[None]:
             if isinstance(error, ProviderError):
                 error.usage = usage
             yield turn.emit([{"type": "usage", "usage": usage}])
+        turn.note_slow_hooks()
         if turn.warnings:
             yield turn.emit_warnings()
         raise
     session = yield from run_trigger(turn, session, "request_end")
+    turn.note_slow_hooks()
     if turn.warnings:
         yield turn.emit_warnings()
     turn.result = session
@@ -191,6 +193,7 @@ def _usage_so_far(turn: Turn) -> Usage | None:
 def _prepare_reading(turn: Turn) -> Steps[None]:
     yield from prepare_turn(turn)
     turn.managers.stop_tolerating()
+    turn.note_slow_hooks()
     if turn.warnings:
         yield turn.emit_warnings()
     turn.reading = Reading(

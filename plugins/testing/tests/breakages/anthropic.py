@@ -9,7 +9,9 @@ __all__ = ["BREAKAGES"]
 _SUITE = Suite("anthropic", "test_anthropic_conformance", "TestAnthropic")
 
 
-def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+def _breakage(
+    name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change
+) -> Breakage:
     return Breakage("anthropic", _SUITE, name, kind, sentence, red, changes)
 
 

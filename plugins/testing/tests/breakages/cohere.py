@@ -9,7 +9,9 @@ __all__ = ["BREAKAGES"]
 _SUITE = Suite("cohere", "test_cohere_conformance", "TestCohere")
 
 
-def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+def _breakage(
+    name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change
+) -> Breakage:
     return Breakage("cohere", _SUITE, name, kind, sentence, red, changes)
 
 

@@ -37,7 +37,9 @@ def main(arguments: Sequence[str]) -> int:
     part = _today() if options.rotate else options.part
     if part:
         chosen = choose_part(chosen, part)
-        _write(f"part {part} of {PARTS}, {len(chosen)} breakages: again with --part {part}", progress)
+        _write(
+            f"part {part} of {PARTS}, {len(chosen)} breakages: again with --part {part}", progress
+        )
     if options.list:
         _list(chosen)
         return 0

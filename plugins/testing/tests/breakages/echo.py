@@ -45,7 +45,9 @@ def _extension(name: str, kind: str, sentence: str, red: str, *changes: Change) 
     return Breakage("echo", _EXTENSION, f"extension-{name}", kind, sentence, (red,), changes)
 
 
-def _feature(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+def _feature(
+    name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change
+) -> Breakage:
     return Breakage("echo", _FEATURE, f"feature-{name}", kind, sentence, red, changes)
 
 

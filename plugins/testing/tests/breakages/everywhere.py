@@ -713,11 +713,7 @@ def _other_variable(each: str, variable: str) -> Breakage:
         "addresses",
         "The key is looked for in another variable of the environment.",
         ("test_the_key_variable_is_the_right_one",),
-        (
-            change_descriptor(
-                f'"key_variable": "{variable}"', '"key_variable": "ANOTHER_API_KEY"'
-            ),
-        ),
+        (change_descriptor(f'"key_variable": "{variable}"', '"key_variable": "ANOTHER_API_KEY"'),),
     )
 
 

@@ -11,7 +11,9 @@ _SUITE = Suite("files", "test_files_conformance", "TestFiles")
 _EXECUTE = "        run = _TOOLS.get(tool_name)\n"
 
 
-def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+def _breakage(
+    name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change
+) -> Breakage:
     return Breakage("files", _SUITE, f"tool-{name}", kind, sentence, red, changes)
 
 

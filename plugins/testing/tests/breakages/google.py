@@ -9,7 +9,9 @@ __all__ = ["BREAKAGES"]
 _SUITE = Suite("google", "test_google_conformance", "TestGoogleThree")
 
 
-def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+def _breakage(
+    name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change
+) -> Breakage:
     return Breakage("google", _SUITE, name, kind, sentence, red, changes)
 
 

@@ -9,7 +9,9 @@ __all__ = ["BREAKAGES"]
 _SUITE = Suite("ollama", "test_ollama_conformance", "TestOllama")
 
 
-def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+def _breakage(
+    name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change
+) -> Breakage:
     return Breakage("ollama", _SUITE, name, kind, sentence, red, changes)
 
 

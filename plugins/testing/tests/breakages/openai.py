@@ -25,7 +25,9 @@ OpenAIProvider.map_error = _map_error
 """
 
 
-def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+def _breakage(
+    name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change
+) -> Breakage:
     return Breakage("openai", _SUITE, name, kind, sentence, red, changes)
 
 

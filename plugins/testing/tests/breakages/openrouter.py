@@ -10,7 +10,9 @@ _SUITE = Suite("openrouter", "test_openrouter_conformance", "TestOpenRouter")
 _TESTS = "test_openrouter_provider.py::"
 
 
-def _breakage(name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change) -> Breakage:
+def _breakage(
+    name: str, kind: str, sentence: str, red: tuple[str, ...], *changes: Change
+) -> Breakage:
     return Breakage("openrouter", _SUITE, name, kind, sentence, red, changes)
 
 

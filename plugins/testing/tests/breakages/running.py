@@ -127,9 +127,7 @@ def run(breakage: Breakage, *, whole: bool = False) -> Result:
     return Result(breakage, failed, tuple(problems), time.monotonic() - began)
 
 
-def _failed_checks(
-    folder: Path, breakage: Breakage, whole: bool
-) -> tuple[dict[str, str], str]:
+def _failed_checks(folder: Path, breakage: Breakage, whole: bool) -> tuple[dict[str, str], str]:
     """The checks that fail and what they say; and why nothing is known, if so."""
     suite, report = breakage.suite, folder / "report.json"
     # A package of which another one's suite is the judge is found by the path of imports alone.
