@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from functools import cache
 from time import monotonic
+from types import CoroutineType
 from typing import Any, NoReturn
 
 from agent_hookspecs.errors import AgentError, HookError, HookResultError
@@ -98,6 +99,10 @@ def log_failure(log: Logger, event: str, error: BaseException, **values: Any) ->
 def check_result(implementation: Implementation, result: Any) -> Any:
     """``result`` if it has the shape that its hook declares, else a `HookResultError`."""
     combining = implementation.hook.combining
+    if type(result) is CoroutineType and not combining.may_be_async:
+        # Nobody awaits it.
+        result.close()
+        raise implementation.wrong_result("what it is to say, and not be async", result)
     names = combining.result
     # None leaves what is folded as it was, but what a wrapper returns is the result itself.
     if (
@@ -178,7 +183,9 @@ def guard_implementation(implementation: Implementation, fail: Fail) -> Callable
     What an awaitable comes to is checked by whoever awaits it.
     """
     hook = implementation.hook
-    make = _guard_factory(hook.name, hook.args, implementation.wrapper)
+    # A tool's state is its own, and may be anything.
+    shares_state = "state" in hook.args and hook.role != "tool"
+    make = _guard_factory(hook.name, hook.args, implementation.wrapper, shares_state)
     finish = _leave_result if hook.combining.may_be_async else check_result
     guard: Callable[..., Any] = make(
         implementation, fail, _run_wrapper if implementation.wrapper else finish
@@ -191,7 +198,9 @@ def _leave_result(implementation: Implementation, result: Any) -> Any:
 
 
 @cache
-def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[..., Any]:
+def _guard_factory(
+    name: str, args: tuple[str, ...], wrapper: bool, shares_state: bool
+) -> Callable[..., Any]:
     # Source text, as dataclasses do it, because pluggy reads the names of arguments off the code.
     # Every identifier in the text is an argument name of our own specification.
     given = ", ".join(args)
@@ -201,7 +210,9 @@ def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[
         body = (
             "        start = monotonic()\n"
             "        try:\n"
-            f"            return finish(implementation, call({given}))\n"
+            f"            result = finish(implementation, call({given}))\n"
+            + ("            check_state(implementation, state)\n" if shares_state else "")
+            + "            return result\n"
             # A plugin does not end the process that it is a guest in.
             "        except (Exception, SystemExit) as error:\n"
             "            return fail(implementation, error)\n"
@@ -219,10 +230,23 @@ def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[
         "monotonic": monotonic,
         "noticed": NOTICED_SECONDS,
         "note": _note_time,
+        "check_state": _check_state,
     }
     exec(source, namespace)
     make: Callable[..., Any] = namespace["make"]
     return make
+
+
+def _check_state(implementation: Implementation, state: Any) -> None:
+    """Refuse what a plugin has done to the shared state, before others are blamed for it."""
+    if not isinstance(state.get("config"), dict):
+        raise HookResultError(
+            f"plugin {implementation.plugin!r}: hook {implementation.hook.name!r} has taken the "
+            "config out of the state that it was given",
+            plugin=implementation.plugin,
+            hook=implementation.hook.name,
+            hint="return a new state in place of emptying the one that others use",
+        )
 
 
 def _note_time(implementation: Implementation, start: float) -> None:

@@ -281,6 +281,10 @@ def _refusal(turn: Turn, status: int, headers: Mapping[str, str], body: bytes) -
     except Exception as error:
         log_failure(log, "map_error_failed", error, plugin=turn.provider)
         mapped = None
+    if mapped is not None and not isinstance(mapped, AgentError):
+        what = f"hook 'map_error' must return an error of the contract or None, not {type(mapped)}"
+        log.warning("map_error_failed", plugin=turn.provider, error=what)
+        mapped = None
     if isinstance(mapped, AgentError) and not isinstance(mapped, ProviderError):
         return mapped
     known = failure(status, headers, body, turn.provider)

@@ -180,8 +180,12 @@ def _usage_so_far(turn: Turn) -> Usage | None:
     reading, provider = turn.reading, turn.managers.provider
     if reading is None or not provider.implements("usage_so_far"):
         return None
+    (own, *_) = provider.implementations("usage_so_far")
     try:
-        return cast("Usage | None", provider.hook.usage_so_far(state=reading.state))
+        usage = provider.hook.usage_so_far(state=reading.state)
+        if usage is None or isinstance(usage, dict):
+            return cast("Usage | None", usage)
+        raise own.wrong_result("a dict or None", usage)
     except Exception as error:
         turn.warnings.add(
             f"what the failed answer has cost is not known: {describe_failure(error)}",
