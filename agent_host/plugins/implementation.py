@@ -26,6 +26,7 @@ __all__ = [
     "Fail",
     "Implementation",
     "check_result",
+    "check_state",
     "describe_failure",
     "guard_implementation",
     "log_failure",
@@ -230,14 +231,14 @@ def _guard_factory(
         "monotonic": monotonic,
         "noticed": NOTICED_SECONDS,
         "note": _note_time,
-        "check_state": _check_state,
+        "check_state": check_state,
     }
     exec(source, namespace)
     make: Callable[..., Any] = namespace["make"]
     return make
 
 
-def _check_state(implementation: Implementation, state: Any) -> None:
+def check_state(implementation: Implementation, state: Any) -> None:
     """Refuse what a plugin has done to the shared state, before others are blamed for it."""
     if not isinstance(state.get("config"), dict):
         raise HookResultError(

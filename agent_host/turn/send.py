@@ -21,7 +21,7 @@ from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context, NativeMessage, State
 from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
-from agent_host.plugins.implementation import Implementation, log_failure
+from agent_host.plugins.implementation import Implementation, check_state, log_failure
 from agent_host.plugins.request_spec import read_request_spec
 from agent_host.redaction import describe_error
 from agent_host.turn.lost_tools import warn_of_unsent_tools
@@ -97,6 +97,8 @@ def _read_own_answer(turn: Turn, own: Implementation) -> Steps[None]:
     reading = _reading(turn)
     try:
         answer = yield _call_own(turn, reading, own)
+        # Again for what was awaited, which the seam has seen only begin.
+        check_state(own, reading.state)
     except Exception as error:
         own.raise_failure(error)
     events: list[Event] = []
