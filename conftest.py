@@ -42,6 +42,12 @@ def pytest_sessionstart() -> None:
         # A file in its place, so that no cache is made that another test would find.
         (home / "cache").touch()
         os.environ["AGENT_HOST_HOME"] = str(home)
+    # Whom a test asks must not depend on whose machine it is: no keys, no keyring, no server.
+    for name in [*os.environ]:
+        if name.endswith(("_API_KEY", "_TOKEN")) or name == "AGENT_HOST_MODEL":
+            del os.environ[name]
+    os.environ["OLLAMA_HOST"] = "127.0.0.1:9"
+    os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
     environment = os.environ.get("TOX_ENV_DIR")
     if environment is None:
         return

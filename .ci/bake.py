@@ -23,7 +23,15 @@ from typing import Any
 
 from wheelhouse import ROOT, Wheel, build, distributions, normalized
 
-KINDS = ("openai-compatible", "custom-format", "extension", "feature", "tool", "mix")
+KINDS = (
+    "openai-compatible",
+    "custom-format",
+    "extension",
+    "feature",
+    "tool",
+    "feature-tool",
+    "mix",
+)
 #: The kind whose own tox is run when there is little time; it has the shortest tests.
 QUICK_TOX = "feature"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")

@@ -199,6 +199,10 @@ class AgentCore:
         models: list[ModelInfo] = plain_copy(stack.models)
         return models
 
+    def list_models(self, config: Config) -> list[ModelInfo]:
+        """All models that the provider lists, asked now; what `get_models` leaves out is raised."""
+        return self._complete(self._stacks.list_models(config))
+
     def stack(self, config: Config) -> Stack:
         """The stack that this config's requests have; to look at, for its tools may be closed."""
         return self._complete(self._stacks.stack(config))

@@ -29,6 +29,7 @@ from benchmarks.results import Results
 
 NAMES = (
     "starting",
+    "prompting",
     "first_chunk",
     "streaming",
     "tool_calls",
@@ -41,6 +42,7 @@ NAMES = (
     "accumulate",
     "framing",
     "loop",
+    "running",
     "store",
     "storing",
     "fairness",

@@ -130,7 +130,7 @@ def _options(case: Case, server: str) -> dict[str, Any]:
     return {
         "provider": config.pop("provider"),
         "model": config.pop("model"),
-        "tools": [],
+        "use_tools": [],
         "settings": config,
     }
 

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +20,8 @@ pty = pytest.importorskip("pty")
 termios = pytest.importorskip("termios")
 fcntl = pytest.importorskip("fcntl")
 
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+#: Colours, and the line that says that something goes on.
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r[⠀-⣿][^\r\n]*|\r(?!\n)")
 
 
 class Terminal:
@@ -76,8 +77,21 @@ class Terminal:
 def open_terminal(
     *arguments: str, cwd: Path, columns: int = 80, env: Mapping[str, str] | None = None
 ) -> Iterator[Terminal]:
+    with run_at_terminal(arguments, cwd, columns, 24, env) as (master, process):
+        yield Terminal(master, process)
+
+
+@contextmanager
+def run_at_terminal(
+    arguments: Sequence[str],
+    cwd: Path,
+    columns: int,
+    rows: int,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """`agent-host` on a terminal of its own: the person's end of it, and the process."""
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     kept = {
         key: value
         for key, value in os.environ.items()
@@ -100,7 +114,7 @@ def open_terminal(
     )
     os.close(slave)
     try:
-        yield Terminal(master, process)
+        yield master, process
     finally:
         process.kill()
         process.wait()

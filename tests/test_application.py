@@ -327,8 +327,10 @@ def test_a_missing_key_is_named_with_its_customary_variable(
     with AgentApplication(needy) as app, pytest.raises(ConfigError) as caught:
         app.run("go")
     assert caught.value.message == "provider 'needy' needs the setting 'api_key'"
-    wanted = "set api_key, api_key_command or api_key_file in the config"
-    assert caught.value.hint == f"{wanted}, or NEEDY_TEST_KEY in the environment"
+    assert caught.value.hint == (
+        "run: agent-host keys set needy; or set api_key, api_key_command, api_key_file or "
+        "api_key_name in the config, or NEEDY_TEST_KEY in the environment"
+    )
 
 
 def test_the_customary_variable_is_used_unless_a_key_is_configured(

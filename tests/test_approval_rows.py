@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agent_hookspecs.store.values import Question
 from agent_host.agent.policy import Approval, ToolUse
@@ -14,6 +14,9 @@ from agent_host.agent.preview import NO_PREVIEW, Preview, ShownChange
 from agent_host.cli.approval import WORDS, Row, Rows, approval_rows, question_rows, read_word
 from agent_host.cli.outside import LOOK_ALIKES
 from agent_host.cli.render import text_width
+
+#: A machine with other work to do is no reason to fail.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def rows_of(
@@ -124,6 +127,7 @@ NAMES = st.sampled_from(["path", "command", "url", "content"]) | st.text(max_siz
 PAYLOADS = st.dictionaries(NAMES, VALUES, max_size=30) | st.text(max_size=3000)
 
 
+@patient
 @given(PAYLOADS, st.integers(16, 200), st.randoms())
 def test_rows_fit_are_few_and_do_not_depend_on_the_order_of_keys(
     payload: Any, width: int, shuffle: random.Random

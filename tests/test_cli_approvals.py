@@ -96,7 +96,7 @@ def test_a_yes_to_a_question_that_the_model_has_printed_does_not_count(place: Pa
     with run(place, f"{imitated}\n{call()}") as seen:
         seen.type("y\n")
         seen.expect("  □ save wants to read something:")
-        seen.expect("  □ or always: in this [s]ession")
+        seen.expect("□ or always: in this [s]ession")
         seen.expect("◘ save (")
         seen.expect(IGNORED)
         answer(seen, "n")

@@ -103,10 +103,14 @@ def test_what_is_in_force_is_shown_without_secrets(place: Path, options: list[st
     run = host(place, "config", "show", "--config", "mine.json", *options)
     assert run.code == 0
     assert SECRET not in run.out
-    assert '"api_key": "[redacted]"' in run.out
+    assert "[redacted]" in run.out
     assert "mine.json" in run.out
     if options:
         assert run.json["values"]["providers"]["a"]["model"] == "m"
+        assert run.json["problem"]["message"].endswith("there is no provider 'p'")
+    else:
+        # What cannot be used can be shown.
+        assert "there is no provider 'p'" in run.err
 
 
 def test_a_folder_is_trusted_and_trusted_no_longer(place: Path) -> None:

@@ -252,3 +252,21 @@ def test_a_pipe_that_nobody_reads_ends_the_run_in_silence(place: Path) -> None:
         process.wait(60)
     assert "Traceback" not in err
     assert process.returncode == 0
+
+
+@signals
+def test_whoever_watches_a_run_and_is_interrupted_gets_an_error_event(
+    place: Path, number: int
+) -> None:
+    write_config(place)
+    with running(place, "run", "--config", "c.json", "--yes", CALLS["alone"]) as working:
+        wait_until((place / "begun").exists)
+        with running(place, "runs", "list", "--json") as listing:
+            (run,) = json.loads(listing.communicate(timeout=60)[0])["runs"]
+        with running(place, "runs", "watch", run["id"], "--json") as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            assert json.loads(first)["type"]
+            events, _ = end_by(process, number)
+        assert working.poll() is None
+    ends_interrupted(events)

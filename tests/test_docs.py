@@ -25,6 +25,11 @@ import pytest
 import test_hook_order as hook_order
 from agent_hookspecs import AgentError, errors
 from agent_hookspecs.specs import SPECS, hooks_of
+from agent_host.agent import preview as previews
+from agent_host.agent.policy import Approval, ToolUse
+from agent_host.cli import asking
+from agent_host.cli.approval import approval_rows
+from agent_host.cli.outside import GUTTER
 from agent_host.config import parse_config
 from agent_host.plugins.descriptor import parse_descriptor
 from documented import (
@@ -182,8 +187,21 @@ def _installs_the_peers_of_the_benchmarks(block: Block) -> None:
     assert sorted(shlex.split(installed)) == sorted(peer.wanted for peer in peers.values())
 
 
+def _shows_a_question(block: Block) -> None:
+    old, new = ("Monday\nTuesday\nThursday\n", "Monday\nWednesday\nThursday\n")
+    given = [{"path": "notes.txt", "before": old, "after": new}]
+    use = ToolUse(
+        "1", "write_file", "write", "agent-host-files", {"content": new, "path": "notes.txt"}
+    )
+    approval = Approval(use, use.digest, previews._compare_all(given))
+    rows = [f"{GUTTER} {row.text}" for row in approval_rows(approval, 78).rows]
+    words = [f"{GUTTER} {line}" for line in asking._describe_words(can_view=True).split("\n")]
+    assert [line.rstrip() for line in block.text.splitlines()] == [*rows, *words]
+
+
 DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("README.md", "How a request flows"): _draws_the_path_of_a_request,
+    ("cli.md", "Approvals"): _shows_a_question,
     ("architecture.md", "Architecture"): _draws_three_packages,
     ("order.md", "From discover to store"): _draws_the_path_of_a_request,
     ("order.md", "The calls of a run"): _lists_hooks_with_roles_that_have_them,

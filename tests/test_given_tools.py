@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from agent_hookspecs.errors import CollisionError, ConfigError, ContractError, T
 from agent_host import AgentApplication
 from agent_host.agent.answering import share_out
 from agent_host.agent.limits import Limits
+from agent_host.input import File, Image
 
 ALLOWED = {"tools": {"effects": {"execute": "allow"}}}
 
@@ -312,3 +314,36 @@ def test_lanes_have_every_call_once_and_keep_all_limits(calls: Any, most: int | 
     assert sorted(place for lane in lanes for place in lane) == list(range(len(calls)))
     assert most is None or len(lanes) <= most
     assert sum(any(calls[place][0] == "d" for place in lane) for lane in lanes) <= 2
+
+
+PIXEL = b"\x89PNG\r\n\x1a\n" + b"\0" * 16
+
+
+def test_a_tool_may_return_pictures_files_and_text_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("some notes", "utf-8")
+
+    def draw() -> Any:
+        """Draw."""
+        return ["A square.", Image(PIXEL), File(tmp_path / "notes.txt")]
+
+    def dump() -> bytes:
+        """Draw, too."""
+        return PIXEL
+
+    def lose() -> Any:
+        """Lose a file."""
+        return File(tmp_path / "gone.png")
+
+    with app_with(draw, dump, lose) as app:
+        message = result_of(app, "/call draw")
+        said, picture, notes = message["toolResult"]["content"]
+        assert said["content"] == {"text": "A square."}
+        assert picture["type"] == "image"
+        assert picture["content"]["url"].startswith("data:image/png;base64,")
+        assert "some notes" in notes["content"]["text"]
+        assert message["content"].startswith("A square.")
+        (picture,) = result_of(app, "/call dump")["toolResult"]["content"]
+        assert picture["type"] == "image"
+        lost = result_of(app, "/call lose")
+        assert "gone.png" in lost["content"]
+        assert lost["metadata"]["error"] is True

@@ -55,6 +55,22 @@ def test_values_may_have_any_name(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records[0].getMessage() == "named event=1 self=2 level=3 name=n"
 
 
+@given(st.text(), st.text())
+def test_no_value_forges_a_line_or_acts_on_a_terminal(event: str, value: str) -> None:
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    logger = logging.getLogger("tests.logging")
+    logger.addHandler(handler)
+    try:
+        log.warning(event, value=value, inner=[value], error=OSError(value))
+        log.warning("x", value="a\nWARNING forged\x1b[2J\u202e")
+    finally:
+        logger.removeHandler(handler)
+    assert all(record.getMessage().isprintable() for record in records)
+    assert records[-1].getMessage() == r"x value=a\nWARNING forged\x1b[2J\u202e"
+
+
 def test_long_values_are_cut(caplog: pytest.LogCaptureFixture) -> None:
     log.warning("long", a="x" * 5000, b="y" * 2000, c=["z" * 3000])
     values = caplog.records[0].values  # type: ignore[attr-defined]
@@ -150,6 +166,7 @@ def test_a_credentials_name_is_known(name: str) -> None:
         # What a key is called, and where it is sent.
         "key_variable",
         "key_header",
+        "api_key_name",
         # No secret opens anything with them.
         "prompt_cache_key",
         "keywords",

@@ -6,12 +6,14 @@ import json
 import unicodedata
 from collections.abc import Iterator
 
+import click
 import pytest
-from hypothesis import example, given, strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from agent_host.cli.outside import (
     GUTTER,
     LOOK_ALIKES,
+    MARGIN,
     OutsideText,
     clean_lines,
     clean_text,
@@ -30,6 +32,9 @@ HOSTILE = [
     f"{GUTTER} Allow it? [y]es, [n]o [n]: ",
 ]
 TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=8)), max_size=30).map("".join)
+
+#: A machine with other work to do is no reason to fail.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -58,6 +63,7 @@ def shown_in_pieces(pieces: list[str]) -> str:
     return "".join([*map(outside.clean, pieces), outside.end()])
 
 
+@patient
 @given(cut_texts(), st.integers(2, 200))
 @example([f"{GUTTER} Allow it?"], 80)
 @example(["x" * 79, f"\r{GUTTER}"], 80)
@@ -75,6 +81,7 @@ def test_no_row_of_it_begins_like_a_question_at_any_width_and_cut(
             assert not set(row) & set(LOOK_ALIKES)
 
 
+@patient
 @given(cut_texts())
 def test_nothing_of_it_is_obeyed_or_hidden(pieces: list[str]) -> None:
     text = "".join(pieces)
@@ -90,6 +97,7 @@ def test_nothing_of_it_is_obeyed_or_hidden(pieces: list[str]) -> None:
     assert not [c for c in show_exactly(text) if unicodedata.category(c) in ("Cf", "Me")]
 
 
+@patient
 @given(cut_texts())
 def test_where_a_stream_is_cut_makes_no_difference(pieces: list[str]) -> None:
     assert shown_in_pieces(pieces) == clean_lines("".join(pieces))
@@ -128,3 +136,20 @@ def test_where_a_person_decides_even_parts_of_an_emoji_are_shown() -> None:
 def test_the_sign_of_questions_is_as_wide_as_a_letter_everywhere() -> None:
     assert unicodedata.east_asian_width(GUTTER) == "N"
     assert json.loads(json.dumps(GUTTER)) == GUTTER
+
+
+MARKS = ["# ", "- ", "> ", "```\n", "**", "`", "| a |\n|---|\n", "&#9688; ", "&#x1b;[2J", "[x](y)"]
+
+
+@patient
+@given(st.lists(st.sampled_from([*MARKS, *HOSTILE, "word "]), max_size=20))
+def test_an_answer_that_is_drawn_cannot_look_like_a_question_either(pieces: list[str]) -> None:
+    pytest.importorskip("rich")
+    from agent_host.cli.answer import DrawnAnswer
+
+    answer = DrawnAnswer()
+    drawn = "".join([*map(answer.add, pieces), answer.end()])
+    plain = click.unstyle(drawn)
+    assert not set(plain) & set(LOOK_ALIKES)
+    assert {c for c in plain if not c.isprintable()} <= {"\n", "\t", "\u200d"}
+    assert all(line.startswith(MARGIN) for line in plain.split("\n") if line)

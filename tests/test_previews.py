@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agent_hookspecs import ToolPlugin
 from agent_host.agent import preview as previews
@@ -15,6 +15,9 @@ from agent_host.agent.preview import NO_PREVIEW
 from scripted import WAYS, Way, app_with, call, calling, events_of, of_kind, saying, scripted
 
 ways = pytest.mark.parametrize("way", WAYS)
+
+#: A machine with other work to do is no reason to fail.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Saving(ToolPlugin):
@@ -215,6 +218,7 @@ def apply_difference(old: list[str], diff: str) -> list[str]:
     return made + old[at:]
 
 
+@patient
 @given(LINES, LINES, st.sampled_from([2, 400]))
 def test_a_difference_makes_the_one_text_of_the_other(
     old: list[str], new: list[str], most: int

@@ -24,7 +24,15 @@ from agent_host.plugins.template import Template
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 ROOT = Path(__file__).resolve().parent.parent
-KINDS = ("openai-compatible", "custom-format", "extension", "feature", "tool", "mix")
+KINDS = (
+    "openai-compatible",
+    "custom-format",
+    "extension",
+    "feature",
+    "tool",
+    "feature-tool",
+    "mix",
+)
 HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
 #: Plugins that bring much with them, or need a server: who wants one installs it by name.
 HEAVY = ("agent-host-postgres",)

@@ -100,6 +100,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
     "host": {
         "observe_event": "event context",
         "open_session_store": "url config",
+        "resolve_secret": "name config",
         "cli_command": "name",
         "host_started": "host",
         "host_closing": "host",
@@ -220,6 +221,7 @@ def test_these_hooks_go_on_without_a_plugin_that_fails() -> None:
         ("provider", "call_api", "single"),
         ("tool", "execute_tool", "single"),
         ("host", "open_session_store", "first"),
+        ("host", "resolve_secret", "first"),
         ("host", "cli_command", "first"),
         ("host", "observe_event", "collect"),
         ("extension", "process_chunk", "fold"),

@@ -826,3 +826,29 @@ def test_a_run_that_waits_for_a_silent_server_is_cancelled(
         stopper.join(30)
     (run,) = look.list_runs()
     assert run.state == "cancelled"
+
+
+def test_a_run_that_is_closed_from_another_thread_keeps_what_was_said(tmp_path: Path) -> None:
+    has_begun, is_closed = threading.Event(), threading.Event()
+
+    def begin(history: Any) -> Any:
+        yield delta(content="It begins")
+        has_begun.set()
+        is_closed.wait(30)
+
+    with app_with(scripted(begin), store=f"sqlite:///{tmp_path / 's.db'}") as app:
+        stream = app.stream("Tell me all")
+
+        def close() -> None:
+            has_begun.wait(30)
+            stream.close()
+            is_closed.set()
+
+        closing = threading.Thread(target=close)
+        closing.start()
+        for _ in stream:
+            continue
+        closing.join()
+        (run,) = app.runs.list()
+        said = [message["content"] for message in app.sessions.load(run.session).messages]
+    assert (run.state, said) == ("cancelled", ["Tell me all", "It begins"])

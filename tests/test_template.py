@@ -27,13 +27,22 @@ cookiecutter: Any = pytest.importorskip("cookiecutter.main").cookiecutter
 FailedHook = importlib.import_module("cookiecutter.exceptions").FailedHookException
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
-KINDS = ("openai-compatible", "custom-format", "extension", "feature", "tool", "mix")
+KINDS = (
+    "openai-compatible",
+    "custom-format",
+    "extension",
+    "feature",
+    "tool",
+    "feature-tool",
+    "mix",
+)
 ROLES = {
     "openai-compatible": ["provider"],
     "custom-format": ["provider", "extension", "extension"],
     "extension": ["extension"],
     "feature": ["feature"],
     "tool": ["tool"],
+    "feature-tool": ["feature", "tool"],
     "mix": ["provider", "extension", "tool"],
 }
 NASTY = 'It\'s "quoted", \\n back\\slashed, 100 % <b>&amp;</b> {x} #1 ünï 👋 ${{'[:-3]
@@ -483,3 +492,43 @@ def test_every_part_belongs_to_a_kind() -> None:
 
 def test_every_kind_is_tried_out() -> None:
     assert loaded(".ci/bake.py").KINDS == KINDS
+
+
+@pytest.fixture
+def git_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if shutil.which("git") is None:
+        pytest.skip("there is no git")
+    file = tmp_path / "gitconfig"
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(file))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.chdir(tmp_path)
+    return file
+
+
+def test_the_author_is_the_one_that_git_knows(git_config: Path, tmp_path: Path) -> None:
+    assert answers(name="Some")["author"] == "Your Name"
+    git_config.write_text("[user]\n name = Ada Byte\n email = ada@example.org\n", "utf-8")
+    found = answers(name="Some")
+    assert (found["author"], found["email"]) == ("Ada Byte", "ada@example.org")
+    git_config.write_text("[user]\n name = Ada {{ Byte\n email = nowhere\n", "utf-8")
+    found = answers(name="Some")
+    assert (found["author"], found["email"]) == ("Your Name", "")
+
+
+def test_plain_cookiecutter_suggests_the_author_and_says_what_comes_next(
+    git_config: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    git_config.write_text("[user]\n name = Ada Byte\n", "utf-8")
+    given = {"name": "Plain One", "kind": "feature"}
+    folder = cookiecutter(
+        str(Template().folder), no_input=True, extra_context=given, output_dir=str(tmp_path)
+    )
+    assert project(Path(folder))["project"]["authors"][0]["name"] == "Ada Byte"
+    assert f"cd {folder} && python -m pip install" in capfd.readouterr().out
+
+
+def test_the_host_says_by_itself_what_comes_next(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    baked(tmp_path, kind="feature", name="Some")
+    assert capfd.readouterr().out == ""

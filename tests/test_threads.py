@@ -247,6 +247,29 @@ print("over")
     assert run_script(script).split() == ["over", "ended"]
 
 
+def test_a_process_does_not_wait_for_ever_for_a_call_that_never_returns() -> None:
+    script = """
+import asyncio, sys, threading
+from agent_host import threads
+
+threads.EXIT_SECONDS = 0.2
+begun = threading.Event()
+
+def call():
+    begun.set()
+    threading.Event().wait()
+
+async def main():
+    task = asyncio.create_task(threads.in_thread(call))
+    await threads.in_thread(begun.wait)
+    task.cancel()
+
+asyncio.run(main())
+sys.stderr = sys.stdout
+"""
+    assert run_script(script).split() == ["calls_left_at_exit", "count=1", "seconds=0.2"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_process_that_was_forked_has_threads_of_its_own() -> None:
     script = """

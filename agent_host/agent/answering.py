@@ -14,7 +14,8 @@ from agent_hookspecs.events import Event
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
-from agent_host.agent.calls import EmitEvents, perform_call
+from agent_host.agent.calls import EmitEvents, PlannedCall, perform_call
+from agent_host.agent.children import AgentTool
 from agent_host.agent.deciding import AllowedCall, CallDecider, Decided
 from agent_host.agent.limits import Limits
 from agent_host.agent.questions import call_id_of, tell_of_edit
@@ -36,9 +37,10 @@ _Outcome = CoreMessage | Question
 class CallAnswering:
     """Answers the calls of one run.
 
-    ``store`` stores the session before events tell of it; ``keep_session`` is told of every
-    session with one more result. After `answer_calls`, ``waiting`` has what calls wait for, and
-    ``answered_again`` the answers that calls which wait for another one need once more.
+    ``store`` stores the session before events tell of it, ``keep_session`` is told of every
+    session with one more result, and ``run_child`` runs agents that are tools. After
+    `answer_calls`, ``waiting`` has what calls wait for, and ``answered_again`` the answers that
+    calls which wait for another one need once more.
     """
 
     decider: CallDecider
@@ -48,6 +50,7 @@ class CallAnswering:
     emit: EmitEvents
     store: Callable[..., Steps[None]]
     keep_session: Callable[[Session], None]
+    run_child: Callable[[AgentTool, PlannedCall], Steps[CoreMessage]]
     waiting: list[Question]
     answered_again: list[Question] = field(default_factory=list)
 
@@ -106,6 +109,10 @@ class CallAnswering:
 
     def _perform(self, call: AllowedCall) -> Steps[_Outcome]:
         """The result of a call, or the question that it waits for."""
+        own = call.plan.tool.plugin.instance
+        if isinstance(own, AgentTool):
+            message = yield from self.run_child(own, call.plan)
+            return tell_of_edit(message, call.shown) if call.edited else message
         context = {**self.decider.context, "ask_person": call.questions.ask_person}
         message = yield from perform_call(call.plan, context, self.emit, self.limits.call_seconds)
         if call.questions.unanswered is None:

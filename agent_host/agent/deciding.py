@@ -131,7 +131,10 @@ class CallDecider:
                 return answer
             if isinstance(answer, Decision):
                 return plan, answer
-            edited = plan_call(self.stack, replace(call, payload=plain_copy(answer.payload)))
+            payload = plain_copy(answer.payload)
+            fits = isinstance(payload, Mapping) == isinstance(plan.payload, Mapping)
+            problem = None if fits else "not_object"
+            edited = plan_call(self.stack, replace(call, payload=payload, problem=problem))
             if isinstance(edited, PlannedCall):
                 plan, note = edited, "these are the arguments as they were edited"
             else:

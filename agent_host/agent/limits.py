@@ -4,16 +4,47 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, TypedDict
 
 from agent_hookspecs.messages import Limit
 from agent_hookspecs.values import dataclass
 
-__all__ = ["EmptyFinal", "Limits", "Spending"]
+__all__ = ["EmptyFinal", "LimitSettings", "Limits", "Spending"]
 
 #: What to do when a run that has called tools ends without a word: ask once for the answer, ask
 #: with a request in which no tool may be called, or leave it at that.
 EmptyFinal = Literal["retry", "retry_without_tools", "keep"]
+
+
+class LimitSettings(TypedDict, total=False):
+    """Limits by their keys in a config."""
+
+    max_turns: int
+    max_tool_calls: int
+    max_tool_calls_per_turn: int
+    max_tokens: int
+    max_seconds: float
+    max_call_seconds: float
+    max_parallel_calls: int
+    max_argument_bytes: int
+    max_result_bytes: int
+    empty_final: EmptyFinal
+
+
+#: The settings and what they set.
+_FIELDS = {
+    "max_turns": "turns",
+    "max_tool_calls": "calls",
+    "max_tool_calls_per_turn": "calls_per_turn",
+    "max_tokens": "tokens",
+    "max_seconds": "seconds",
+    "max_call_seconds": "call_seconds",
+    "max_parallel_calls": "parallel_calls",
+    "max_argument_bytes": "argument_bytes",
+    "max_result_bytes": "result_bytes",
+    "empty_final": "empty_final",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +69,12 @@ class Limits:
     @classmethod
     def of(cls, tools: Mapping[str, Any]) -> Limits:
         """The limits that the ``tools`` section of a config sets."""
-        keys = {
-            "turns": "max_turns",
-            "calls": "max_tool_calls",
-            "calls_per_turn": "max_tool_calls_per_turn",
-            "tokens": "max_tokens",
-            "seconds": "max_seconds",
-            "call_seconds": "max_call_seconds",
-            "parallel_calls": "max_parallel_calls",
-            "argument_bytes": "max_argument_bytes",
-            "result_bytes": "max_result_bytes",
-            "empty_final": "empty_final",
-        }
-        return cls(**{name: tools[key] for name, key in keys.items() if key in tools})
+        return cls().with_settings(tools)
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Limits:
+        """These limits, but for those that are set; the values must have been checked."""
+        named = {name: settings[key] for key, name in _FIELDS.items() if key in settings}
+        return replace(self, **named) if named else self
 
 
 class Spending:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import AgentError
@@ -19,6 +20,7 @@ from agent_hookspecs.store.errors import RunCancelledError
 from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.answering import CallAnswering
+from agent_host.agent.children import innermost, run_child
 from agent_host.agent.deciding import CallDecider
 from agent_host.agent.limits import Limits, Spending
 from agent_host.agent.policy import Approve, Policy
@@ -91,6 +93,8 @@ class AgentRun:
     recorder: RunRecorder | None = None
     first_warnings: Sequence[PlainWarning] = ()
     defaults: Collection[str] = ()
+    #: How many runs it is a part of, the one in the other.
+    depth: int = 0
     warnings: list[WarningEvent] = field(default_factory=list)
     finals: list[CoreMessage] = field(default_factory=list)
     finish: Finish = "stop"
@@ -110,6 +114,10 @@ class AgentRun:
     _spending: Spending = field(init=False)
     _calls: CallAnswering | None = None
     _cancelled: threading.Event = field(default_factory=threading.Event)
+    _parent: AgentRun | None = None
+    _deliver: Callable[[list[Event]], Emit] = Emit
+    #: Children that run at once report at once.
+    _counting: threading.Lock = field(default_factory=threading.Lock)
     #: What was said in earlier turns and need not be said again.
     _warned: set[PlainWarning] = field(default_factory=set)
 
@@ -135,6 +143,17 @@ class AgentRun:
         """Tell the tools at work that nobody waits for them any more."""
         self._cancelled.set()
 
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for it any more, or for what it is a part of."""
+        outer = self._parent
+        return self._cancelled.is_set() or (outer is not None and outer.is_cancelled())
+
+    def nest_under(self, parent: AgentRun, deliver: Callable[[list[Event]], Emit]) -> None:
+        """Be a part of another run, which delivers what this one tells."""
+        self._parent, self._deliver, self.depth = parent, deliver, parent.depth + 1
+        # Whoever observes the parent sees it there.
+        self.observe = None
+
     def steps(self) -> Steps[None]:
         self.state = "running"
         self._spending = Spending(self.limits)
@@ -155,18 +174,19 @@ class AgentRun:
                 leased.lease.leave()
             if self.state == "running":
                 self.state = "succeeded"
-            yield self._emit([self._done_event()])
+            yield self.emit([self._done_event()])
         except Exception as failure:
             error = self._error_of(failure)
             self.state = "cancelled" if isinstance(error, RunCancelledError) else "failed"
             event = error_event(error)
             yield from self._store([event], state=self.state, error=event.get("error"))
-            yield self._emit([event])
+            yield self.emit([event])
             if error is failure:
                 raise
             raise error from failure
         finally:
-            if self.state == "running":
+            # It may be called so already, by whoever has closed it from another thread.
+            if self.state in ("running", "cancelled"):
                 self.state = "cancelled"
                 if self.recorder is not None:
                     # Not as an effect, for nobody carries any out for a run that is closed.
@@ -181,6 +201,8 @@ class AgentRun:
     def _error_of(self, failure: Exception) -> Exception:
         """What ends the run: a wait that was interrupted is no fault of the wire."""
         recorder = self.recorder
+        if self._parent is not None and self._parent.is_cancelled():
+            return RunCancelledError("the run that this one is a part of was cancelled", run="")
         if recorder is None or not recorder.cancel_requested:
             return failure
         return failure if isinstance(failure, RunCancelledError) else _cancelled_error(recorder)
@@ -209,7 +231,7 @@ class AgentRun:
         for message, plugin in warnings:
             new.add(message, plugin)
         if new:
-            yield self._emit(new.take())
+            yield self.emit(new.take())
 
     def _unused_settings(self, stack: Stack) -> Iterator[PlainWarning]:
         """What the config and the policy say that is about nothing in this stack."""
@@ -238,7 +260,7 @@ class AgentRun:
 
     # --- events and what is stored ---------------------------------------------------------------
 
-    def _emit(self, events: list[Event]) -> Emit:
+    def emit(self, events: list[Event]) -> Emit:
         """The effect that delivers events, after the observers have seen each of them."""
         recorder = self.recorder
         if recorder is not None:
@@ -250,22 +272,34 @@ class AgentRun:
                 self._add_usage(event["usage"])
             elif event["type"] == "warning":
                 self.warnings.append(event)
+            elif event["type"] == "child":
+                self._take_from_child(innermost(event))
             elif self.output is not None and event["type"] == "tool_call_delta":
                 self.output.add_fragment(event["arguments"])
             if self.observe is not None:
                 self.observe(event)
-        return Emit(events)
+        return self._deliver(events)
+
+    def _take_from_child(self, event: Event) -> None:
+        """Count what a child has used, and keep what it warns of; its run stores its own usage."""
+        if event["type"] == "usage":
+            with self._counting:
+                self._spending.add_usage(event["usage"])
+                self.usage = add_usage(self.usage, event["usage"])
+        elif event["type"] == "warning":
+            self.warnings.append(event)
 
     def _add_usage(self, usage: Usage) -> None:
-        self._spending.add_usage(usage)
-        self.usage = add_usage(self.usage, usage)
+        with self._counting:
+            self._spending.add_usage(usage)
+            self.usage = add_usage(self.usage, usage)
         if self.recorder is not None and self._turn is not None and self._turn.result is None:
             # Of an answer that failed; that of a whole one was stored with it.
             self.recorder.add_usage(usage)
 
     def _take_events(self, events: list[Event]) -> list[Event]:
         """The sink of a turn: its events but for those that end it."""
-        return self._emit([event for event in events if event["type"] not in _OWN]).events
+        return self.emit([event for event in events if event["type"] not in _OWN]).events
 
     def _store(self, events: Sequence[Event] = (), **known: Any) -> Steps[None]:
         """Store the session as it is, before these events tell of it; see `RunRecorder.store`."""
@@ -274,7 +308,7 @@ class AgentRun:
         known["details"] = {**self.recorder.run.details, "started": list(self._started)}
         warning = yield from self.recorder.store(self.session, events, **known)
         if warning is not None:
-            yield self._emit([warning])
+            yield self.emit([warning])
 
     def _begin(self, stack: Stack) -> Steps[Session]:
         """The session that the first turn begins with, stored if this run is."""
@@ -300,7 +334,7 @@ class AgentRun:
             known = {"provider": stack.provider.name, "model": stack.config.get("model")}
             warning = yield from recorder.begin(session, **known)
         if warning is not None:
-            yield self._emit([warning])
+            yield self.emit([warning])
         return session
 
     def _take_stock(self, session: Session) -> Session:
@@ -379,7 +413,7 @@ class AgentRun:
         if self.waiting:
             yield from self._park()
             return None
-        yield self._emit([{"type": "turn_end", "turn": self._number}])
+        yield self.emit([{"type": "turn_end", "turn": self._number}])
         if has_calls and self.output is not None and not (yield from self._ask_again()):
             # The answer was a call, or was one too often that does not fit.
             self.finish = "stop"
@@ -509,18 +543,18 @@ class AgentRun:
             reason=self.finish,
             questions=[*answered, *self._answering.answered_again, *self.waiting],
         )
-        yield self._emit(events)
+        yield self.emit(events)
 
     def _make_answering(self, stack: Stack) -> CallAnswering:
         given = {} if self.deps is None else {"deps": self.deps}
-        context = tool_context(stack, self.context, self._cancelled.is_set, given)
+        context = tool_context(stack, self.context, self.is_cancelled, given)
         may_park = self.park and self.recorder is not None and self.recorder.keeps_questions
         decider = CallDecider(
             stack=stack,
             policy=self.policy,
             spending=self._spending,
             context=context,
-            emit=self._emit,
+            emit=self.emit,
             started=self._started,
             earlier_questions=self._earlier_questions,
             approve=self.approve,
@@ -533,9 +567,10 @@ class AgentRun:
             limits=self.limits,
             parallel=self.parallel,
             recorder=self.recorder,
-            emit=self._emit,
+            emit=self.emit,
             store=self._store,
             keep_session=self._keep_session,
+            run_child=partial(run_child, self),
             waiting=self.waiting,
         )
 

@@ -11,10 +11,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Effect
@@ -128,7 +128,8 @@ class Decision:
     reason: str
 
 
-class AllowedTool(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AllowedTool:
     """A tool of a distribution or source that needs no approval, in one ``folder`` or in all."""
 
     owner: str
@@ -159,7 +160,7 @@ class Memory:
         everywhere = AllowedTool(_normal_owner(use.owner), use.name)
         if everywhere in self._stored:
             return "always"
-        if everywhere._replace(folder=_working_folder()) in self._stored:
+        if replace(everywhere, folder=_working_folder()) in self._stored:
             return "folder"
         return "session" if everywhere in self._of_session else None
 
@@ -170,13 +171,13 @@ class Memory:
                 self._of_session.add(tool)
                 return
             if scope == "folder":
-                tool = tool._replace(folder=_working_folder())
+                tool = replace(tool, folder=_working_folder())
             # Another process may have remembered something since we looked.
             self._store(self._read_stored() | {tool})
 
     def allowed_tools(self) -> list[AllowedTool]:
         """What is kept in the file."""
-        return sorted(self._stored)
+        return sorted(self._stored, key=_parts_of)
 
     def forget(self, tools: Collection[AllowedTool]) -> None:
         """Ask about these again; a program that runs already does not notice."""
@@ -185,11 +186,7 @@ class Memory:
 
     def _store(self, tools: set[AllowedTool]) -> None:
         assert self._file is not None, "only what is kept in a file is stored"
-        # Two texts are how a tool was kept before folders were, and still are for everywhere.
-        write_private(
-            self._file,
-            [[part for part in each if part] for each in sorted(tools)],
-        )
+        write_private(self._file, sorted(map(_parts_of, tools)))
         self._stored = tools
 
     def _read_stored(self) -> set[AllowedTool]:
@@ -202,6 +199,12 @@ class Memory:
                 case [str(owner), str(name), str(folder)] if folder:
                     found.add(AllowedTool(owner, name, folder))
         return found
+
+
+def _parts_of(tool: AllowedTool) -> list[str]:
+    """What is stored of it."""
+    # Two texts are how a tool was kept before folders were, and still are for everywhere.
+    return [tool.owner, tool.name, *filter(None, [tool.folder])]
 
 
 def _working_folder() -> str:

@@ -76,8 +76,34 @@ NO_PREVIEW: Final = Preview()
 
 
 def read_preview(plain: Mapping[str, Any]) -> Preview:
-    """The preview that `Preview.to_plain` gave."""
-    return Preview(tuple(plain.get("changes", ())), plain.get("no_preview", ""))
+    """The preview that `Preview.to_plain` gave; what was not is left out."""
+    changes = plain.get("changes")
+    known = changes if isinstance(changes, Sequence) else ()
+    problem = str(plain.get("no_preview") or "")
+    return Preview(tuple(_read_change(each) for each in known if _is_change(each)), problem)
+
+
+def _is_change(value: object) -> bool:
+    return isinstance(value, Mapping) and value.get("change") in get_args(ChangeKind)
+
+
+def _read_count(plain: object) -> int:
+    return plain if isinstance(plain, int) else 0
+
+
+def _read_change(plain: Mapping[str, Any]) -> ShownChange:
+    change: ShownChange = {
+        "path": str(plain.get("path")),
+        "change": plain["change"],
+        "diff": str(plain.get("diff", "")),
+        "added": _read_count(plain.get("added")),
+        "removed": _read_count(plain.get("removed")),
+    }
+    if plain.get("target"):
+        change["target"] = str(plain["target"])
+    if plain.get("note"):
+        change["note"] = str(plain["note"])
+    return change
 
 
 def make_preview(tool: PreparedTool, name: str, payload: Any, context: Context) -> Preview:

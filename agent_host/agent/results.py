@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from agent_hookspecs.messages import CoreMessage, ToolResult
+from agent_host.input import File, InputError
 
 __all__ = ["tool_message", "truncate_message"]
 
@@ -37,8 +38,9 @@ def tool_message(
 ) -> CoreMessage:
     """A core tool message from whatever a tool, or its formatter, gave.
 
-    Text stays text. A ``tool_result`` or ``provider_native_tool_result`` envelope is kept if its
-    content is valid, a whole tool message is unpacked, anything else becomes compact JSON.
+    Text stays text; files and data become parts of the result, alone or in a list with text. A
+    ``tool_result`` or ``provider_native_tool_result`` envelope is kept if its content is valid, a
+    whole tool message is unpacked, anything else becomes compact JSON.
     """
     try:
         text, envelope, metadata, parts = _read_result(result)
@@ -61,6 +63,8 @@ def tool_message(
 
 def _read_result(result: Any) -> _Read:
     """Text, envelope, metadata and further parts of a result."""
+    if _is_file(result) or (isinstance(result, (list, tuple)) and any(map(_is_file, result))):
+        result = _envelope_of_files(result if isinstance(result, (list, tuple)) else [result])
     if not isinstance(result, Mapping):
         return _as_text(result), None, {}, None
     if result.get("role") == "tool":
@@ -69,6 +73,27 @@ def _read_result(result: Any) -> _Read:
         envelope = _check_envelope(result)
         return _envelope_text(envelope), envelope, {}, None
     return _as_text(result), None, {}, None
+
+
+def _is_file(value: object) -> bool:
+    return isinstance(value, (File, bytes, bytearray))
+
+
+def _envelope_of_files(items: Sequence[Any]) -> dict[str, Any]:
+    """Files, data and whatever stands beside them, as the parts of one result."""
+    try:
+        parts = [_part_of(item) for item in items]
+    except InputError as error:
+        raise _InvalidContentError(error.explain()) from error
+    return {"type": "tool_result", "content": parts}
+
+
+def _part_of(item: object) -> Any:
+    if isinstance(item, File):
+        return item.to_part()
+    if isinstance(item, (bytes, bytearray)):
+        return File(bytes(item)).to_part()
+    return {"type": "text", "content": {"text": _as_text(item)}, "metadata": {}}
 
 
 def _read_message(message: Mapping[str, Any]) -> _Read:

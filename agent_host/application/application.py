@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from agent_hookspecs.events import WarningEvent
 from agent_hookspecs.logs import get_logger
@@ -20,13 +20,17 @@ from agent_hookspecs.store.protocol import SessionStore
 from agent_host.agent.limits import Limits
 from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.agent.questions import Ask
+from agent_host.application.agents import Agent
 from agent_host.application.answer import Answer, answer_of_run
 from agent_host.application.observers import Observers
+from agent_host.application.options import Decisions, ResumeOptions, RunOptions
 from agent_host.application.request_config import make_request_config
-from agent_host.application.run_maker import Decisions, RunMaker
+from agent_host.application.run_maker import RunMaker
 from agent_host.application.storage import choose_storage
+from agent_host.application.watching import EventFeed, Listener
 from agent_host.config import AppConfig, load_config, parse_config
 from agent_host.config.catalog import configured_catalog
+from agent_host.config.selection import Selection, Selector
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.input import Prompt
@@ -37,6 +41,9 @@ from agent_host.sessions.frozen import freeze
 from agent_host.sessions.session import Session
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from agent_host.agent.resume import LaterRun
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import OnManager
     from agent_host.plugins.stack import Stack
@@ -45,12 +52,14 @@ __all__ = ["AgentApplication"]
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
+
 
 class AgentApplication:
     """Agents as a config describes them, on the plugins that are installed.
 
-    ``config`` is a path, a dict in the form of the file, what `load_config` gave, or None for what
-    `find_config` finds.
+    ``config`` is a path, a dict in the form of the file (typed, it is `agent_host.AppConfig`), what
+    `load_config` gave, or None for what `find_config` finds.
     ``tools`` are the program's own: functions, objects with tools as methods, or tool classes.
     ``approve`` is asked about calls that the policy neither allows nor denies; without it they are
     denied. ``ask`` puts the questions of tools to a person. With ``park`` a run that nobody answers
@@ -92,15 +101,17 @@ class AgentApplication:
         described = values.get("tools", {})
         self.limits = Limits.of(described)
         self.policy = Policy.of(described, Memory.of_user())
-        self._observers = Observers(self, self.core.stacks.activator, self._layer)
+        self._selector = Selector(self.config, self.core.stacks)
+        self._observers = Observers(self, self.core.stacks.activator, self._layer, self.policy)
         self._runs = RunMaker(
             config=self.config,
             core=self.core,
+            selector=self._selector,
             policy=self.policy,
             limits=self.limits,
             storage=choose_storage(store, values, self.core.stacks),
             layer=self._layer,
-            observe=self._observers.show_event,
+            observe=self._observers.for_run,
             approve=approve,
             ask=ask,
             park=park,
@@ -122,86 +133,180 @@ class AgentApplication:
         """The stored runs."""
         return Runs(self._runs.require_storage())
 
-    def run(self, prompt: Prompt, **options: Any) -> Answer:
-        """Give an agent a prompt and wait for its answer. Options are those of `stream`."""
-        run = self._runs.begin_run(prompt, asynchronous=False, **options)
+    def agent(self, name: str) -> Agent:
+        """An agent of the config, for instance to make a tool of it."""
+        return Agent(name, self._runs)
+
+    @overload
+    def run(
+        self, prompt: Prompt, *, output_type: type[T], **options: Unpack[RunOptions]
+    ) -> Answer[T]: ...
+    @overload
+    def run(
+        self, prompt: Prompt, *, output_type: Any = None, **options: Unpack[RunOptions]
+    ) -> Answer[Any]: ...
+    def run(
+        self, prompt: Prompt, *, output_type: Any = None, **options: Unpack[RunOptions]
+    ) -> Answer[Any]:
+        """Give an agent a prompt and wait for its answer.
+
+        ``output_type`` is the type that the answer's ``data`` has: a pydantic model, a dataclass, a
+        TypedDict, a union, a primitive, or a JSON Schema. `RunOptions` has the options.
+        """
+        run = self._runs.begin_run(prompt, asynchronous=False, output_type=output_type, **options)
         complete(run.steps(), self.core.wire)
         return answer_of_run(run)
 
-    def stream(self, prompt: Prompt, **options: Any) -> Stream:
-        """Give an agent a prompt and watch the events as they come.
-
-        Options: ``session`` to go on with, or the id or name of a stored one; ``agent``,
-        ``provider`` and ``model`` to use, ``system`` for the system prompt and ``session_name`` for
-        the name of a new session, ``tools`` of this run alone, ``deps`` for the tools of the
-        program, ``use_tools`` as patterns of names for those on offer, ``settings`` for the
-        request, ``approve``, ``ask``, ``park``, ``limits``, ``context`` for the plugins, and
-        ``parent`` for the id of the run that this one is a part of.
-        """
-        run = self._runs.begin_run(prompt, asynchronous=False, **options)
+    @overload
+    def stream(
+        self, prompt: Prompt, *, output_type: type[T], **options: Unpack[RunOptions]
+    ) -> Stream[Answer[T]]: ...
+    @overload
+    def stream(
+        self, prompt: Prompt, *, output_type: Any = None, **options: Unpack[RunOptions]
+    ) -> Stream[Answer[Any]]: ...
+    def stream(
+        self, prompt: Prompt, *, output_type: Any = None, **options: Unpack[RunOptions]
+    ) -> Stream[Answer[Any]]:
+        """`run`, and watch the events as they come; the stream's ``answer`` is there at its end."""
+        run = self._runs.begin_run(prompt, asynchronous=False, output_type=output_type, **options)
         return Stream(run, self.core.wire, run.cancel, lambda: answer_of_run(run))
 
-    async def arun(self, prompt: Prompt, **options: Any) -> Answer:
+    @overload
+    async def arun(
+        self, prompt: Prompt, *, output_type: type[T], **options: Unpack[RunOptions]
+    ) -> Answer[T]: ...
+    @overload
+    async def arun(
+        self, prompt: Prompt, *, output_type: Any = None, **options: Unpack[RunOptions]
+    ) -> Answer[Any]: ...
+    async def arun(
+        self, prompt: Prompt, *, output_type: Any = None, **options: Unpack[RunOptions]
+    ) -> Answer[Any]:
         """The async form of `run`."""
         from agent_host.drivers.asynchronous import acomplete
 
-        run = self._runs.begin_run(prompt, asynchronous=True, **options)
+        run = self._runs.begin_run(prompt, asynchronous=True, output_type=output_type, **options)
         await acomplete(run.steps(), self.core.async_wire)
         return answer_of_run(run)
 
-    def astream(self, prompt: Prompt, **options: Any) -> AsyncStream:
+    @overload
+    def astream(
+        self, prompt: Prompt, *, output_type: type[T], **options: Unpack[RunOptions]
+    ) -> AsyncStream[Answer[T]]: ...
+    @overload
+    def astream(
+        self, prompt: Prompt, *, output_type: Any = None, **options: Unpack[RunOptions]
+    ) -> AsyncStream[Answer[Any]]: ...
+    def astream(
+        self, prompt: Prompt, *, output_type: Any = None, **options: Unpack[RunOptions]
+    ) -> AsyncStream[Answer[Any]]:
         """The async form of `stream`; not itself a coroutine."""
         from agent_host.drivers.asynchronous import AsyncStream
 
-        run = self._runs.begin_run(prompt, asynchronous=True, **options)
+        run = self._runs.begin_run(prompt, asynchronous=True, output_type=output_type, **options)
         return AsyncStream(run, self.core.async_wire, run.cancel, lambda: answer_of_run(run))
 
-    def resume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
+    def resume(
+        self,
+        run: str,
+        decisions: Decisions | None = None,
+        *,
+        output_type: Any = None,
+        **options: Unpack[ResumeOptions],
+    ) -> Answer[Any]:
         """Go on with a stored run from its last stored step, and wait for its answer.
 
         ``decisions`` are answers to what it waits for, by the ids of its questions: ``once``,
         ``always`` or ``deny`` for calls, text for what tools ask. A call that has a result is never
-        run again. Options are ``approve``, ``ask``, ``park``, ``limits`` and ``context``.
+        run again. `ResumeOptions` has the options.
         """
-        later = self._runs.begin_resuming(run, decisions, asynchronous=False, **options)
+        later = self._begin_resuming(run, decisions, output_type, options, asynchronous=False)
         complete(later.steps(), self.core.wire)
         return answer_of_run(later.made)
 
-    def resume_stream(self, run: str, decisions: Decisions | None = None, **options: Any) -> Stream:
+    def resume_stream(
+        self,
+        run: str,
+        decisions: Decisions | None = None,
+        *,
+        output_type: Any = None,
+        **options: Unpack[ResumeOptions],
+    ) -> Stream[Answer[Any]]:
         """`resume`, and watch the events as they come."""
-        later = self._runs.begin_resuming(run, decisions, asynchronous=False, **options)
+        later = self._begin_resuming(run, decisions, output_type, options, asynchronous=False)
         return Stream(later, self.core.wire, later.cancel, lambda: answer_of_run(later.made))
 
-    async def aresume(self, run: str, decisions: Decisions | None = None, **options: Any) -> Answer:
+    async def aresume(
+        self,
+        run: str,
+        decisions: Decisions | None = None,
+        *,
+        output_type: Any = None,
+        **options: Unpack[ResumeOptions],
+    ) -> Answer[Any]:
         """The async form of `resume`."""
         from agent_host.drivers.asynchronous import acomplete
 
-        later = self._runs.begin_resuming(run, decisions, asynchronous=True, **options)
+        later = self._begin_resuming(run, decisions, output_type, options, asynchronous=True)
         await acomplete(later.steps(), self.core.async_wire)
         return answer_of_run(later.made)
 
     def aresume_stream(
-        self, run: str, decisions: Decisions | None = None, **options: Any
-    ) -> AsyncStream:
+        self,
+        run: str,
+        decisions: Decisions | None = None,
+        *,
+        output_type: Any = None,
+        **options: Unpack[ResumeOptions],
+    ) -> AsyncStream[Answer[Any]]:
         """The async form of `resume_stream`; not itself a coroutine."""
         from agent_host.drivers.asynchronous import AsyncStream
 
-        later = self._runs.begin_resuming(run, decisions, asynchronous=True, **options)
+        later = self._begin_resuming(run, decisions, output_type, options, asynchronous=True)
         wire = self.core.async_wire
         return AsyncStream(later, wire, later.cancel, lambda: answer_of_run(later.made))
 
-    def check(self, **options: Any) -> list[WarningEvent]:
+    def _begin_resuming(
+        self,
+        run: str,
+        decisions: Decisions | None,
+        output_type: Any,
+        options: ResumeOptions,
+        *,
+        asynchronous: bool,
+    ) -> LaterRun:
+        return self._runs.begin_resuming(
+            run, decisions, asynchronous=asynchronous, output_type=output_type, **options
+        )
+
+    def on_event(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` with every event of every run, from now on.
+
+        In the thread of the run, and before whoever reads its stream; what it raises is logged.
+        Gives a function that ends it.
+        """
+        return self._observers.add_listener(listener)
+
+    def events(self) -> EventFeed:
+        """Every event of every run from now on, to be read with ``for`` or ``async for``.
+
+        It goes on until it is closed, or the application is.
+        """
+        return self._observers.open_feed()
+
+    def check(self, **options: Unpack[RunOptions]) -> list[WarningEvent]:
         """Do what `run` does before it sends anything, and raise what it would raise.
 
-        Options are those of `stream`. The models of the provider may be asked for. The warnings
+        Options are those of `run`. The models of the provider may be asked for. The warnings
         that a run would begin with are given.
         """
         run = self._runs.begin_run("", asynchronous=False, **options)
         complete(run.check_steps(), self.core.wire)
         return run.warnings
 
-    def stack(self, **options: Any) -> Stack:
-        """The stack that a run with these options has, which are those of `stream`; to look at."""
+    def stack(self, **options: Unpack[RunOptions]) -> Stack:
+        """The stack that a run with these options has, which are those of `run`; to look at."""
         run = self._runs.begin_run("", asynchronous=False, is_only_shown=True, **options)
         return self.core.stack(run.config)
 
@@ -214,9 +319,21 @@ class AgentApplication:
         settings: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The settings of a request, as a core wants them."""
-        return make_request_config(
-            self.config, self.core.stacks, agent, provider, model, use_tools, settings
-        )
+        return make_request_config(self._selector, agent, provider, model, use_tools, settings)
+
+    def select(
+        self,
+        agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        parts: bool = False,
+    ) -> Selection:
+        """Whom a run with these options asks, and why if nobody has said so.
+
+        With ``parts`` the model may be a part of an id, for who types it.
+        """
+        return self._selector.select(agent, provider, model, parts=parts)
 
     def create_session(self, system: str | None = None) -> Session:
         """An empty session, or one that begins with a system prompt."""

@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, Any, cast
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.events import Event
 from agent_hookspecs.messages import CoreMessage
+from agent_hookspecs.session import Session as AnySession
 from agent_hookspecs.store.rules import new_id
 from agent_hookspecs.store.values import StoredRun
 from agent_hookspecs.values import dataclass
-from agent_host.agent.limits import Limits
+from agent_host.agent.limits import Limits, LimitSettings
 from agent_host.agent.loop import AgentRun
 from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask
 from agent_host.agent.resume import LaterRun, stored_decisions
 from agent_host.agent.unanswered import close_calls
+from agent_host.application.limits import read_limits
+from agent_host.application.options import Decisions
 from agent_host.application.request_config import fallback_warnings, make_request_config
 from agent_host.config import AppConfig
 from agent_host.config.check import check_loading
+from agent_host.config.selection import Selector
 from agent_host.input import Prompt, make_message
 from agent_host.output import ExpectedOutput
 from agent_host.redaction import without_secrets
@@ -35,10 +39,7 @@ from agent_host.sessions.session import Session
 if TYPE_CHECKING:
     from agent_host.core import AgentCore
 
-__all__ = ["Decisions", "RunMaker"]
-
-#: Answers of people by the ids of the questions.
-Decisions = Mapping[str, "str | bool"]
+__all__ = ["RunMaker"]
 
 
 @dataclass(slots=True)
@@ -47,11 +48,13 @@ class RunMaker:
 
     config: AppConfig
     core: AgentCore
+    selector: Selector
     policy: Policy
     limits: Limits
     storage: Storage | None
     layer: Callable[[], Mapping[str, Any]]
-    observe: Callable[[Event], None]
+    #: Gives what is shown the events of a run, for its id and its agent.
+    observe: Callable[[str, str | None], Callable[[Event], None]]
     approve: Approve | None = None
     ask: Ask | None = None
     park: bool = False
@@ -64,7 +67,7 @@ class RunMaker:
         *,
         asynchronous: bool,
         is_only_shown: bool = False,
-        session: Session | str | None = None,
+        session: AnySession | str | None = None,
         agent: str | None = None,
         provider: str | None = None,
         model: str | None = None,
@@ -82,20 +85,28 @@ class RunMaker:
         if not (is_only_shown or self._is_loading_checked):
             check_loading(self.config, self.core.stacks.catalog)
             self._is_loading_checked = True
+        chosen = self.selector.select(agent, provider, model, settings=settings)
         asked: dict[str, Any] = {
             "agent": agent,
-            "provider": provider,
-            "model": model,
+            # As they were chosen, because whoever resumes the run asks the same.
+            "provider": chosen.provider,
+            "model": chosen.model,
             "use_tools": (
                 use_tools if use_tools is None or isinstance(use_tools, str) else list(use_tools)
             ),
             "settings": dict(settings or {}),
         }
-        config = make_request_config(self.config, self.core.stacks, **asked)
+        config = make_request_config(self.selector, **asked)
         own = asked["settings"].keys()
         is_new = session is None
         if session is None:
             session = self.create_session(system or self.config.system_prompt(agent))
+        if not isinstance(session, (str, Session)):
+            raise ConfigError(
+                f"session is {type(session).__name__}, and not a session of this host",
+                key="session",
+                hint="give a Session, or the id or name of a stored one",
+            )
         message = make_message(prompt)
         options["output"] = _expected_output(output_type, output_retries)
         park = self.park if park is None else park
@@ -105,7 +116,13 @@ class RunMaker:
                 self.require_storage()
             start = close_calls(cast(Session, session)).with_added(message)
             return self._make_run(
-                start, config, own=own, asynchronous=asynchronous, park=park, **options
+                start,
+                config,
+                agent=agent,
+                own=own,
+                asynchronous=asynchronous,
+                park=park,
+                **options,
             )
         asked["settings"] = without_secrets(asked["settings"])
         now = time.time()
@@ -122,6 +139,7 @@ class RunMaker:
         return self._make_run(
             session if isinstance(session, Session) else Session(),
             config,
+            agent=agent,
             own=own,
             asynchronous=asynchronous,
             park=park,
@@ -139,7 +157,7 @@ class RunMaker:
         approve: Approve | None = None,
         ask: Ask | None = None,
         park: bool | None = None,
-        limits: Limits | None = None,
+        limits: Limits | LimitSettings | None = None,
         context: Mapping[str, Any] | None = None,
         output_type: Any = None,
         output_retries: int | None = None,
@@ -155,7 +173,8 @@ class RunMaker:
             asked = stored.details.get("asked", {})
             return self._make_run(
                 Session(id=stored.session),
-                make_request_config(self.config, self.core.stacks, **asked),
+                make_request_config(self.selector, **asked),
+                agent=stored.agent,
                 own=asked.get("settings", {}).keys(),
                 asynchronous=asynchronous,
                 approve=approve,
@@ -191,12 +210,13 @@ class RunMaker:
         start: Session,
         config: dict[str, Any],
         *,
+        agent: str | None,
         own: Collection[str],
         asynchronous: bool,
         park: bool,
         approve: Approve | None = None,
         ask: Ask | None = None,
-        limits: Limits | None = None,
+        limits: Limits | LimitSettings | None = None,
         context: Mapping[str, Any] | None = None,
         output: ExpectedOutput | None = None,
         tools: Iterable[object] = (),
@@ -204,20 +224,14 @@ class RunMaker:
         prompt: CoreMessage | None = None,
         recorder: RunRecorder | None = None,
     ) -> AgentRun:
-        """A run; ``own`` are the settings that the caller has named."""
-        if limits is not None and not isinstance(limits, Limits):
-            raise ConfigError(
-                f"limits is {type(limits).__name__}, and not Limits",
-                key="limits",
-                hint="from agent_host.agent.limits import Limits; limits=Limits(turns=1)",
-            )
+        """A run of an agent; ``own`` are the settings that the caller has named."""
         return AgentRun(
             stacks=self.core.stacks,
             start=start,
             config=config,
             core=self.core,
             policy=self.policy,
-            limits=limits or self.limits,
+            limits=read_limits(limits, self.limits),
             approve=approve or self.approve,
             ask=ask or self.ask,
             park=park,
@@ -227,13 +241,13 @@ class RunMaker:
             tools=_check_tools(tools),
             deps=deps,
             layer=self.layer(),
-            observe=self.observe,
+            observe=self.observe(recorder.run.id if recorder else new_id(), agent),
             prompt=prompt,
             output=output,
             recorder=recorder,
             first_warnings=[
                 *((text, None) for text in self.config.warnings),
-                *fallback_warnings(self.config, self.core.stacks.catalog, config),
+                *fallback_warnings(self.core.stacks.catalog, config),
             ],
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )

@@ -42,7 +42,10 @@ EXIT_CODES = {
 
 #: Each command with the module that has it and its line in the help.
 _COMMANDS = {
-    "config": ("agent_host.cli.config", "Check and show the configuration."),
+    "chat": ("agent_host.cli.chat.command", "Talk with an agent."),
+    "config": ("agent_host.cli.config", "Make, change, check and show the configuration."),
+    "keys": ("agent_host.cli.keys", "Keep and try out the keys of providers."),
+    "models": ("agent_host.cli.models", "List the models that can be asked."),
     "demo": ("agent_host.cli.demo", "Tour the host offline, in a minute."),
     "run": ("agent_host.cli.run", "Send a prompt to an agent."),
     "runs": ("agent_host.cli.runs", "See, decide, stop and resume runs."),
@@ -50,6 +53,15 @@ _COMMANDS = {
     "sessions": ("agent_host.cli.sessions", "See, search, move and branch sessions."),
     "completion": ("agent_host.cli.completion", "Print the completion script of your shell."),
     "plugins": ("agent_host.cli.plugins", "See, explain and check plugins."),
+}
+
+
+#: What people do, and with which commands; what is in none of them is from plugins.
+_GROUPS = {
+    "Talk": ("chat", "run", "demo"),
+    "Set up": ("keys", "models", "config", "completion"),
+    "Look back": ("sessions", "runs"),
+    "Extend and understand": ("plugins", "tools"),
 }
 
 
@@ -69,6 +81,15 @@ class _Root(LazyGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, cmd_name) or _load_plugin_command(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = self.help_rows(ctx)
+        for title, names in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, rows.pop(name)) for name in names if name in rows])
+        if rows:
+            with formatter.section("From plugins"):
+                formatter.write_dl(sorted(rows.items()))
 
     def help_rows(self, ctx: click.Context) -> dict[str, str]:
         added = {name: f"From plugin {record.name}." for name, record in _plugin_commands().items()}
@@ -108,9 +129,12 @@ def _load_plugin_command(name: str) -> click.Command | None:
     cls=_Root,
     lazy=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\b\nExamples:\n  agent-host plugins list\n"
-    "  agent-host plugins explain --model echo-reasoner\n"
-    "  agent-host plugins doctor --json\n\n\b\nExit codes:\n"
+    epilog="\b\nExamples:\n  agent-host run --model echo/echo-1 'Hello'\n"
+    "  agent-host keys list\n"
+    "  agent-host models --provider echo\n"
+    "  agent-host config path\n"
+    "  agent-host sessions list\n"
+    "  agent-host plugins explain --model echo/echo-reasoner\n\n\b\nExit codes:\n"
     + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()),
 )
 @click.option("-V", "--version", is_flag=True, help="Print the version and exit; --json with it.")

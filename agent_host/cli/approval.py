@@ -121,7 +121,9 @@ def approval_rows(approval: Approval, width: int, room: int | None = _ROOM) -> R
     page = _Page(max(width, _NARROWEST), room)
     use = approval.use
     owner = "of this program" if use.own else use.owner
-    page.add("title", f"{use.name} ({owner}) wants to {_WANTS[use.effect]}:", rows=_TARGET_ROWS)
+    # What was stored may have come from elsewhere.
+    wants = _WANTS.get(use.effect, "do something")
+    page.add("title", f"{use.name} ({owner}) wants to {wants}:", rows=_TARGET_ROWS)
     if approval.note:
         page.add("note", approval.note, rows=_TARGET_ROWS)
     targets, short, long = _sort_arguments(use.payload, approval.parameters)

@@ -11,6 +11,7 @@ import json
 import os
 import select
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Answer, Approval, Edited
 
-__all__ = ["ask_approval", "ask_question", "ask_yes", "print_rows"]
+__all__ = ["ask_approval", "ask_question", "ask_yes", "describe_words", "format_row", "print_rows"]
 
 _STYLES: Mapping[RowKind, dict[str, Any]] = {
     "title": {"fg": "yellow", "bold": True},
@@ -47,13 +48,22 @@ _STYLES: Mapping[RowKind, dict[str, Any]] = {
 _IGNORED = "What was typed before the question stood here does not count."
 
 
+#: Tools that run at once may ask at once; an answer must not be taken for that to another question.
+_ONE_AT_A_TIME = threading.Lock()
+
+
 def ask_approval(approval: Approval) -> Answer | Edited:
     """Ask whether a call may run, until there is an answer."""
+    with _ONE_AT_A_TIME:
+        return _ask_approval(approval)
+
+
+def _ask_approval(approval: Approval) -> Answer | Edited:
     from agent_host.agent.policy import Edited
 
     shown = approval_rows(approval, _room())
     _print_lines(shown.rows)
-    question = _describe_words(can_view=shown.is_folded)
+    question = describe_words(can_view=shown.is_folded)
     while True:
         word = _read_word(question)
         if word == "view":
@@ -69,6 +79,11 @@ def ask_approval(approval: Approval) -> Answer | Edited:
 
 def ask_question(question: Question) -> str:
     """Ask what a tool wants to know."""
+    with _ONE_AT_A_TIME:
+        return _ask_question(question)
+
+
+def _ask_question(question: Question) -> str:
     choices: Sequence[str] = question.shown.get("choices") or ()
     _print_lines(question_rows(question, _room()))
     while True:
@@ -87,7 +102,12 @@ def ask_yes(question: str) -> bool:
 def print_rows(rows: Sequence[Row], *, lead: str = "", err: bool = False) -> None:
     """Print rows of a question behind ``lead``."""
     for row in rows:
-        click.echo(f"{lead}{style_text(row.text, **_STYLES.get(row.kind, {}))}", err=err)
+        click.echo(f"{lead}{format_row(row)}", err=err)
+
+
+def format_row(row: Row) -> str:
+    """A row in the colours of its kind."""
+    return style_text(row.text, **_STYLES.get(row.kind, {}))
 
 
 def _room() -> int:
@@ -106,7 +126,8 @@ def _print_note(text: str) -> None:
     _print_lines([Row("note", row) for row in wrap_text(text, _room())])
 
 
-def _describe_words(*, can_view: bool) -> str:
+def describe_words(*, can_view: bool) -> str:
+    """The question, with the words that answer it."""
     view = ", [v]iew all" if can_view else ""
     return (
         f"Allow it? [y]es, [n]o, [e]dit{view},\n"
@@ -183,22 +204,21 @@ if sys.platform == "win32":
 
 else:
     import termios
+    import tty
 
     @contextmanager
     def _every_key() -> Iterator[Any]:
         """How to read keys within some seconds, without an Enter; whether there were any."""
         terminal = sys.stdin.fileno()
         before = termios.tcgetattr(terminal)
-        changed = termios.tcgetattr(terminal)
-        # Signals stay: Ctrl-C interrupts at any time.
-        changed[3] &= ~(termios.ICANON | termios.ECHO)
 
         def read_key(seconds: float) -> bool:
             ready, _, _ = select.select([terminal], [], [], seconds)
             return bool(ready) and bool(os.read(terminal, 4096))
 
         try:
-            termios.tcsetattr(terminal, termios.TCSANOW, changed)
+            # Signals stay: Ctrl-C interrupts at any time.
+            tty.setcbreak(terminal, termios.TCSANOW)
             yield read_key
         finally:
             termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
@@ -216,9 +236,13 @@ def _edit_payload(payload: Any) -> Any:
         if is_text:
             return text
         try:
-            return json.loads(text)
+            value = json.loads(text)
         except ValueError as error:
             _print_note(f"That is no JSON: {error}")
+            continue
+        if isinstance(value, dict):
+            return value
+        _print_note("That is no JSON object: write the arguments as {…}.")
 
 
 def _edit_text(text: str) -> str | None:

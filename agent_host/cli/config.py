@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from agent_host.cli.lazy import LazyGroup
 from agent_host.cli.render import (
     clean_text,
     print_json,
@@ -23,11 +24,20 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.group(
-    epilog="\b\nExamples:\n  agent-host config schema > agent-host.schema.json\n"
-    "  agent-host config validate agent-host.toml\n  agent-host config show --json"
+    cls=LazyGroup,
+    lazy={
+        "edit": ("agent_host.cli.config_values", "Open the file in your editor."),
+        "get": ("agent_host.cli.config_values", "Print one value."),
+        "init": ("agent_host.cli.config_init", "Ask whom to use, and write a config."),
+        "set": ("agent_host.cli.config_values:set_value", "Change one value."),
+        "show": ("agent_host.cli.config_show", "Show what is in force, and where from."),
+    },
+    epilog="\b\nExamples:\n  agent-host config init\n"
+    "  agent-host config set tools.max_turns 50\n  agent-host config show\n"
+    "  agent-host config validate agent-host.toml\n  agent-host config path",
 )
 def config() -> None:
-    """Check and show the configuration."""
+    """Make, change, check and show the configuration."""
 
 
 @config.command(epilog="\b\nExamples:\n  agent-host config schema > agent-host.schema.json")
@@ -62,7 +72,8 @@ def validate(
     warnings: dict[str, None] = {}
     with AgentApplication(file) as app:
         for options in app.config.ways_to_run(agent, provider):
-            found = app.check(**options, model=model)
+            agent_name, alias = options["agent"], options["provider"]
+            found = app.check(agent=agent_name, provider=alias, model=model)
             warnings |= {format_warning(warning): None for warning in found}
         used = app.config.file
     if as_json:
@@ -74,26 +85,6 @@ def validate(
     )
     for warning in warnings:
         print_wrapped(style_text(warning, fg="yellow"))
-
-
-@config.command(
-    epilog="\b\nExamples:\n  agent-host config show\n"
-    "  agent-host config show --config my.toml --json"
-)
-@click.option("--config", "config_file", type=_FILE, help="The config file to show.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-def show(config_file: Path | None, as_json: bool) -> None:
-    """Show the configuration in force, with secrets masked."""
-    from agent_host.config import load_config
-    from agent_host.redaction import mask_config
-
-    loaded = load_config(config_file)
-    values = mask_config(loaded.values)
-    if as_json:
-        print_json({"file": str(loaded.file) if loaded.file else None, "values": values})
-        return
-    click.echo(f"# {loaded.file or 'no config file: the defaults'}")
-    print_json(values)
 
 
 @config.command(epilog="\b\nExamples:\n  agent-host config path\n  agent-host config path --json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
@@ -15,23 +16,22 @@ _ENDS = ("done", "error")
 
 
 class EventLines:
-    """Prints events, and an error at the end unless that has been told."""
+    """Prints events, and an error at the end unless that has been told.
 
-    def __init__(self) -> None:
+    Each is printed within ``whole``, which keeps an interruption from breaking a line off.
+    """
+
+    def __init__(self, whole: AbstractContextManager[None]) -> None:
+        self._whole = whole
         self._has_ended = False
-        self._is_printing = False
 
     def print(self, event: Mapping[str, Any]) -> None:
-        self._is_printing = True
-        print_event(event)
-        self._is_printing = False
-        self._has_ended = event["type"] in _ENDS
+        with self._whole:
+            print_event(event)
+            self._has_ended = event["type"] in _ENDS
 
     def end(self, error: Mapping[str, Any]) -> None:
         """Print the error that ended everything."""
-        if self._is_printing:
-            # What was interrupted in the middle of a line must not take this one with it.
-            click.echo()
         if not self._has_ended:
             self.print({"type": "error", "error": error})
 
@@ -47,13 +47,10 @@ def _to_json(value: object) -> Any:
     return to_dict() if callable(to_dict) else str(value)
 
 
-def interruption_error() -> dict[str, str]:
-    """What ends a run that was told to end."""
-    return {
-        "type": "Interrupted",
-        "message": "the run was interrupted",
-        "hint": "if it is stored, go on with it: agent-host runs resume",
-    }
+def interruption_error(message: str = "the run was interrupted") -> dict[str, str]:
+    """What ends a command that was told to end."""
+    hint = "if the run is stored: agent-host runs list, then runs resume RUN"
+    return {"type": "Interrupted", "message": message, "hint": hint}
 
 
 def fault_error(fault: Exception) -> dict[str, str]:

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,7 +29,9 @@ from agent_host.cli.render import (
     print_text,
     style_text,
 )
-from agent_host.plugins.access import Access, find_access
+from agent_host.key_store import stored_names
+from agent_host.output import OutputMode, choose_mode, describe_mode
+from agent_host.plugins.access import Access, find_access, stored_name
 from agent_host.plugins.explanation import (
     Absentee,
     absentees,
@@ -56,6 +59,7 @@ class _Explanation:
     model: str | None
     places: Mapping[str, str]
     access: Access
+    why: str
     imported: tuple[str, ...]
 
 
@@ -107,17 +111,23 @@ def explain(
     from agent_host.application import AgentApplication
     from agent_host.cli.screen import quiet_logs
     from agent_host.config import AppConfig
+    from agent_host.config.selection import Selection
 
     quiet_logs()
     if graph is not None:
         _check_ending(graph)
-    options = {**choice.request, "use_tools": tools or None, "settings": settings}
     # Plugins may print while they are imported; our output must stay readable by scripts.
     with (
         redirect_stdout(sys.stderr),
         AgentApplication(choice.load_config() or AppConfig()) as app,
     ):
-        explanation = _explain(app, choice, settings, app.stack(**options))
+        chosen = Selection() if "provider" in settings else app.select(**choice.request, parts=True)
+        if chosen.provider is not None:
+            choice = replace(choice, provider=chosen.provider, model=chosen.model)
+        request: dict[str, Any] = {**choice.request, "settings": settings}
+        stack = app.stack(**request, use_tools=tools or None)
+        why = "" if chosen.is_fallback else chosen.why
+        explanation = _explain(app, choice, settings, stack, why)
     if graph is not None:
         _draw(explanation, graph)
     if as_json:
@@ -130,7 +140,7 @@ def explain(
 
 
 def _explain(
-    app: AgentApplication, choice: Choice, settings: Mapping[str, Any], stack: Stack
+    app: AgentApplication, choice: Choice, settings: Mapping[str, Any], stack: Stack, why: str
 ) -> _Explanation:
     config, entry = app.config, stack.provider.entry
     # A run that lacked a variable would have no stack.
@@ -139,6 +149,8 @@ def _explain(
     places = {key: where for where, layer in layers for key in layer}
     aliases = [where for where, _ in layers if where.startswith("providers.")]
     model = stack.config.get("model")
+    names = (aliases[0].removeprefix("providers.") if aliases else stack.provider.name,)
+    kept = stored_name(entry, stored_names(), *names, stack.provider.name)
     return _Explanation(
         stack=stack,
         choice=choice,
@@ -146,7 +158,8 @@ def _explain(
         alias=aliases[0].removeprefix("providers.") if aliases else None,
         model=model if isinstance(model, str) else None,
         places=places,
-        access=find_access(entry, config.env, layers),
+        access=find_access(entry, config.env, layers, stored=kept),
+        why=why,
         imported=tuple(stack.activator.imported_entries),
     )
 
@@ -161,11 +174,13 @@ def _facts(explanation: _Explanation) -> dict[str, Any]:
         "alias": explanation.alias,
         "provider": resolution.provider.name,
         "model": explanation.model,
+        "why": explanation.why,
         "key": explanation.access.key,
         "missing": list(explanation.access.missing),
         "models": list(resolution.models),
         "provider_tags": sorted(resolution.provider_tags),
         "tags": sorted(resolution.tags),
+        "output_mode": _output_mode(explanation),
         "rounds": [asdict(change) for change in resolution.gating.rounds],
         "enabled": list(resolution.gating.enabled),
         "rejected": resolution.gating.rejected,
@@ -217,8 +232,14 @@ def _print_request(explanation: _Explanation) -> None:
             ("Model", clean_text(model)),
             ("Key", style_text(key, fg="yellow") if access.missing else key),
             ("Tags", clean_text(", ".join(sorted(resolution.tags)))),
+            ("Typed", f"answers of a type are got {describe_mode(_output_mode(explanation))}"),
         ]
     )
+
+
+def _output_mode(explanation: _Explanation) -> OutputMode:
+    stack = explanation.stack
+    return choose_mode(stack.resolution.tags, has_tools=bool(stack.config.get("tools")))
 
 
 def _print_participants(explanation: _Explanation) -> None:
@@ -241,6 +262,8 @@ def _print_participants(explanation: _Explanation) -> None:
 
 
 def _why_chosen(explanation: _Explanation) -> str:
+    if explanation.why:
+        return explanation.why
     if "provider" in explanation.places:
         return f"named by {explanation.places['provider'] or '--provider'}"
     fallback = explanation.stack.provider.entry.fallback

@@ -14,8 +14,8 @@ __all__ = ["LazyGroup"]
 class LazyGroup(click.Group):
     """A group with commands of its own, and with some that are named only.
 
-    ``lazy`` maps each of those to the module that has it under its name, and to the line that
-    stands in the help.
+    ``lazy`` maps each of those to the module that has it, under its name or as ``module:name``,
+    and to the line that stands in the help.
     """
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **more: Any) -> None:
@@ -28,7 +28,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.lazy:
             return super().get_command(ctx, cmd_name)
-        command = getattr(import_module(self.lazy[cmd_name][0]), cmd_name)
+        module, _, name = self.lazy[cmd_name][0].partition(":")
+        command = getattr(import_module(module), name or cmd_name)
         assert isinstance(command, click.Command)
         return command
 

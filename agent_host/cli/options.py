@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REQUEST_OPTIONS",
     "complete_with",
+    "decode_value",
     "parse_pairs",
     "parse_settings",
     "request_options",
@@ -73,10 +74,11 @@ def parse_settings(
     context: click.Context, option: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, Any]:
     """`parse_pairs` with JSON values decoded, so that ``false`` is not a string."""
-    return {key: _decode_value(text) for key, text in parse_pairs(context, option, values).items()}
+    return {key: decode_value(text) for key, text in parse_pairs(context, option, values).items()}
 
 
-def _decode_value(text: str) -> Any:
+def decode_value(text: str) -> Any:
+    """A value as it is typed: JSON if it is some, else text."""
     try:
         return json.loads(text)
     except ValueError:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["GUTTER", "OutsideText", "clean_lines", "clean_text", "show_exactly"]
+__all__ = ["GUTTER", "MARGIN", "OutsideText", "clean_lines", "clean_text", "show_exactly"]
 
 #: Begins every line of a question. It is in every common font, as wide as a letter in all of them,
 #: of no use in prose, and little looks like it.
 GUTTER = "◘"
-#: What looks like it, and the sign that stands for all of these in text from outside.
+#: Stands on a terminal before every line that others say; what the host says has none.
+MARGIN = "  "
+#: What looks like the gutter sign, and the sign that stands for all of these in text from outside.
 LOOK_ALIKES = "◘◙◉■◼◾▪⬛▣▩▦⊡⊠⊞⧈⧇⏹⏺⌼⚀🔲🔳🔘🞓🞔🞕🞖"
 _STAND_IN = "□"
 

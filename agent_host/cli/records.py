@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from agent_host.cli.render import clean_text, print_error, print_wrapped, style_text
-from agent_host.plugins.access import Access, find_access
+from agent_host.key_store import stored_names
+from agent_host.plugins.access import Access, find_access, stored_name
 
 if TYPE_CHECKING:
     from agent_hookspecs.descriptor import Entry
@@ -52,7 +53,8 @@ def access_of(record: PluginRecord, config: AppConfig | None) -> Access | None:
     if record.role != "provider" or record.entry is None:
         return None
     if config is None:
-        return find_access(record.entry, os.environ)
+        kept = stored_name(record.entry, stored_names(), record.name)
+        return find_access(record.entry, os.environ, stored=kept)
     # Of several ways to the provider, one that works is enough.
     found = [access for _, access in ways_of(record, record.entry, config)]
     return next((access for access in found if not access.missing), found[0])
@@ -60,8 +62,10 @@ def access_of(record: PluginRecord, config: AppConfig | None) -> Access | None:
 
 def ways_of(record: PluginRecord, entry: Entry, config: AppConfig) -> Iterator[tuple[str, Access]]:
     """By each way in which a config leads to a provider, what it has."""
+    stored = stored_names()
     for way, layers in config.requests_to(record.name):
-        yield way, find_access(entry, config.env, *config.fill_layers(layers))
+        kept = stored_name(entry, stored, way.removeprefix("providers."), record.name)
+        yield way, find_access(entry, config.env, *config.fill_layers(layers), stored=kept)
 
 
 def describe_state(record: PluginRecord, access: Access | None, settings: LoaderSettings) -> str:
@@ -109,7 +113,7 @@ def describe_note(record: PluginRecord, access: Access | None, chosen: str | Non
     if entry.role == "provider" and record.name == chosen:
         notes.append("which a run would use")
     elif entry.fallback:
-        notes.append("used if none is named")
+        notes.append("used if nobody else can be asked")
     if access is not None and access.missing:
         notes.append(f"set {' and '.join(access.missing)}")
     elif access is not None and access.where:

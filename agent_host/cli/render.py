@@ -19,6 +19,7 @@ __all__ = [
     "print_error",
     "print_heading",
     "print_json",
+    "print_json_value",
     "print_pairs",
     "print_table",
     "print_text",
@@ -56,6 +57,11 @@ def print_json(document: Mapping[str, object]) -> None:
         return
     members = [f"  {json.dumps(key)}: {_json_value(value)}" for key, value in document.items()]
     click.echo("{\n" + ",\n".join(members) + "\n}")
+
+
+def print_json_value(value: object) -> None:
+    """Print any value as JSON that people read."""
+    click.echo(json.dumps(value, indent=2))
 
 
 def _json_value(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import select
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -13,11 +14,15 @@ import click
 
 from agent_hookspecs.errors import AgentError
 from agent_host.cli.asking import ask_approval, ask_question
+from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import EventLines, fault_error, interruption_error
 from agent_host.cli.options import complete_with, parse_settings, request_options
+from agent_host.cli.prompts import find_files, make_prompt
 from agent_host.cli.render import is_terminal, print_traceback
-from agent_host.cli.screen import Screen, quiet_logs
-from agent_host.cli.signals import end_on_signals, exit_code_of
+from agent_host.cli.schemas import parse_schema
+from agent_host.cli.screen import quiet_logs
+from agent_host.cli.selection import complete_selection, print_selection
+from agent_host.cli.signals import Interruptions, end_on_signals, exit_code_of
 from agent_host.cli.trace import HookTrace
 from agent_host.threads import EXIT_SECONDS, pending_calls
 
@@ -59,6 +64,9 @@ _PATIENCE = 1.0
               shell_complete=complete_with("complete_tool"))  # fmt: skip
 @click.option("--no-tools", is_flag=True, help="Offer no tools.")
 @click.option("--system", metavar="TEXT", help="The system prompt.")
+@click.option("-a", "--attach", "attached", multiple=True, metavar="FILE|URL",
+              help="Send a picture, PDF, sound or text with the prompt.")  # fmt: skip
+@click.option("--schema", metavar="FILE|FIELDS", help="Have the answer in this form, as JSON.")
 @click.option(
     "--set",
     "settings",
@@ -69,12 +77,15 @@ _PATIENCE = 1.0
     help="A further setting of the request; VALUE may be JSON.",
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on with the latest session.")
-@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.")
+@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.",
+              shell_complete=complete_with("complete_session"))  # fmt: skip
 @click.option("--name", "session_name", metavar="NAME", help="What to call a new session.")
 @click.option("--no-store", is_flag=True, help="Store nothing of this run.")
 @click.option("--park", is_flag=True, help="Let the run wait for approvals, and end here.")
 @click.option("--yes", is_flag=True, help="Allow every call that would be asked about.")
 @click.option("--deny", is_flag=True, help="Deny every call that would be asked about.")
+@click.option("--usage", "wants_usage", is_flag=True, help="Say what the run has used.")
+@click.option("--plain", is_flag=True, help="Draw nothing: neither Markdown nor a spinner.")
 @click.option("--json", "as_json", is_flag=True, help="Print the events as JSON, one a line.")
 @click.option("--trace-hooks", is_flag=True, help="Print every hook call to standard error.")
 def run(
@@ -86,13 +97,18 @@ def run(
     no_store: bool,
     yes: bool,
     deny: bool,
+    attached: tuple[str, ...],
+    schema: str | None,
+    wants_usage: bool,
+    plain: bool,
     as_json: bool,
     trace_hooks: bool,
     **options: Any,
 ) -> int:
     """Send PROMPT to an agent and show its answer.
 
-    What is piped in stands below PROMPT, or is the prompt where there is none.
+    What is piped in stands below PROMPT, or is the prompt where there is none. @FILE in PROMPT
+    sends that file with it.
     """
     if yes and deny:
         raise click.UsageError("--yes and --deny exclude each other")
@@ -100,18 +116,36 @@ def run(
         raise click.UsageError("--tools and --no-tools exclude each other")
     _check_store_options(go_on, no_store, options)
     options["use_tools"] = () if no_tools else (tools or None)
-    options["approve"] = None if options["park"] else make_approver(yes, deny, as_json)
-    options["ask"] = None if options["park"] else make_asker(deny, as_json)
-    options["prompt"] = _read_prompt(prompt)
-    screen = None if as_json else Screen()
-    trace = HookTrace(trace_hooks, before_lines=screen.end_line if screen else None)
+    text = _read_prompt(prompt)
+    options["prompt"] = make_prompt(text, [*find_files(prompt or ""), *attached])
+    if schema is not None:
+        options["output_type"] = parse_schema(schema)
+    display = None
+    if not as_json:
+        display = RunDisplay(
+            plain=plain,
+            wants_usage=wants_usage,
+            has_tools=not no_tools,
+            shows_text=schema is None,
+        )
+    if not options["park"]:
+        options["approve"] = make_approver(yes, deny, display)
+        options["ask"] = make_asker(deny, display)
+    trace = HookTrace(trace_hooks, before_lines=display.end_line if display else None)
 
     def begin(app: AgentApplication) -> Stream:
         if go_on:
             options["session"] = app.sessions.find_latest().id
-        return app.stream(**options)
+        print_selection(complete_selection(app, options))
+        begun.append(app.stream(**options))
+        return begun[0]
 
-    return show_run(config_file, begin, screen, trace, store=not no_store)
+    begun: list[Stream] = []
+    code = show_run(config_file, begin, display, trace, store=not no_store)
+    if display is not None and schema is not None and code in (0, 3):
+        # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
+        click.echo(json.dumps(begun[0].answer.data, indent=2))
+    return code
 
 
 def _check_store_options(go_on: bool, no_store: bool, options: Mapping[str, Any]) -> None:
@@ -132,24 +166,24 @@ def _check_store_options(go_on: bool, no_store: bool, options: Mapping[str, Any]
 def show_run(
     config_file: Path | None,
     begin: Callable[[AgentApplication], Stream],
-    screen: Screen | None,
+    display: RunDisplay | None,
     trace: HookTrace,
     *,
     store: bool = True,
 ) -> int:
-    """Carry out a run and show it; without a screen as JSON. Gives the exit code."""
+    """Carry out a run and show it; without a display as JSON. Gives the exit code."""
     quiet_logs()
     events = _events(config_file, begin, trace, store)
-    if screen is None:
+    if display is None:
         return _print_events(events)
     code = 0
     try:
-        with end_on_signals(_warn_of_work), closing(events):
+        with end_on_signals(Interruptions(), _warn_of_work), display, closing(events):
             for event in events:
-                screen.show(event)
+                display.show(event)
                 code = _exit_code(event)
     except KeyboardInterrupt as interruption:
-        screen.end_line()
+        display.end_line()
         return _tell_of_interruption(interruption)
     return code
 
@@ -169,15 +203,21 @@ def _warn_of_work() -> None:
 
 def _print_events(source: Generator[Event, None, None]) -> int:
     """Print one event a line; what goes wrong is the last line, whenever it goes wrong."""
-    lines = EventLines()
-    code = 0
+    interruptions = Interruptions()
+    lines = EventLines(interruptions)
 
     def end_in_haste() -> None:
         _warn_of_work()
         lines.end(interruption_error())
 
+    with end_on_signals(interruptions, end_in_haste):
+        return _print_lines(source, lines)
+
+
+def _print_lines(source: Generator[Event, None, None], lines: EventLines) -> int:
+    code = 0
     try:
-        with end_on_signals(end_in_haste), closing(source) as events:
+        with closing(source) as events:
             for event in events:
                 code = _exit_code(event)
                 lines.print(event)
@@ -256,16 +296,16 @@ def _has_input(seconds: float) -> bool:
         return True
 
 
-def make_approver(yes: bool, deny: bool, as_json: bool) -> Approve | None:
+def make_approver(yes: bool, deny: bool, display: RunDisplay | None) -> Approve | None:
     """Who decides about calls: nobody where there is no terminal."""
     if yes:
         return lambda approval: "once"
-    return None if deny or as_json or not _has_person() else ask_approval
+    return None if deny or display is None or not _has_person() else display.ask_with(ask_approval)
 
 
-def make_asker(deny: bool, as_json: bool) -> Ask | None:
+def make_asker(deny: bool, display: RunDisplay | None) -> Ask | None:
     """Who answers the questions of tools."""
-    return None if deny or as_json or not _has_person() else ask_question
+    return None if deny or display is None or not _has_person() else display.ask_with(ask_question)
 
 
 def _has_person() -> bool:

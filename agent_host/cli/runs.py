@@ -10,7 +10,9 @@ import click
 from agent_hookspecs.store.values import RunState
 from agent_host.cli.approval import approval_rows, question_rows
 from agent_host.cli.asking import print_rows
-from agent_host.cli.event_lines import print_event
+from agent_host.cli.display import RunDisplay
+from agent_host.cli.event_lines import EventLines, interruption_error
+from agent_host.cli.options import complete_with
 from agent_host.cli.render import (
     clean_text,
     print_error,
@@ -21,7 +23,8 @@ from agent_host.cli.render import (
     terminal_width,
 )
 from agent_host.cli.run import make_approver, make_asker, show_run
-from agent_host.cli.screen import Screen, quiet_logs
+from agent_host.cli.screen import Screen
+from agent_host.cli.signals import Interruptions, end_on_signals, exit_code_of
 from agent_host.cli.stored import open_application, short_id, show_time, stored_options, to_plain
 from agent_host.cli.trace import HookTrace
 
@@ -56,7 +59,8 @@ def runs() -> None:
     type=click.Choice(get_args(RunState)),
     help="Only those in this state; may be given again.",
 )
-@click.option("--session", metavar="ID|NAME", help="Only those of this session.")
+@click.option("--session", metavar="ID|NAME", help="Only those of this session.",
+              shell_complete=complete_with("complete_session"))  # fmt: skip
 @click.option("--limit", default=20, show_default=True, help="How many to show.")
 @stored_options
 def list_runs(
@@ -101,7 +105,7 @@ def _what(run: StoredRun) -> str:
     epilog="\b\nExamples:\n  agent-host runs show 01a1ecb391e0\n"
     "  agent-host runs show 01a1ecb391e0 --json"
 )
-@click.argument("run")
+@click.argument("run", shell_complete=complete_with("complete_run"))
 @stored_options
 def show(run: str, config_file: Path | None, as_json: bool) -> None:
     """Show RUN, and exactly what it waits for."""
@@ -172,24 +176,28 @@ def _print_way_out(found: StoredRun) -> None:
     epilog="\b\nExamples:\n  agent-host runs watch 01a1ecb391e0\n"
     "  agent-host runs watch 01a1ecb391e0 --json --after 12"
 )
-@click.argument("run")
+@click.argument("run", shell_complete=complete_with("complete_run"))
 @click.option("--after", default=0, help="Begin behind the event of this number.")
 @stored_options
 def watch(run: str, after: int, config_file: Path | None, as_json: bool) -> int:
     """Follow RUN, of whichever process, until it ends or waits."""
-    screen = Screen()
-    with open_application(config_file) as app:
+    screen, interruptions = Screen(), Interruptions()
+    lines = EventLines(interruptions)
+    with open_application(config_file) as app, end_on_signals(interruptions, screen.end_line):
         try:
             for event in app.runs.watch(run, after):
                 if as_json:
-                    print_event(event)
+                    lines.print(event)
                     continue
                 screen.show(_as_shown(event))
                 if event["type"] == "error":
                     print_error(event["error"]["message"], event["error"].get("hint", ""))
-        except KeyboardInterrupt:  # Nothing is lost: the run goes on without whoever watched.
+        except KeyboardInterrupt as interruption:
+            # Nothing is lost: the run goes on without whoever watched.
             screen.end_line()
-            return 130
+            if as_json:
+                lines.end(interruption_error("nobody watches any more; the run goes on"))
+            return exit_code_of(interruption)
     return 0
 
 
@@ -202,7 +210,7 @@ def _as_shown(event: Any) -> Any:
 
 
 @runs.command(epilog="\b\nExamples:\n  agent-host runs cancel 01a1ecb391e0")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_with("complete_run"))
 @stored_options
 def cancel(run: str, config_file: Path | None, as_json: bool) -> None:
     """Ask for RUN to stop, in whichever process it goes on."""
@@ -220,7 +228,7 @@ def cancel(run: str, config_file: Path | None, as_json: bool) -> None:
     epilog="\b\nExamples:\n  agent-host runs approve 01a1ecb391e0\n"
     "  agent-host runs approve 01a1ecb391e0 call_1 --always"
 )
-@click.argument("run")
+@click.argument("run", shell_complete=complete_with("complete_run"))
 @click.argument("call", required=False)
 @click.option("--always", is_flag=True, help="Allow this tool for good.")
 @stored_options
@@ -241,7 +249,7 @@ def approve(
     epilog="\b\nExamples:\n  agent-host runs deny 01a1ecb391e0\n"
     "  agent-host runs deny 01a1ecb391e0 call_1"
 )
-@click.argument("run")
+@click.argument("run", shell_complete=complete_with("complete_run"))
 @click.argument("call", required=False)
 @stored_options
 def deny(run: str, call: str | None, config_file: Path | None, as_json: bool) -> None:
@@ -254,7 +262,7 @@ def deny(run: str, call: str | None, config_file: Path | None, as_json: bool) ->
     epilog="\b\nExamples:\n  agent-host runs answer 01a1ecb391e0 blue\n"
     "  agent-host runs answer 01a1ecb391e0 blue --call call_1"
 )
-@click.argument("run")
+@click.argument("run", shell_complete=complete_with("complete_run"))
 @click.argument("text")
 @click.option("--call", help="Whose question, if several wait.")
 @stored_options
@@ -279,7 +287,7 @@ def _print_decided(found: StoredRun, as_json: bool) -> None:
     epilog="\b\nExamples:\n  agent-host runs resume 01a1ecb391e0\n"
     "  agent-host runs resume 01a1ecb391e0 --yes --json"
 )
-@click.argument("run")
+@click.argument("run", shell_complete=complete_with("complete_run"))
 @click.option("--yes", is_flag=True, help="Allow every call that would be asked about.")
 @click.option("--deny", is_flag=True, help="Deny every call that would be asked about.")
 @stored_options
@@ -287,15 +295,14 @@ def resume(run: str, yes: bool, deny: bool, config_file: Path | None, as_json: b
     """Go on with RUN from its last stored step; no call that has a result runs again."""
     if yes and deny:
         raise click.UsageError("--yes and --deny exclude each other")
+    display = None if as_json else RunDisplay()
 
     def begin(app: AgentApplication) -> Stream:
         return app.resume_stream(
             run,
-            approve=make_approver(yes, deny, as_json),
-            ask=make_asker(deny, as_json),
+            approve=make_approver(yes, deny, display),
+            ask=make_asker(deny, display),
             park=False if deny else None,
         )
 
-    quiet_logs()
-    screen = None if as_json else Screen()
-    return show_run(config_file, begin, screen, HookTrace(False))
+    return show_run(config_file, begin, display, HookTrace(False))

@@ -12,18 +12,18 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from agent_host.cli.outside import OutsideText, clean_text
+from agent_host.cli.outside import MARGIN, OutsideText, clean_lines, clean_text
 from agent_host.cli.render import print_wrapped, style_text, terminal_width, text_width
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import DoneEvent, Event, WarningEvent
     from agent_hookspecs.messages import Finish
 
-__all__ = ["Screen", "format_warning", "quiet_logs"]
+__all__ = ["AnswerText", "Screen", "describe_end", "format_warning", "quiet_logs", "summarize"]
 
 #: What is said of an answer that is not whole; a refusal has words of its own, a limit its name.
 _ENDS: dict[Finish, str] = {
@@ -34,26 +34,37 @@ _ENDS: dict[Finish, str] = {
 }
 
 
-#: Stands before every line that others say.
-_MARGIN = "  "
 #: Longer ones are broken where the line ends.
 _LONG_WORD = 30
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
 
+class AnswerText(Protocol):
+    """Lays text out that comes in pieces; ``has_begun`` says that a line is begun and not ended."""
+
+    has_begun: bool
+
+    def add(self, piece: str) -> str:
+        """What to print now."""
+
+    def end(self) -> str:
+        """What is left to print before the line ends."""
+
+
 class Screen:
     """Shows events. The answer goes to standard output, everything about it to standard error.
 
-    ``together`` puts all of it on standard output, for output that is no answer.
+    ``together`` puts all of it on standard output, for output that is no answer. ``answer`` lays
+    out the text of the answer, if that is not to be done here.
     """
 
-    def __init__(self, *, together: bool = False) -> None:
+    def __init__(self, *, together: bool = False, answer: AnswerText | None = None) -> None:
         self._aside = not together
         # On one terminal a line that one stream has begun must be ended before the other's.
         self._one_place = together or (sys.stdout.isatty() and sys.stderr.isatty())
         # By whether it is standard error.
-        self._texts = {
-            False: _Text(has_margin=sys.stdout.isatty()),
+        self._texts: dict[bool, AnswerText] = {
+            False: answer or _Text(has_margin=sys.stdout.isatty()),
             True: _Text(has_margin=sys.stderr.isatty()),
         }
         self._how: dict[bool, dict[str, Any]] = {False: {}, True: {}}
@@ -78,12 +89,12 @@ class Screen:
                     self._write_text(text, "answer", err=False)
             case "tool_started":
                 self._is_asking = False
-                self._print_line(f"→ {event['name']}({_summary(event['payload'])})", fg="cyan")
+                self._print_line(f"→ {event['name']}({summarize(event['payload'])})", fg="cyan")
             case "tool_update":
-                self._print_line(f"  {event['name']}: {_summary(event['update'])}", dim=True)
+                self._print_line(f"  {event['name']}: {summarize(event['update'])}", dim=True)
             case "tool_result":
                 failed = event["message"]["metadata"].get("error")
-                text = f"← {event['name']}: {_summary(event['message']['content'])}"
+                text = f"← {event['name']}: {summarize(event['message']['content'])}"
                 self._print_line(text, fg="red" if failed else "green")
             case "warning":
                 self._end_lines()
@@ -100,7 +111,7 @@ class Screen:
             case "done":
                 self.end_line()
                 if event["finish"] != "stop":
-                    end = clean_text(_describe_end(event, self._refusal))
+                    end = clean_text(describe_end(event, self._refusal))
                     if event["finish"] == "tool_calls" and self._is_asking:
                         end = "waiting for a person: agent-host runs list --state waiting"
                     print_wrapped(style_text(end, fg="yellow"), err=self._aside)
@@ -170,7 +181,7 @@ class _Text:
 
     def __init__(self, *, has_margin: bool) -> None:
         self._outside = OutsideText()
-        self._margin = _MARGIN if has_margin else ""
+        self._margin = MARGIN if has_margin else ""
         self._column = 0
         #: The beginning of a word, of which nobody knows yet whether it fits.
         self._word = ""
@@ -249,7 +260,7 @@ def format_warning(event: WarningEvent) -> str:
     return clean_text(f"{label}: {message}")
 
 
-def _describe_end(event: DoneEvent, refusal: str) -> str:
+def describe_end(event: DoneEvent, refusal: str) -> str:
     """Why an answer is not whole, with the provider's own word for it."""
     finish, word = event["finish"], event["finish_reason"]
     if finish == "limit":
@@ -265,9 +276,18 @@ def quiet_logs() -> None:
     With AGENT_HOST_DEBUG set they are shown, all of them.
     """
     if os.environ.get("AGENT_HOST_DEBUG"):
-        logging.basicConfig(level=logging.INFO)
+        handler = logging.StreamHandler()
+        handler.setFormatter(_CleanFormatter(logging.BASIC_FORMAT))
+        logging.basicConfig(level=logging.INFO, handlers=[handler])
     else:
         logging.getLogger().addHandler(logging.NullHandler())
+
+
+class _CleanFormatter(logging.Formatter):
+    """Also for the records of others, who may log what they were sent."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return clean_lines(super().format(record))
 
 
 def _cut_text(text: str, room: int) -> str:
@@ -280,7 +300,7 @@ def _cut_text(text: str, room: int) -> str:
     return f"{text}…"
 
 
-def _summary(value: Any) -> str:
+def summarize(value: Any) -> str:
     """Arguments or a result in one line."""
     if isinstance(value, Mapping):
         value = ", ".join(f"{key}={_json(item)}" for key, item in value.items())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_host.cli.options import parse_settings
+from agent_host.cli.options import complete_with, parse_settings
 from agent_host.cli.render import (
     clean_text,
     is_terminal,
@@ -81,7 +81,7 @@ def _title(session: SessionSummary) -> str:
     epilog="\b\nExamples:\n  agent-host sessions show 01a1ecb391e0\n"
     "  agent-host sessions show notes --last 100"
 )
-@click.argument("session")
+@click.argument("session", shell_complete=complete_with("complete_session"))
 @click.option("--last", default=20, show_default=True, help="How many messages to show.")
 @stored_options
 def show(session: str, last: int, config_file: Path | None, as_json: bool) -> None:
@@ -166,7 +166,7 @@ def search(text: str, limit: int, config_file: Path | None, as_json: bool) -> No
     epilog="\b\nExamples:\n  agent-host sessions export 01a1ecb391e0 > session.jsonl\n"
     "  agent-host sessions export notes --format markdown --output notes.md",
 )
-@click.argument("session")
+@click.argument("session", shell_complete=complete_with("complete_session"))
 @click.option(
     "--format",
     "form",
@@ -230,7 +230,7 @@ def _print_made(made: SessionSummary, as_json: bool) -> None:
     epilog="\b\nExamples:\n  agent-host sessions branch 01a1ecb391e0\n"
     "  agent-host sessions branch notes --at 4 --name other-notes"
 )
-@click.argument("session")
+@click.argument("session", shell_complete=complete_with("complete_session"))
 @click.option("--at", type=click.IntRange(0), help="After how many messages; by default all.")
 @click.option("--name", help="What to call the new session.")
 @stored_options
@@ -247,7 +247,7 @@ def branch(
     epilog="\b\nExamples:\n  agent-host sessions rename 01a1ecb391e0 notes\n"
     "  agent-host sessions rename notes"
 )
-@click.argument("session")
+@click.argument("session", shell_complete=complete_with("complete_session"))
 @click.argument("name", required=False)
 @stored_options
 def rename(session: str, name: str | None, config_file: Path | None, as_json: bool) -> None:
@@ -261,7 +261,9 @@ def rename(session: str, name: str | None, config_file: Path | None, as_json: bo
     epilog="\b\nExamples:\n  agent-host sessions delete 01a1ecb391e0\n"
     "  agent-host sessions delete notes 01a1ecb3 --yes"
 )
-@click.argument("session", nargs=-1, required=True)
+@click.argument(
+    "session", nargs=-1, required=True, shell_complete=complete_with("complete_session")
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stored_options
 def delete(session: tuple[str, ...], yes: bool, config_file: Path | None, as_json: bool) -> None:
@@ -286,7 +288,7 @@ def delete(session: tuple[str, ...], yes: bool, config_file: Path | None, as_jso
     epilog="\b\nExamples:\n  agent-host sessions action 01a1ecb391e0\n"
     "  agent-host sessions action notes compact --param keep=2"
 )
-@click.argument("session")
+@click.argument("session", shell_complete=complete_with("complete_session"))
 @click.argument("action", required=False)
 @click.option(
     "--param",
@@ -296,7 +298,8 @@ def delete(session: tuple[str, ...], yes: bool, config_file: Path | None, as_jso
     metavar="KEY=VALUE",
     help="An input of the action; VALUE may be JSON.",
 )
-@click.option("--agent", metavar="NAME", help="The agent whose plugins offer the action.")
+@click.option("--agent", metavar="NAME", help="The agent whose plugins offer the action.",
+              shell_complete=complete_with("complete_agent"))  # fmt: skip
 @stored_options
 def action(
     session: str,

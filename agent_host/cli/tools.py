@@ -13,6 +13,7 @@ from agent_host.agent.policy import AllowedTool, Memory, Policy, ToolUse, owner_
 from agent_host.cli.choice import Choice, choice_options, load_chosen_catalog
 from agent_host.cli.records import report_unusable
 from agent_host.cli.render import clean_text, print_error, print_json, print_table, style_text
+from agent_host.cli.stored import to_plain
 
 __all__ = ["tools"]
 
@@ -120,7 +121,7 @@ def revoke(
     if found:
         memory.forget(found)
     if as_json:
-        print_json({"revoked": [each._asdict() for each in found]})
+        print_json({"revoked": to_plain(found)})
     elif found:
         for each in found:
             click.echo(f"{clean_text(each.name)} is asked about again {_describe_place(each)}.")
@@ -131,7 +132,7 @@ def revoke(
 
 def _print_allowed(found: list[AllowedTool], as_json: bool) -> None:
     if as_json:
-        print_json({"allowed": [each._asdict() for each in found]})
+        print_json({"allowed": to_plain(found)})
     elif found:
         print_table(
             ("TOOL", "WHERE", "OF"),

@@ -107,12 +107,16 @@ def _common_settings(
     settings: Mapping[str, Any], providers: list[PluginRecord]
 ) -> Iterator[Setting]:
     """What the settings must be whatever takes part: by the one provider, and as knobs."""
-    schema = merge_schemas(
-        (record.name, record.entry.config_schema) for record in providers if record.entry
-    )
+    # Every run asks: of many providers none has a say, and of one only what is set matters.
+    described = {
+        record.name: {key: of for key, of in record.entry.config_schema.items() if key in settings}
+        for record in (providers if len(providers) == 1 else ())
+        if record.entry
+    }
+    known = merge_schemas(described.items()).settings
     for key in settings:
-        if key in schema.settings and len(providers) == 1:
-            yield schema.settings[key]
+        if key in known:
+            yield known[key]
         elif key in KNOBS:
             yield Setting(key, "", KNOBS[key], required=False)
 

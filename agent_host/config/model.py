@@ -47,6 +47,7 @@ with pydantic_alone():
             "A command that prints the key, run without a shell and again when the key is old."
         )
         api_key_file: Name = _key("A file with the key, read again when it has changed.")
+        api_key_name: Name = _key("The name under which the key store, or a vault, has the key.")
         api_key_seconds: Annotated[float, Field(gt=0)] = _key(
             "How long the output of the command is used that does not say so itself."
         )

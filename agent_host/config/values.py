@@ -100,9 +100,9 @@ class AppConfig:
         """The settings of a request as the config has them; what the caller names has no key."""
         described = self._agent(agent)
         aliases: Mapping[str, Any] = self.values.get("providers", {})
-        named = self._provider_name(agent, provider)
+        named = self.provider_name(agent, provider)
         own = {key: value for key, value in described.items() if key not in _NOT_SETTINGS}
-        if named != self._provider_name(agent, None):
+        if named != self.provider_name(agent, None):
             # The agent's model is one of the agent's provider.
             own.pop("model", None)
         defaults: Mapping[str, Any] = self.values.get("request_defaults", {})
@@ -169,7 +169,7 @@ class AppConfig:
         and the keys it has besides settings.
         """
         aliases: Mapping[str, Any] = self.values.get("providers", {})
-        named, usual = self._provider_name(agent, provider), self._provider_name(agent, None)
+        named, usual = self.provider_name(agent, provider), self.provider_name(agent, None)
         plugins = {name: alias["provider"] for name, alias in aliases.items()}
         yield "request_defaults", self._fill_section("request_defaults"), None, ()
         if named is not None and named in aliases:
@@ -192,7 +192,7 @@ class AppConfig:
             *({"agent": None, "provider": alias} for alias in self.values.get("providers", {})),
         ]
 
-    def _provider_name(self, agent: str | None, provider: str | None) -> str | None:
+    def provider_name(self, agent: str | None, provider: str | None) -> str | None:
         """The alias or plugin id that a run uses, if anything names one."""
         return provider or self._agent(agent).get("provider") or self._only_alias(agent)
 
@@ -213,7 +213,7 @@ class AppConfig:
 
         They may choose one, and an alias of the user's with all that stands in it.
         """
-        named = self._provider_name(agent, provider)
+        named = self.provider_name(agent, provider)
         if named in self.values.get("providers", {}):
             return f"providers.{named}" in self.untrusted
         return provider is None and f"agents.{agent or 'default'}" in self.untrusted

@@ -13,7 +13,7 @@ from agent_host.output.errors import (
     OutputRefusedError,
 )
 from agent_host.output.expected import ExpectedOutput
-from agent_host.output.mode import OutputMode, choose_mode
+from agent_host.output.mode import OutputMode, choose_mode, describe_mode
 
 __all__ = [
     "ExpectedOutput",
@@ -23,4 +23,5 @@ __all__ = [
     "OutputMode",
     "OutputRefusedError",
     "choose_mode",
+    "describe_mode",
 ]

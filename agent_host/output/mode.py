@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal, get_args
 
-__all__ = ["MODES", "OutputMode", "choose_mode"]
+__all__ = ["MODES", "OutputMode", "choose_mode", "describe_mode"]
 
 #: ``schema``: the provider holds the answer to the schema. ``tool``: the model must call a tool
 #: whose arguments are the answer. ``prompt``: it is asked to, and nothing else.
@@ -24,3 +24,12 @@ def choose_mode(tags: Collection[str], *, has_tools: bool) -> OutputMode:
     ):
         return "schema"
     return "tool" if "supports_tools" in tags else "prompt"
+
+
+def describe_mode(mode: OutputMode) -> str:
+    """How answers of a type are got, in words."""
+    return {
+        "schema": "by the provider's structured output",
+        "tool": "by a call that has to be made",
+        "prompt": "by the prompt alone",
+    }[mode]

@@ -101,13 +101,19 @@ class Catalog:
 
     records: tuple[PluginRecord, ...]
     settings: LoaderSettings = LoaderSettings()
+    #: What was asked for before, because every run asks for the same.
+    _usable: dict[tuple[PluginRole | None, ...], list[PluginRecord]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def __iter__(self) -> Iterator[PluginRecord]:
         return iter(self.records)
 
     def usable(self, *roles: PluginRole | None) -> list[PluginRecord]:
         """The records of these roles that nothing speaks against; None asks for short forms."""
-        return [r for r in self.records if r.usable and r.role in roles]
+        if roles not in self._usable:
+            self._usable[roles] = [r for r in self.records if r.usable and r.role in roles]
+        return [*self._usable[roles]]
 
     def find(self, name: str) -> list[PluginRecord]:
         """Everything that goes by a plugin id, bundle, distribution or ``role:name``."""

@@ -183,6 +183,8 @@ def _check_entry(entry: Entry, where: str) -> None:
     for key, value, role in (
         ("tools", entry.tools, "tool"),
         ("fallback", entry.fallback, "provider"),
+        ("default_model", entry.default_model, "provider"),
+        ("local_server", entry.local_server, "provider"),
     ):
         if value and entry.role != role:
             raise DescriptorError(

@@ -1,7 +1,8 @@
-"""Keys that are not in the config: a command prints them, or a file holds them, each for a while.
+"""Keys that are not in the config: a command prints them, a file holds them, or they have a name.
 
-Owns the settings ``api_key_command``, ``api_key_file`` and ``api_key_seconds``, running and reading
-what they name, and how long a key is used. It must not know who is asked with the key, nor how.
+Owns the settings ``api_key_command``, ``api_key_file``, ``api_key_name`` and ``api_key_seconds``,
+running, reading and asking for what they name, and how long a key is used. It must not know who is
+asked with the key, nor how, nor who has the keys that have names.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from agent_host.plugins.keys import data_key
 __all__ = ["FreshKey", "FreshKeys"]
 
 T = TypeVar("T")
+#: Gives the key of a name, or None.
+Resolve = Callable[[str, Config], "str | None"]
 
 _LIFETIME = "api_key_seconds"
 
@@ -263,6 +266,30 @@ class _FileKey(FreshKey):
             self._fail(f"cannot be read: {reason}", "check the path and who may read it", error)
 
 
+class _NamedKey(FreshKey):
+    """What is kept under a name, by whoever is asked for names."""
+
+    setting = "api_key_name"
+
+    def __init__(self, name: str, provider: str, ask: Callable[[], str | None]) -> None:
+        super().__init__()
+        self._key_name = name
+        self._provider = provider
+        self._ask = ask
+
+    def _name(self) -> str:
+        return repr(self._key_name)
+
+    def _read(self) -> bytes:
+        found = self._ask()
+        if found is None:
+            self._fail(
+                "is the name of no key" + (f" for {self._provider!r}" if self._provider else ""),
+                f"run: agent-host keys set {self._key_name}",
+            )
+        return found.encode()
+
+
 def _version_of(status: os.stat_result) -> tuple[int, ...]:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
@@ -295,11 +322,15 @@ def _seconds_until(date: str) -> float | None:
 class FreshKeys:
     """The keys of one core: configs that name the same source share what it gave.
 
-    ``patience`` is how long a command may take.
+    ``patience`` is how long a command may take; ``resolve`` gives the key of a name, with the
+    config of the request that wants it.
     """
 
-    def __init__(self, patience: float = _COMMAND_SECONDS) -> None:
+    def __init__(
+        self, patience: float = _COMMAND_SECONDS, resolve: Resolve = lambda name, config: None
+    ) -> None:
         self._patience = patience
+        self._resolve = resolve
         self._lock = threading.Lock()
         self._known: OrderedDict[str, FreshKey] = OrderedDict()
 
@@ -314,25 +345,34 @@ class FreshKeys:
             )
         if named in ([], ["api_key"]):
             return None
-        text = data_key([config.get(key) for key in (*named, _LIFETIME)])
+        # With the name of the setting: a file may be called as a command is.
+        text = data_key([named, *(config.get(key) for key in (*named, _LIFETIME))])
         with self._lock:
             found = self._known.get(text)
             if found is None:
-                found = self._known[text] = _source(named[0], config, self._patience)
+                found = self._known[text] = self._source(named[0], config)
             self._known.move_to_end(text)
             while len(self._known) > _MAX_KEYS:
                 self._known.popitem(last=False)
             return found
 
-
-def _source(setting: str, config: Mapping[str, Any], patience: float) -> FreshKey:
-    value = config[setting]
-    if setting == "api_key_file":
+    def _source(self, setting: str, config: Mapping[str, Any]) -> FreshKey:
+        value = config[setting]
+        if setting == "api_key_command":
+            return _command_key(setting, config, self._patience)
         if not isinstance(value, str):
+            what = "the path of a file" if setting == "api_key_file" else "the name of a key"
             raise ConfigError(
-                f"{setting} is {type(value).__name__}", key=setting, hint="give the path of a file"
+                f"{setting} is {type(value).__name__}", key=setting, hint=f"give {what}"
             )
-        return _FileKey(value)
+        if setting == "api_key_file":
+            return _FileKey(value)
+        provider = str(config.get("provider") or "")
+        return _NamedKey(value, provider, partial(self._resolve, value, dict(config)))
+
+
+def _command_key(setting: str, config: Mapping[str, Any], patience: float) -> FreshKey:
+    value = config[setting]
     try:
         arguments = shlex.split(value) if isinstance(value, str) else value
     except ValueError as error:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from agent_hookspecs.errors import ProviderError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.values import dataclass
@@ -25,8 +24,9 @@ from agent_host.plugins.keys import data_key
 from agent_host.plugins.request_spec import read_request_spec
 from agent_host.sessions.frozen import plain_copy
 from agent_host.wire.deadlines import shortest
+from agent_host.wire.failures import failure
 
-__all__ = ["Listing", "Listings", "valid_models"]
+__all__ = ["Listing", "Listings", "ask_models", "valid_models"]
 
 log = get_logger(__name__)
 
@@ -71,9 +71,7 @@ class Listings:
         """Ask the provider for its models and remember them; an error gives an empty list."""
         seconds = self._seconds
         try:
-            # A copy: what a plugin does to the config is nobody else's affair.
-            given = plain_copy(config)
-            models = valid_models((yield from _ask_models(provider, given, fresh_key)))
+            models = yield from ask_models(provider, config, fresh_key)
             digest = data_key(models)
         except Exception as error:
             log_failure(log, "models_unavailable", error, provider=provider.name)
@@ -96,7 +94,15 @@ def valid_models(models: object) -> list[ModelInfo]:
     ]
 
 
-def _ask_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
+def ask_models(
+    provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None
+) -> Steps[list[ModelInfo]]:
+    """Ask the provider for its models; what goes wrong is raised."""
+    # A copy: what a plugin does to the config is nobody else's affair.
+    return valid_models((yield from _ask(provider, plain_copy(config), fresh_key)))
+
+
+def _ask(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:
     """What the provider says its models are; nothing, if its descriptor says not to ask."""
     hooks = provider.implementations.keys()
     if not can_list_models(hooks):
@@ -128,7 +134,7 @@ def _fetch_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | 
         if response.status == 401 and (new := (yield from fresh_key.after_refusal(key))) != key:
             response, body = yield from _send_with_key(provider, config, new)
     if not 200 <= response.status < 300:
-        raise ProviderError(f"HTTP {response.status}", provider=provider.name)
+        raise failure(response.status, response.headers, body, provider.name)
     return provider.ask("parse_models", body=json.loads(body))
 
 

@@ -57,6 +57,7 @@ HOST_SETTINGS = frozenset(
         "api_key",
         "api_key_command",
         "api_key_file",
+        "api_key_name",
         "api_key_seconds",
         "base_url",
         "debug_stream",

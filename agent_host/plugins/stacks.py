@@ -19,9 +19,10 @@ from agent_host.plugins.build import build_stack
 from agent_host.plugins.catalog import Catalog, complete_catalog
 from agent_host.plugins.fresh_keys import FreshKeys
 from agent_host.plugins.keys import config_key
-from agent_host.plugins.models import Listings
+from agent_host.plugins.models import Listings, ask_models
 from agent_host.plugins.protected import protected_paths
 from agent_host.plugins.resolve import BrokenPluginError, resolve, select_provider, set_aside
+from agent_host.plugins.secrets import resolve_secret
 from agent_host.plugins.settings import read_settings, read_texts
 from agent_host.plugins.stack import PlainWarning, Stack
 
@@ -44,7 +45,7 @@ class Stacks:
         self.use(Catalog(()))
         self._stacks: OrderedDict[tuple[str, str], Stack] = OrderedDict()
         self._listings = Listings(model_seconds)
-        self._fresh_keys = FreshKeys()
+        self._fresh_keys = FreshKeys(resolve=self._resolve_secret)
         self._protected: list[str | os.PathLike[str]] = []
 
     @property
@@ -82,6 +83,8 @@ class Stacks:
         config = with_request_defaults(config)
         provider = self._provider(config)
         config = {**config, "provider": provider.name}
+        if provider.entry.default_model and not config.get("model"):
+            config["model"] = provider.entry.default_model
         text = f"{self._version}\n{config_key(config)}"
         listing = self._listings.fresh_listing(text)
         if listing is None:
@@ -105,6 +108,18 @@ class Stacks:
         for each in dropped:
             each.lease.end()
         return stack
+
+    def list_models(self, config: Config) -> Steps[list[ModelInfo]]:
+        """What the provider of ``config`` lists when it is asked now; what goes wrong is raised."""
+        config = with_request_defaults(config)
+        provider = self._provider(config)
+        # All of them, also where the config names one.
+        config = {**config, "provider": provider.name, "model": None}
+        remember_secrets(read_settings([provider], []).secrets(config))
+        return (yield from ask_models(provider, config, self._fresh_keys.of(config)))
+
+    def _resolve_secret(self, name: str, config: Config) -> str | None:
+        return resolve_secret(name, config, self._complete_catalog(), self._activator)
 
     def _provider(self, config: Config) -> LoadedPlugin:
         """The provider that ``config`` names; who it is does not change with the request."""
@@ -130,10 +145,11 @@ class Stacks:
     ) -> Steps[Stack]:
         """A new stack; under ``on_plugin_error: "skip"`` without plugins that fail meanwhile."""
         whole = usable = _with_enabled(self._complete_catalog(), config)
+        config, first_warnings = _with_first_model(provider, config, models)
         while True:
             resolution = resolve(usable, self._activator, provider, config, models)
-            warnings = _failures_since(whole, resolution.catalog)
-            for reason, name in warnings:
+            warnings = [*first_warnings, *_failures_since(whole, resolution.catalog)]
+            for reason, name in warnings[len(first_warnings) :]:
                 log.warning("plugin_left_out", plugin=name, reason=reason)
             try:
                 return (
@@ -157,6 +173,20 @@ class Stacks:
             stacks, self._stacks = list(self._stacks.values()), OrderedDict()
         for stack in stacks:
             stack.lease.end()
+
+
+def _with_first_model(
+    provider: LoadedPlugin, config: Config, models: list[ModelInfo]
+) -> tuple[Config, list[PlainWarning]]:
+    """The config with a model if it needs one: the only one there is, or a local server's first."""
+    wanted = read_settings([provider], []).settings.get("model")
+    if config.get("model") or wanted is None or not wanted.required or not models:
+        return config, []
+    first, several = models[0]["id"], len(models) > 1
+    if several and not provider.entry.local_server:
+        return config, []
+    told = f"no model is named, so {first!r} is asked, the first of {len(models)} that are listed"
+    return {**config, "model": first}, [(told, provider.name)] if several else []
 
 
 def with_request_defaults(config: Config) -> dict[str, Any]:

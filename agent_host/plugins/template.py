@@ -27,7 +27,7 @@ __all__ = ["Question", "Template"]
 _PACKAGE = Path(__file__).resolve().parent.parent
 #: Where an installed host has the template, and where a checkout has it.
 _PLACES = (_PACKAGE / "_template", _PACKAGE.parent / "template-python-provider")
-_HOOK = "hooks/pre_gen_project.py"
+_RULES, _SUGGESTIONS = "hooks/pre_gen_project.py", "hooks/pre_prompt.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,21 @@ class Template:
 
     @cached_property
     def rules(self) -> ModuleType:
-        """The module with the rules. Compiled here, so that nothing is written beside it."""
-        file = self.folder / _HOOK
-        module = ModuleType("agent_host_template_rules")
+        """The module with the rules."""
+        return self._load_hook(_RULES)
+
+    def _load_hook(self, name: str) -> ModuleType:
+        """A hook of the template. Compiled here, so that nothing is written beside it."""
+        file = self.folder / name
+        module = ModuleType(f"agent_host_template_{file.stem}")
         exec(compile(file.read_text("utf-8"), str(file), "exec"), module.__dict__)
         return module
+
+    @cached_property
+    def _suggested(self) -> dict[str, str]:
+        """Answers that git gives, those that are allowed."""
+        found: dict[str, str] = self._load_hook(_SUGGESTIONS).git_answers()
+        return {key: value for key, value in found.items() if not self.problems(found, [key])}
 
     @property
     def questions(self) -> list[Question]:
@@ -88,6 +98,8 @@ class Template:
         """The question's default, given the answers so far."""
         if isinstance(question.default, bool):
             return question.default
+        if question.key in ("author", "email") and question.key in self._suggested:
+            return self._suggested[question.key]
         return self._render_text(question.default, answers)
 
     def _render_text(self, text: str, answers: Mapping[str, Any]) -> str:
@@ -146,7 +158,7 @@ class Template:
             made: str = import_module("cookiecutter.main").cookiecutter(
                 str(self.folder),
                 no_input=True,
-                extra_context=dict(answers),
+                extra_context={**answers, "_tells_next": False},
                 output_dir=str(scratch),
                 config_file=str(config),
             )

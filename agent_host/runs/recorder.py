@@ -52,7 +52,7 @@ log = get_logger(__name__)
 
 #: Events that come with every chunk, or that follow from a message: nobody needs them afterwards.
 _PASSING = frozenset(
-    {"partial", "reasoning", "tool_call_started", "tool_call_delta", "tool_update"}
+    {"partial", "reasoning", "tool_call_started", "tool_call_delta", "tool_update", "child"}
 )
 _FOLLOWING = frozenset({"tool_call", "usage"})
 #: Events that tell of nothing that is stored: they are stored with what comes next.

@@ -242,4 +242,6 @@ def _expand(store: SessionStore, run: StoredRun, event: Event) -> Iterator[Event
 
 def _without_session(event: Event) -> Event:
     """The event with the id in the place of the session, as those have that come from the store."""
-    return {**event, "session": event["session"].id} if event["type"] == "final" else event
+    if event["type"] != "final":
+        return event
+    return cast(Event, {**event, "session": event["session"].id})

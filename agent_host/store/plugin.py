@@ -38,16 +38,16 @@ class SqliteStores:
         # Not above: most processes open none.
         from agent_host.store.sqlite import SqliteStore
 
-        return SqliteStore(_read_file(url), StoreOptions.of(config))
+        return SqliteStore(database_file(url), StoreOptions.of(config))
 
 
 def database_files(url: str) -> list[str]:
     """The files in which the store of a URL keeps what it has; none if it is no file of ours."""
-    file = _read_file(url) if url.startswith("sqlite:") else None
+    file = database_file(url) if url.startswith("sqlite:") else None
     return [] if file is None else [f"{file}{ending}" for ending in _ENDINGS]
 
 
-def _read_file(url: str) -> Path | None:
+def database_file(url: str) -> Path | None:
     """The file that a URL means; None for a database in memory."""
     path = unquote(url.removeprefix("sqlite:").removeprefix("//"))
     if path.lstrip("/") == _MEMORY:

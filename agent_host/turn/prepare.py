@@ -30,12 +30,12 @@ def begin_state(turn: Turn) -> Steps[None]:
     state = {"config": config, "partial": None, **state}
     if config.get("debug_stream"):
         state.setdefault("debug_stream", True)
-    stack.schema.remember_new_secrets(stack.config, state)
+    stack.schema.remember_new_secrets(turn.known_config, state)
     for manager in (managers.extension, managers.feature):
         if manager.implements("init"):
             state = manager.hook.init(config=config_of(turn, state), state=state)
     config_of(turn, state)
-    stack.schema.remember_new_secrets(stack.config, state, with_tools=True)
+    stack.schema.remember_new_secrets(turn.known_config, state, with_tools=True)
     turn.state = dict(state)
 
 
@@ -75,8 +75,12 @@ def _require_access(turn: Turn) -> None:
             raise ConfigError(
                 f"provider {turn.provider!r} needs the setting {key!r}",
                 key=key,
-                hint=f"set {_one_of(key)} in the config{also}",
+                hint=f"{_first_way(turn, key)}set {_one_of(key)} in the config{also}",
             )
+
+
+def _first_way(turn: Turn, key: str) -> str:
+    return f"run: agent-host keys set {turn.provider}; or " if key == "api_key" else ""
 
 
 def _one_of(key: str) -> str:

@@ -187,6 +187,11 @@ class Turn:
         return self.start.with_added(partial)
 
     @property
+    def known_config(self) -> Config:
+        """The config as it was before any plugin has seen it."""
+        return {**self.stack.config, **self.settings} if self.settings else self.stack.config
+
+    @property
     def provider(self) -> str:
         return self.stack.provider.name
 

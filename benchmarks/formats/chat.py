@@ -21,7 +21,7 @@ def events(content: str, count: int) -> Iterator[bytes]:
     yield _chunk({"role": "assistant", "content": "", "refusal": None})
     for delta in _deltas(content, count):
         yield _chunk(delta)
-    yield _chunk({}, "stop" if content in ("text", "reasoning") else "tool_calls")
+    yield _chunk({}, "stop" if content in ("text", "reasoning", "json") else "tool_calls")
     yield sse({**_ABOUT, "choices": [], "usage": _usage(count)})
     yield b"data: [DONE]\n\n"
 
@@ -30,6 +30,11 @@ def _deltas(content: str, count: int) -> Iterator[dict[str, Any]]:
     if content in ("text", "reasoning"):
         key = "content" if content == "text" else "reasoning_content"
         yield from ({key: word} for word in words(count))
+        return
+    if content == "json":
+        yield {"content": '{"words":['}
+        yield from ({"content": f'{"," if number else ""}"word"'} for number in range(count))
+        yield {"content": "]}"}
         return
     begun = {"index": 0, "id": "call_Zx81kq0aTfW3mBv7", "type": "function"}
     yield {"tool_calls": [{**begun, "function": {"name": CALL, "arguments": ""}}]}

@@ -8,11 +8,10 @@ from agent_hookspecs.authoring import (
     EFFORTS,
     knob_elements,
     knob_schema,
-    nearest_effort,
     requested_knobs,
     take_knob,
 )
-from agent_hookspecs.authoring.knobs import KNOBS
+from agent_hookspecs.authoring.knobs import KNOBS, nearest_effort
 
 OFFERS = st.lists(st.sampled_from(EFFORTS), unique=True)
 

@@ -6,6 +6,7 @@ is removed.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ PARTS = {
     "extension": ("extension",),
     "feature": ("feature",),
     "tool": ("tool", "application"),
+    "feature-tool": ("feature-tool",),
     "mix": ("provider", "openai-compatible", "extension", "tool", "application"),
 }
 
@@ -39,3 +41,7 @@ def assemble(root: Path, parts: list[str]) -> None:
 if __name__ == "__main__":
     chosen = [*PARTS["{{ cookiecutter.kind }}"], "licence-{{ cookiecutter.licence }}"]
     assemble(Path.cwd(), chosen + (["docs"] if "{{ cookiecutter.docs }}" == "True" else []))
+    if "{{ cookiecutter._tells_next }}" == "True":
+        # The host, if it has called us, says more than this.
+        install = 'python -m pip install -e ".[test]" && python -m pytest'
+        sys.stdout.write(f"Next:\n  cd {shlex.quote(str(Path.cwd()))} && {install}\n")

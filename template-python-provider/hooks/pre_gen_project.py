@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-KINDS = ("openai-compatible", "custom-format", "extension", "feature", "tool", "mix")
+KINDS = ("openai-compatible", "custom-format", "extension", "feature", "tool", "feature-tool", "mix")
 LICENCES = ("MIT", "Apache-2.0", "BSD-3-Clause", "Proprietary")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 #: Questions that are answered in words, and the most characters of an answer.
@@ -37,6 +37,7 @@ _BESIDE_TESTS = ("conftest", "fake_api", "tests", "try_offline")
 _ENDINGS = {
     "custom-format": ("tools", "reasoning"),
     "tool": ("convert", "units"),
+    "feature-tool": ("notes", "remember", "forget"),
     "mix": ("citations", "convert", "units"),
 }
 

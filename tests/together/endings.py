@@ -305,8 +305,8 @@ ENDINGS: tuple[Ending, ...] = (
         "",
         (
             "error: provider 'openai' needs the setting 'api_key'\n"
-            "hint: set api_key, api_key_command or api_key_file in the config, "
-            "or OPENAI_API_KEY in the environment"
+            "hint: run: agent-host keys set openai; or set api_key, api_key_command, "
+            "api_key_file or api_key_name in the config, or OPENAI_API_KEY in the environment"
         ),
         "ConfigError",
         1,

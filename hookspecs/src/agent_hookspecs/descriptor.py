@@ -99,6 +99,13 @@ class Entry:
     key_variable: Annotated[str | None, InFile(Variable)] = _key(
         "The environment variable that customarily holds the key.", default=None
     )
+    address_variable: Annotated[str | None, InFile(Variable)] = _key(
+        "The environment variable that customarily holds the server's address.", default=None
+    )
+    local_server: Flag = _key(
+        "A server of its own that answers on this machine is enough to use it.", default=False
+    )
+    default_model: Text = _key("The model to ask if nothing names one.", default="")
     config_schema: Mapping[str, Any] = _key(
         "As get_config_schema returns it.", default_factory=dict
     )
@@ -110,6 +117,7 @@ class Entry:
     )
     commands: tuple[CommandName, ...] = _key("Commands it adds to agent-host.", default=())
     stores: tuple[Scheme, ...] = _key("URL schemes of the session stores it opens.", default=())
+    resolves_secrets: Flag = _key("It is asked for keys: it has resolve_secret.", default=False)
 
     @classmethod
     def of_class(cls, entry: str) -> Entry:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, TypedDict, Union
 
 from agent_hookspecs.messages import CoreMessage, Finish, Limit, Usage
+from agent_hookspecs.session import Session
 
 
 class RequestStartedEvent(TypedDict):
@@ -120,7 +121,7 @@ class FinalEvent(TypedDict):
 
     type: Literal["final"]
     messages: list[CoreMessage]
-    session: Any
+    session: Session
 
 
 class TurnEndEvent(TypedDict):
@@ -154,6 +155,21 @@ class DoneEvent(TypedDict):
     limit: Limit | None
 
 
+class ChildEvent(TypedDict):
+    """What a run says that this one has made for a call: an agent that is a tool.
+
+    ``id`` and ``name`` are those of the call, ``run`` is the id of the child if it is stored. A
+    child of a child comes wrapped twice.
+    """
+
+    type: Literal["child"]
+    id: str
+    name: str
+    agent: str
+    run: str | None
+    event: Event
+
+
 #: Anything that a run says while it goes on.
 Event: TypeAlias = Union[  # noqa: UP007 - Python 3.10 cannot join forward references with |
     RequestStartedEvent,
@@ -170,6 +186,7 @@ Event: TypeAlias = Union[  # noqa: UP007 - Python 3.10 cannot join forward refer
     FinalEvent,
     TurnEndEvent,
     WarningEvent,
+    ChildEvent,
     ErrorEvent,
     DoneEvent,
 ]

@@ -44,7 +44,7 @@ _SECRET_NAME = re.compile(
 _HARMLESS_WORDS = re.compile(
     r"(?i)max_?token|(?<!access[-_])(?<!refresh[-_])(?<!bearer[-_])(?<!api[-_])tokens"
     r"|token[-_]?(?:count|limit|budget|usage|i[sz])"
-    r"|(?:key|token|signature)_(?:variable|header|prefix|field|command|file|seconds)"
+    r"|(?:key|token|signature)_(?:variable|header|prefix|field|command|file|name|seconds)"
     r"|cache_key|key(?:word|board|bind)|author(?!i[sz])"
 )
 #: Schemas keep the names of parameters under these; what stands under such a name is its schema.
@@ -188,12 +188,14 @@ class Logger:
         """A warning; with AGENT_HOST_DEBUG set, where the error comes from below it."""
         self._log(logging.WARNING, event, values, above=1)
         if os.environ.get("AGENT_HOST_DEBUG"):
-            self._logger.warning("%s", describe_traceback(error))
+            lines = describe_traceback(error).rstrip("\n").split("\n")
+            # Behind a bar, so that no line of it looks like a record of its own.
+            self._logger.warning("%s", "\n".join(f"| {_escape(line)}" for line in lines))
 
     def _log(self, level: int, event: str, values: dict[str, Any], above: int = 0) -> None:
         if not self._logger.isEnabledFor(level):
             return
-        event = redact(event)
+        event = _escape(redact(event))
         shown = {key: _show_value(key, value) for key, value in values.items()}
         text = " ".join([event, *(f"{key}={value}" for key, value in shown.items())])
         extra = {"event": event, "values": shown}
@@ -209,7 +211,14 @@ def _show_value(key: str, value: object) -> str:
         text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
     # Redacted before it is cut, or a secret at the edge would survive in part.
     text = redact(text)
-    return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}…"
+    return _escape(text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}…")
+
+
+def _escape(text: str) -> str:
+    """Text from wherever as a part of one line: whatever a log or a terminal obeys is spelt out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _mask(value: object) -> object:

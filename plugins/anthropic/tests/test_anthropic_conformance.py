@@ -12,10 +12,15 @@ class TestAnthropic(ProviderConformance):
     plugin = "anthropic"
     key_variable = "ANTHROPIC_API_KEY"
     expects = (
+        "supports_documents",
+        "supports_file_urls",
+        "supports_image_urls",
+        "supports_images",
         "supports_prompt_caching",
         "supports_reasoning",
         "supports_streaming",
         "supports_structured_output",
+        "supports_structured_output_with_tools",
         "supports_tools",
     )
     wire = "anthropic.messages"

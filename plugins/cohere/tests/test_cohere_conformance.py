@@ -14,6 +14,7 @@ class TestCohere(ProviderConformance):
     plugin = "cohere"
     key_variable = "COHERE_API_KEY"
     expects = (
+        "supports_image_urls",
         "supports_images",
         "supports_reasoning",
         "supports_streaming",

@@ -28,7 +28,17 @@ FAILURES = {
 class TestEcho(ProviderConformance):
     package = "agent_host_echo"
     plugin = "echo"
-    expects = ("supports_reasoning", "supports_streaming", "supports_tools")
+    expects = (
+        "supports_audio",
+        "supports_documents",
+        "supports_file_urls",
+        "supports_image_urls",
+        "supports_images",
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_tools",
+        "supports_video",
+    )
     settings = SETTINGS
 
     def prompt_for(self, answer: Answer) -> str | None:

@@ -14,10 +14,17 @@ class TestGoogleThree(ProviderConformance):
     plugin = "google"
     key_variable = "GEMINI_API_KEY"
     expects = (
+        "supports_audio",
+        "supports_documents",
+        "supports_file_urls",
+        "supports_image_urls",
+        "supports_images",
         "supports_reasoning",
         "supports_streaming",
         "supports_structured_output",
+        "supports_structured_output_with_tools",
         "supports_tools",
+        "supports_video",
     )
     wire = "google.generate"
     settings: ClassVar[dict[str, Any]] = {"model": "gemini-3-pro-preview"}
@@ -26,6 +33,9 @@ class TestGoogleThree(ProviderConformance):
 class TestGoogleTwoFive(TestGoogleThree):
     """A model that signs now and then and thinks within a budget."""
 
+    expects = tuple(
+        tag for tag in TestGoogleThree.expects if tag != "supports_structured_output_with_tools"
+    )
     settings: ClassVar[dict[str, Any]] = {"model": "gemini-2.5-flash"}
     reasoning_settings: ClassVar[dict[str, Any]] = {"effort": "low"}
 

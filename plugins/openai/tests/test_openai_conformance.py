@@ -13,10 +13,14 @@ class TestResponses(ProviderConformance):
     key_variable = "OPENAI_API_KEY"
     expects = (
         "supports_custom_tools",
+        "supports_documents",
+        "supports_file_urls",
+        "supports_image_urls",
         "supports_images",
         "supports_reasoning",
         "supports_streaming",
         "supports_structured_output",
+        "supports_structured_output_with_tools",
         "supports_tools",
     )
     wire = "openai.responses"
@@ -32,9 +36,12 @@ class TestChat(ProviderConformance):
     plugin = "openai"
     key_variable = "OPENAI_API_KEY"
     expects = (
+        "supports_documents",
+        "supports_image_urls",
         "supports_images",
         "supports_streaming",
         "supports_structured_output",
+        "supports_structured_output_with_tools",
         "supports_tools",
     )
     also = ("agent_host_openai_compatible",)

@@ -12,7 +12,15 @@ class TestOpenRouter(ProviderConformance):
     package = "agent_host_openrouter"
     plugin = "openrouter"
     key_variable = "OPENROUTER_API_KEY"
-    expects = ("supports_images", "supports_reasoning", "supports_streaming", "supports_tools")
+    expects = (
+        "supports_documents",
+        "supports_file_urls",
+        "supports_image_urls",
+        "supports_images",
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_tools",
+    )
     also = ("agent_host_openai_compatible",)
     wire = OpenAIChat("reasoning_details")
     dialects = ("openrouter",)

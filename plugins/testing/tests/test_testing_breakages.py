@@ -11,8 +11,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from breakages.breakage import IN_REAL_BYTES, PLUGINS, Breakage, Change, Suite, add
-from breakages.command import main
+from breakages.breakage import PLUGINS, Breakage, Change, Suite, add
+from breakages.command import PARTS, choose_part, main
+from breakages.kinds import KINDS
+from breakages.record import BEGIN, END, record_run, share_seen, table
+from breakages.running import Result
 from breakages.table import BREAKAGES, SUITES
 
 from agent_host_testing import (
@@ -32,11 +35,17 @@ ROLES: dict[str, type[Conformance]] = {
 
 
 def suite_class(suite: Suite) -> type[Conformance]:
+    if suite.distribution == "repairs":
+        return FeatureConformance
     return ROLES.get(suite.name, ProviderConformance)
 
 
-def breakage(*red: str) -> Breakage:
-    return Breakage("echo", SUITES[0], "breaks", "It is.", red, ())
+def breakage(*red: str, name: str = "breaks", kind: str = "knobs") -> Breakage:
+    return Breakage("echo", SUITES[0], name, kind, "It is.", red, ())
+
+
+def result(made: Breakage, *problems: str) -> Result:
+    return Result(made, {}, problems, 1.0)
 
 
 @pytest.mark.parametrize("each", BREAKAGES, ids=lambda each: each.name)
@@ -96,19 +105,18 @@ def test_every_check_is_named_by_some_breakage() -> None:
 def test_every_provider_is_broken_in_several_ways() -> None:
     broken = [each.distribution for each in BREAKAGES]
     packages = {path.parent.parent.name for path in PLUGINS.glob("*/src/agent_host_*")}
-    # The repairs are features, whose checks the echo package is broken for; the checks of stores
-    # are shown broken ones by a test of their own.
-    assert {*broken} == packages - {"postgres", "repairs", "testing"}
+    # The checks of stores are shown broken ones by a test of their own.
+    assert {*broken} == packages - {"postgres", "testing"}
     assert min(broken.count(each) for each in {*broken}) >= 6
 
 
-def test_most_breakages_turn_one_check_red() -> None:
-    # Real bytes say once more what some other check asks.
-    checks = [
-        [name for name in each.red if name.partition("[")[0] not in IN_REAL_BYTES]
-        for each in BREAKAGES
-    ]
-    assert sum(len(names) <= 1 for names in checks) > 0.8 * len(BREAKAGES)
+def test_there_are_many_breakages_and_every_kind_has_some() -> None:
+    assert len(BREAKAGES) >= 250
+    assert {each.kind for each in BREAKAGES} == {*KINDS}
+
+
+def test_most_of_what_the_kit_promises_it_names_checks_for() -> None:
+    assert share_seen(BREAKAGES, {each.name for each in BREAKAGES}) >= 0.9
 
 
 @pytest.mark.parametrize("text", ["nothing", "once once"])
@@ -126,10 +134,12 @@ def test_code_can_be_added_to_a_file() -> None:
     [
         (("test_a",), ["test_a"], []),
         (("test_a",), ["test_a[x]", "test_a[y]"], []),
-        (("test_a[x]",), ["test_a[x]", "test_a[y]"], ["test_a[y] turns red too"]),
+        (("test_a[x]",), ["test_a[x]", "test_a[y]"], []),
+        (("test_a[x]",), ["test_a[y]"], ["test_a[x] stays green"]),
         (("test_a", "test_b"), ["test_a"], ["test_b stays green"]),
-        (("test_a",), ["test_ab"], ["test_a stays green", "test_ab turns red too"]),
+        (("test_a",), ["test_ab"], ["test_a stays green"]),
         (("test_a",), [], ["test_a stays green"]),
+        ((), ["test_a"], ["test_a turns red"]),
     ],
 )
 def test_what_failed_is_compared_with_what_should(
@@ -138,19 +148,39 @@ def test_what_failed_is_compared_with_what_should(
     assert breakage(*red).judge(failed) == problems
 
 
-@pytest.mark.parametrize(
-    ("red", "left_out"),
-    [
-        (("test_text",), ("test_wire_shape", "test_recording")),
-        (("test_wire_shape[19]",), ("test_recording",)),
-        (("test_recording[cited]",), ("test_wire_shape",)),
-        ((), ("test_wire_shape",)),
-    ],
-)
-def test_shapes_and_recordings_are_run_for_breakages_that_name_them(
-    red: tuple[str, ...], left_out: tuple[str, ...]
-) -> None:
-    assert breakage(*red).left_out == left_out
+def test_the_parts_of_a_rotation_are_everything_once() -> None:
+    parts = [choose_part(BREAKAGES, part) for part in range(1, PARTS + 1)]
+    assert sorted(each.name for part in parts for each in part) == sorted(
+        each.name for each in BREAKAGES
+    )
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_the_table_counts_what_the_kit_sees_and_what_it_promises() -> None:
+    known = [
+        breakage("test_a", name="seen"),
+        breakage("test_a", name="missed"),
+        breakage("file.py::test_b", name="tested"),
+        breakage("file.py::test_b", name="beyond", kind="the vendor's own"),
+    ]
+    lines = [*table(known, {"seen", "tested", "beyond"}, 120)]
+    assert "4 breakages of 1 packages, made in 2 minutes" in lines[0]
+    assert "Of the 3 that the kit promises to see, it alone sees 1 (33%)" in lines[0]
+    assert lines[-2].endswith("| 3 | 1 | 1 |")
+    assert lines[-1].endswith("The kit does not promise it. | 1 | 0 | 1 |")
+
+
+def test_a_whole_run_is_written_between_the_marks_of_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
+    known = [breakage("test_a", name="one"), breakage("test_a", name="two")]
+    with pytest.raises(ValueError, match="only a whole run is recorded; two"):
+        record_run(page, [result(known[0])], 60, known)
+    record_run(page, [result(known[0]), result(known[1], "test_a stays green")], 60, known)
+    text = page.read_text("utf-8")
+    assert text.startswith(f"before\n{BEGIN}\n\n2 breakages")
+    assert "old" not in text
+    assert text.endswith(f"{END}\nafter\n")
 
 
 def test_the_command_lists_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:

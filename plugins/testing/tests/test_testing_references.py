@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from testing_reference_formats import FramesFormat, LadderFormat, MemoFormat
+from testing_reference_formats import FramesFormat, LadderFormat, LinesFormat, MemoFormat
 
 from agent_host_testing import Answer, ProviderConformance, Reply, Text
 
@@ -37,7 +37,7 @@ class TestWithoutTools(Reference):
     """Text alone, over the host's own wire."""
 
     package, plugin = "reference_plain", "plain"
-    wire = "openai.chat"
+    wire = LinesFormat()
     expects = ("supports_streaming",)
 
 
@@ -45,7 +45,7 @@ class TestAnotherLibrary(Reference):
     """Its own I/O with another library."""
 
     package, plugin = "reference_library", "library"
-    wire = "openai.chat"
+    wire = LinesFormat()
     expects = ("supports_streaming",)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from agent_hookspecs.errors import InvalidRequestError
 from agent_hookspecs.logs import remember_secrets
+from agent_host_testing.tiers import Status, tier_of
 from agent_host_testing.violations import Contract, Exchange, explain_violation
 
 SUITE = '''
@@ -79,9 +80,43 @@ def test_the_report_tells_passed_failed_and_not_claimed_apart(tmp_path: Path, wo
     assert told["test_magic"]["reason"] == "there is none"
     assert told["test_wish"]["sentence"] == "A wish comes true."
     assert "it did not" in told["test_wish"]["reason"]
+    assert suite["claims"] == {"supports_reasoning": False, "supports_tools": True}
+    assert suite["seconds"] == pytest.approx(sum(check["seconds"] for check in suite["checks"]))
+    assert suite["tier"]["reached"] == ""
+    assert "wishes: 1 of 1 failed" in suite["tier"]["missing"]
+    assert any("checks were not run" in each for each in suite["tier"]["missing"])
+    page = file.with_suffix(".md").read_text("utf-8")
+    assert "## provider `custom`" in page
+    assert "Tier: **none yet**" in page
+    assert "| wishes | **failed** | 1 |" in page
+    assert "A wish comes true. (README.md#wishes)" in page
     table = done.stdout.partition("= conformance =")[2].splitlines()
     assert ["wishes", "FAILED", "1/1"] in [line.split() for line in table]
     assert ["magic", "not", "claimed"] in [line.split() for line in table]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "known", "reached", "said"),
+    [
+        ({"text": ["passed", "failed"]}, {}, "", "text: 1 of 2 failed"),
+        ({"text": ["skipped"]}, {}, "", "text: 1 of 1 skipped"),
+        ({"text": ["passed"]}, {"left_out": 3}, "", "3 checks were not run"),
+        ({"text": ["passed"]}, {"typed": False}, "bronze", "the package has no py.typed"),
+        ({"secrets": ["not claimed"]}, {}, "bronze", "secrets: nothing of it could be tried"),
+        ({"tools": ["not claimed"]}, {}, "silver", ""),
+        ({"recordings": ["not claimed"]}, {}, "silver", "recordings: none was replayed"),
+        ({"recordings": ["passed"]}, {"typed": True}, "silver", ""),
+    ],
+)
+def test_a_tier_is_what_a_run_can_know(
+    outcomes: dict[str, list[Status]], known: dict[str, Any], reached: str, said: str
+) -> None:
+    tier = tier_of(outcomes, **known)
+    assert tier.reached == reached
+    assert tier.missing if said else not tier.missing
+    assert said in "; ".join(tier.missing)
+    # Nobody reaches gold by a run of the suite alone, and it is said why.
+    assert any("every Python" in each for each in tier.unknown) is (reached == "silver")
 
 
 def test_a_failure_says_what_was_asked_and_shows_the_bytes_without_the_key(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from agent_host_testing import (
     pieces,
 )
 
-__all__ = ["FramesFormat", "LadderFormat", "MemoFormat"]
+__all__ = ["FramesFormat", "LadderFormat", "LinesFormat", "MemoFormat"]
 
 _STATUS = {
     "authentication": 401,
@@ -68,53 +68,52 @@ class _Simple(WireFormat):
         return _json(list(names))
 
 
-class LadderFormat(_Simple):
+class LinesFormat(_Simple):
+    """A line for each piece of the text."""
+
+    name: ClassVar[str] = "lines"
+    framing = "ndjson"
+    stream_type: ClassVar[str] = "application/x-ndjson"
+    path, key_header, turns = "lines", "x-lines-key", "said"
+    keys = frozenset({"model", "said", "lines", "most"})
+
+    def wants_stream(self, request: Request) -> bool:
+        return bool(request.body.get("lines"))
+
+    def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
+        return _json({"text": _text(reply), **_end(reply)})
+
+    def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
+        lines = [{"text": text} for text in self.texts(pieces(_text(reply), reply.fragments))]
+        return [_json(line) + b"\n" for line in (*lines, _end(reply))]
+
+    def texts(self, parts: list[str]) -> list[str]:
+        """What each line has of the text."""
+        return parts
+
+
+class LadderFormat(LinesFormat):
     """Every line has all of the text so far."""
 
     name: ClassVar[str] = "ladder"
-    framing = "ndjson"
-    stream_type: ClassVar[str] = "application/x-ndjson"
-    path, key_header, turns = "climb", "x-ladder-key", "said"
-    keys = frozenset({"model", "said", "rungs", "most"})
 
-    def wants_stream(self, request: Request) -> bool:
-        return bool(request.body.get("rungs"))
-
-    def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
-        return _json({"words": _text(reply), **_end(reply, "top", "cut")})
-
-    def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
-        said, lines = "", []
-        for piece in pieces(_text(reply), reply.fragments):
-            said += piece
-            lines.append({"words": said})
-        if reply.failure is not None:
-            lines.append({"failed": reply.failure.kind, "message": reply.failure.message})
-        else:
-            lines.append({"words": said, **_end(reply, "top", "cut")})
-        return [_json(line) + b"\n" for line in lines]
+    def texts(self, parts: list[str]) -> list[str]:
+        return ["".join(parts[: number + 1]) for number in range(len(parts))]
 
 
-class FramesFormat(_Simple):
+class FramesFormat(LinesFormat):
     """Frames of a length, a kind and so many bytes, whether somebody wants a stream or not."""
 
     name: ClassVar[str] = "frames"
     stream_type: ClassVar[str] = "application/octet-stream"
-    path, key_header, turns = "frames", "x-frames-key", "said"
-    keys = frozenset({"model", "said", "most"})
+    path = "frames"
 
     def wants_stream(self, request: Request) -> bool:
         return True
 
-    def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
-        return b"".join(self.events(reply, request, ledger))
-
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
         frames = [_frame(1, piece.encode()) for piece in pieces(_text(reply), reply.fragments)]
-        if reply.failure is not None:
-            told = {"kind": reply.failure.kind, "message": reply.failure.message}
-            return [*frames, _frame(3, _json(told))]
-        return [*frames, _frame(2, _json(_end(reply, "over", "short")))]
+        return [*frames, _frame(2, _json(_end(reply)))]
 
 
 class MemoFormat(_Simple):
@@ -134,7 +133,7 @@ class MemoFormat(_Simple):
             return found
         known = {tool["name"] for tool in request.body.get("tools") or ()}
         for tool in known:
-            if not tool.replace("_", "").isalnum():
+            if not tool.replace("_", "").replace("-", "").isalnum():
                 return Problem("no name", "a tool's name has letters and digits", tool)
         still_open = 0
         for place, note in enumerate(request.body["notes"]):
@@ -153,14 +152,11 @@ class MemoFormat(_Simple):
 
     def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
         asked = [
-            {"tool": part.name, "with": part.arguments}
+            {"tool": part.name, "with": _object(part.arguments)}
             for part in reply.parts
             if isinstance(part, Call)
         ]
-        memo: dict[str, Any] = {"said": _text(reply), **_end(reply, "done", "full", "asks")}
-        if asked:
-            memo["asked"] = asked
-        return _json(memo)
+        return _json({"text": _text(reply), **_end(reply), **({"asked": asked} if asked else {})})
 
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
         return [self.whole(reply, request, ledger)]
@@ -170,8 +166,18 @@ def _text(reply: Reply) -> str:
     return "".join(part.text for part in reply.parts if isinstance(part, Text))
 
 
-def _end(reply: Reply, stop: str, length: str, calls: str = "") -> dict[str, Any]:
-    words = {"stop": stop, "length": length, "tool_calls": calls or stop}
+def _object(arguments: Any) -> Any:
+    """Arguments as this API sends them: as an object, where they are one."""
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
+    except ValueError:
+        return arguments
+
+
+def _end(reply: Reply) -> dict[str, Any]:
+    if reply.failure is not None:
+        return {"kind": reply.failure.kind, "message": reply.failure.message}
+    words = {"stop": "over", "length": "short", "tool_calls": "asks"}
     tokens = reply.tokens
     counts = {} if tokens is None else {"read": tokens.input, "wrote": tokens.output}
     return {"end": words.get(reply.ending, reply.ending), **counts}

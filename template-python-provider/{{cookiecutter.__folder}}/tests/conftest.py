@@ -23,6 +23,9 @@ NEXT = """
 {%- elif cookiecutter.kind == "extension" %}
   agent-host plugins explain --set 'add_tags=["supports_citations"]' &&
   agent-host run --set 'add_tags=["supports_citations"]' Hello
+{%- elif cookiecutter.kind == "feature-tool" %}
+  agent-host plugins info {{ id }} &&
+  agent-host run --yes '/call {{ snake }}_remember {"note": "Hello."}'
 {%- elif cookiecutter.kind == "feature" %}
   agent-host plugins info {{ id }} &&
   agent-host run "Write to ada@example.org"

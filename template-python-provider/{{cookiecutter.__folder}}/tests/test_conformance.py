@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
-{% if kind != "feature" -%}
+{% if kind == "feature-tool" -%}
+from pathlib import Path
+from typing import Any, ClassVar
+
+{% elif kind != "feature" -%}
 from typing import Any, ClassVar
 
 {% endif -%}
@@ -19,6 +23,8 @@ from fake_api import WIRE
 from agent_host_testing import ExtensionConformance
 {%- elif kind == "feature" -%}
 from agent_host_testing import FeatureConformance
+{%- elif kind == "feature-tool" -%}
+from agent_host_testing import FeatureConformance, ToolConformance
 {%- elif kind == "tool" -%}
 from agent_host_testing import ToolConformance
 {%- else -%}
@@ -34,6 +40,15 @@ class TestProvider(ProviderConformance):
     plugin = "{{ cookiecutter.plugin_id }}"
     wire = WIRE
     settings: ClassVar[dict[str, Any]] = {"model": "big-think"}
+    # A claim that gets lost fails, instead of leaving its checks out.
+    expects = (
+{%- if mixed %}
+        "supports_citations",
+{%- endif %}
+        "supports_reasoning",
+        "supports_streaming",
+        "supports_tools",
+    )
     reasoning_settings: ClassVar[dict[str, Any]] = {"effort": "high"}
 {%- if kind != "custom-format" %}
     # The extensions of the format belong to another package.
@@ -47,6 +62,7 @@ class TestTools(ExtensionConformance):
     package = "{{ cookiecutter.package }}"
     plugin = "{{ cookiecutter.__snake }}_tools"
     provider = "{{ cookiecutter.plugin_id }}"
+    expects = ("initialize_request",)
     wire = WIRE
 
 
@@ -54,6 +70,7 @@ class TestReasoning(ExtensionConformance):
     package = "{{ cookiecutter.package }}"
     plugin = "{{ cookiecutter.__snake }}_reasoning"
     provider = "{{ cookiecutter.plugin_id }}"
+    expects = ("initialize_request",)
     wire = WIRE
     settings: ClassVar[dict[str, Any]] = {"effort": "high"}
 {%- endif %}
@@ -69,15 +86,33 @@ class TestExtension(ExtensionConformance):
 {%- else %}
     also = ("agent_host_echo",)
 {%- endif %}
+    expects = ("finalize", "from_native_messages", "init", "initialize_request", "process_chunk")
     wire = "openai.chat"
     settings: ClassVar[dict[str, Any]] = {"search_context": "low"}
 {%- endif %}
-{%- if kind == "feature" %}
+{%- if kind in ("feature", "feature-tool") %}
 
 
 class TestFeature(FeatureConformance):
     package = "{{ cookiecutter.package }}"
     plugin = "{{ cookiecutter.plugin_id }}"
+    expects = ("get_actions", "init", "initialize_request")
+{%- endif %}
+{%- if kind == "feature-tool" %}
+
+
+class TestTool(ToolConformance):
+    package = "{{ cookiecutter.package }}"
+    plugin = "{{ cookiecutter.__snake }}_notes"
+    samples: ClassVar[dict[str, Any]] = {
+        "{{ cookiecutter.__snake }}_remember": {"note": "Her name is Ada."},
+        "{{ cookiecutter.__snake }}_forget": {"note": "Tea."},
+    }
+
+    def prepare_world(self, folder: Path) -> dict[str, Any]:
+        file = folder / "notes.txt"
+        file.write_text("Tea.\n", "utf-8")
+        return {"{{ cookiecutter.__snake }}_file": str(file)}
 {%- endif %}
 {%- if kind in ("tool", "mix") %}
 

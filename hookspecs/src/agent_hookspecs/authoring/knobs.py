@@ -16,7 +16,6 @@ __all__ = [
     "knob_elements",
     "knob_schema",
     "model_element",
-    "nearest_effort",
     "requested_knobs",
     "take_effort",
     "take_knob",

@@ -39,6 +39,20 @@ class HostSpec(Protocol):
         """
 
     @hookspec("first")
+    def resolve_secret(self, name: str, config: Config) -> str | None:
+        """The key that is kept under a name, else None.
+
+        ``name`` is a provider's plugin id, or what ``api_key_name`` says. ``config`` has the
+        settings of the request without what is secret. The descriptor says
+        ``resolves_secrets``. Whoever answers comes before the host's own key store.
+
+        Fires: when a request needs a key that neither its config nor the environment has, and
+        again when that key was refused. It may block.
+        May change: nothing.
+        On exception: the request fails with it.
+        """
+
+    @hookspec("first")
     def cli_command(self, name: str) -> Any:
         """The click command for a name that the plugin's descriptor lists under ``commands``.
 

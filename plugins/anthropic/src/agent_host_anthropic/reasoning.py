@@ -21,7 +21,7 @@ from agent_hookspecs import (
     State,
     get_warn_from_context,
 )
-from agent_hookspecs.authoring import Partial, knob_elements, knob_schema, nearest_effort, take_knob
+from agent_hookspecs.authoring import Partial, knob_elements, knob_schema, take_effort, take_knob
 from agent_host_anthropic._version import __version__
 from agent_host_anthropic.facts import ModelFacts, efforts_of, model_facts
 from agent_host_anthropic.outgoing import called_before_thinking
@@ -180,10 +180,14 @@ def _say_effort(payload: dict[str, Any], effort: str, facts: ModelFacts, warn: W
     if not facts.efforts:
         # The budget says it all.
         return
-    sent = nearest_effort(effort, facts.efforts)
-    if sent != effort and facts.thinking == "adaptive":
-        warn(f"effort {effort!r} is sent as {sent!r}, the nearest that the model has")
-    payload.setdefault("output_config", {})["effort"] = sent
+    wanted = {"knobs": {"effort": effort}}
+    # Where a budget says it too, that is what counts.
+    told = warn if facts.thinking == "adaptive" else _tell_nobody
+    payload.setdefault("output_config", {})["effort"] = take_effort(wanted, facts.efforts, told)
+
+
+def _tell_nobody(text: str) -> None:
+    """Takes what is not worth a warning."""
 
 
 def _display(payload: dict[str, Any], display: str) -> None:

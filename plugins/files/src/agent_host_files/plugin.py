@@ -417,19 +417,16 @@ def _previewed(change: Change) -> Result:
         shown["target"] = str(change.target)
     if change.old is not None and not change.old.complete:
         return {**shown, "note": f"the file is too large to compare: {change.old.size} bytes"}
-    before, after = change.old and change.old.data, change.new
-    texts = {
-        key: decode(data) if data is not None else None
-        for key, data in (("before", before), ("after", after))
-    }
-    if (before is not None and texts["before"] is None) or (
-        after is not None and texts["after"] is None
-    ):
-        sizes = [
-            f"{len(data)} bytes" if data is not None else "nothing" for data in (before, after)
-        ]
-        return {**shown, "note": f"not text: {sizes[0]} before, {sizes[1]} after"}
-    return {**shown, **{key: text.text if text else None for key, text in texts.items()}}
+    sizes = []
+    for key, data in (("before", change.old.data if change.old else None), ("after", change.new)):
+        text = decode(data) if data is not None else None
+        shown[key] = text.text if text is not None else None
+        sizes.append(f"{len(data)} bytes {key}" if data is not None else f"nothing {key}")
+        if data is not None and text is None:
+            shown["note"] = "not text"
+    if "note" in shown:
+        shown["note"] += f": {', '.join(sizes)}"
+    return shown
 
 
 def _lines(count: int) -> str:

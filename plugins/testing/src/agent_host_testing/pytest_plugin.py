@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--conformance-report",
         metavar="FILE",
-        help="write what conformance suites found as JSON to FILE, and a table to the terminal",
+        help="write what conformance suites found to FILE as JSON, beside it as a page",
     )
     group.addoption(
         "--corpus",

@@ -1,7 +1,8 @@
 """The report of a test run: which capabilities of which plugins passed, failed or are not claimed.
 
-Owns the counting, the JSON and the table. It sees only pytest's reports, so that it works the same
-when tests run in other processes; it must not know what any check does.
+Owns the counting, the JSON and the table on the terminal; the page is `report_page`'s, the tiers
+are those of `tiers`. It sees only pytest's reports, so that it works the same when tests run in
+other processes; it must not know what any check does.
 """
 
 from __future__ import annotations
@@ -9,30 +10,37 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from agent_hookspecs.roles import PLUGIN_ROLES
 from agent_host_testing._version import __version__
+from agent_host_testing.report_page import page_of
 from agent_host_testing.suites.checking import PROPERTY
 from agent_host_testing.suites.claims import NOT_CLAIMED
+from agent_host_testing.tiers import Status, tier_of
 
-__all__ = ["CheckResult", "ConformanceReport", "Status"]
-
-Status = Literal["passed", "failed", "not claimed", "skipped"]
+__all__ = ["CheckResult", "ConformanceReport"]
 
 #: What a cell of the table says if its checks have more than one outcome: the first that occurs.
 _WORST_FIRST: tuple[Status, ...] = ("failed", "skipped", "passed", "not claimed")
 #: What the JSON says of each check.
-_REPORTED = ("check", "case", "capability", "status", "reason", "sentence", "where")
+_REPORTED = (
+    *("check", "case", "capability", "claim", "status", "seconds"),
+    *("reason", "sentence", "where"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """How one check of one plugin ended; ``reason`` says why unless it passed."""
+    """How one check of one plugin ended; ``reason`` says why unless it passed.
+
+    ``claim`` is the tag that it is about, if it is about one. ``of`` is how many checks its suite
+    has, ``typed`` whether the package has types.
+    """
 
     suite: str
     plugin: str
@@ -44,7 +52,11 @@ class CheckResult:
     status: Status
     sentence: str
     where: str
+    claim: str = ""
+    of: int = 0
+    typed: bool | None = None
     reason: str = ""
+    seconds: float = 0.0
 
 
 class ConformanceReport:
@@ -52,12 +64,14 @@ class ConformanceReport:
 
     def __init__(self, file: str) -> None:
         self._file = Path(file)
+        self._seconds: dict[str, float] = {}
         self._results: dict[str, CheckResult] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         about = next((value for name, value in report.user_properties if name == PROPERTY), None)
         if not isinstance(about, dict):
             return
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
         # A check that passes can still fail when it is cleaned up; the other way it stays failed.
         if report.when == "call" or report.outcome != "passed":
             known = self._results.get(report.nodeid)
@@ -68,20 +82,31 @@ class ConformanceReport:
     def results(self) -> list[CheckResult]:
         """What is known so far, in a fixed order."""
         roles = [*PLUGIN_ROLES, "store"]
+        timed = (replace(r, seconds=self._seconds[node]) for node, r in self._results.items())
         return sorted(
-            self._results.values(),
+            timed,
             key=lambda r: (roles.index(r.role), r.suite, r.order, r.case),
         )
 
     def pytest_sessionfinish(self) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._file.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        report = self.to_dict()
+        self._file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        self._page.write_text(page_of(report), encoding="utf-8")
+
+    @property
+    def _page(self) -> Path:
+        """Where the page is written: beside the JSON."""
+        return self._file.with_name(f"{self._file.stem}.md")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         terminalreporter.section("conformance")
         for line in self.table(shutil.get_terminal_size().columns):
             terminalreporter.write_line(line)
-        terminalreporter.write_line(f"written to {self._file}")
+        for name, suite in self.to_dict()["suites"].items():
+            tier = suite["tier"]["reached"] or "no tier yet"
+            terminalreporter.write_line(f"{_head(name)}: {tier}, in {suite['seconds']:.1f} s")
+        terminalreporter.write_line(f"written to {self._file} and {self._page}")
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON."""
@@ -94,14 +119,22 @@ class ConformanceReport:
             fields = asdict(result)
             suite["checks"].append({key: fields[key] for key in _REPORTED})
         for name, suite in suites.items():
-            for capability in self._capabilities(suite["role"]):
-                statuses = self._statuses(name, capability)
-                if statuses:
-                    suite["capabilities"][capability] = _worst(statuses)
+            mine = [result for result in self.results if result.suite == name]
+            outcomes = {
+                capability: statuses
+                for capability in self._capabilities(suite["role"])
+                if (statuses := self._statuses(name, capability))
+            }
+            suite["capabilities"] = {each: _worst(found) for each, found in outcomes.items()}
+            suite["claims"] = _claims(mine)
+            suite["seconds"] = sum(result.seconds for result in mine)
+            left_out = mine[0].of - len({result.check for result in mine})
+            suite["tier"] = asdict(tier_of(outcomes, left_out=left_out, typed=mine[0].typed))
         counts = dict.fromkeys(_WORST_FIRST, 0)
         for result in self.results:
             counts[result.status] += 1
-        return {"kit": __version__, "counts": counts, "suites": suites}
+        seconds = sum(suite["seconds"] for suite in suites.values())
+        return {"kit": __version__, "counts": counts, "seconds": seconds, "suites": suites}
 
     def table(self, columns: int = 100) -> Iterator[str]:
         """Capabilities down, suites across, each role by itself and no wider than ``columns``."""
@@ -144,6 +177,9 @@ def _result(report: pytest.TestReport, about: dict[str, Any]) -> CheckResult:
         status=status,
         sentence=about["sentence"],
         where=about["where"],
+        claim=about["claim"],
+        of=about["of"],
+        typed=about["typed"],
         reason=reason,
     )
 
@@ -159,6 +195,16 @@ def _outcome(report: pytest.TestReport) -> tuple[Status, str]:
     if reason.startswith(NOT_CLAIMED):
         return "not claimed", reason.removeprefix(NOT_CLAIMED)
     return "skipped", reason
+
+
+def _claims(results: list[CheckResult]) -> dict[str, bool]:
+    """The tags that checks are about, and whether the plugin claims each."""
+    claims: dict[str, bool] = {}
+    for result in results:
+        if result.claim:
+            held = result.status != "not claimed"
+            claims[result.claim] = claims.get(result.claim, False) or held
+    return dict(sorted(claims.items()))
 
 
 def _worst(statuses: list[Status]) -> Status:

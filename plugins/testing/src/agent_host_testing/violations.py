@@ -11,7 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_hookspecs.errors import AgentError, HookResultError
+from agent_hookspecs.errors import (
+    AgentError,
+    AuthenticationError,
+    HookResultError,
+    InvalidRequestError,
+)
 from agent_hookspecs.logs import redact
 
 __all__ = ["Contract", "Exchange", "Violation", "explain_violation", "require"]
@@ -21,6 +26,8 @@ _MAX_LINE = 400
 _MAX_LINES = 24
 _MAX_PLACES = 3
 _SHOWN_AT_ENDS = (2, 4)
+#: Errors of requests that the fake server does not take.
+_REFUSED = (AuthenticationError, InvalidRequestError)
 
 
 class Violation(AssertionError):
@@ -112,6 +119,9 @@ def _what_to_change(contract: Contract, error: BaseException) -> str:
             f"return from {error.hook} what docs/hooks.md says of it, also where the hook has "
             "nothing to add: a hook without a return statement returns None"
         )
+    if isinstance(error, _REFUSED):
+        # What the row is about was not reached: the API has taken nothing yet.
+        return "send what the API takes: the request below is refused for the reason given above"
     return contract.change
 
 

@@ -94,8 +94,8 @@ class Breakage:
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """The checks that are named, without their cases; all of the suite if nothing is wrong."""
-        return tuple(dict.fromkeys(name.partition("[")[0] for name in self.red if "::" not in name))
+        """The checks that are named, each with its case if it has one."""
+        return tuple(name for name in self.red if "::" not in name)
 
     @property
     def is_promised(self) -> bool:

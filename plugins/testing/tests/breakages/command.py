@@ -117,7 +117,8 @@ def _run_all(breakages: Sequence[Breakage], jobs: int, whole: bool, progress: An
 def _line(result: Result, number: int, total: int) -> str:
     breakage = result.breakage
     begun = f"[{number}/{total}] {breakage.distribution}: {breakage.name}"
-    others = sorted({name.partition("[")[0] for name in result.failed} - {*breakage.checks})
+    named = {name.partition("[")[0] for name in breakage.red}
+    others = sorted({name.partition("[")[0] for name in result.failed} - named)
     told = f", also red: {' '.join(others)}" if others else ""
     if not result.problems:
         seen = f"caught by {', '.join(breakage.red)}" if breakage.red else "all green"

@@ -79,6 +79,7 @@ BREAKAGES = (
     ),
     _feature(
         "says-a-list",
+        "instructions",
         "The instructions of the feature are a list of sentences and no text.",
         ("test_what_it_says_arrives", "test_takes_part_in_a_request"),
         add(
@@ -333,5 +334,26 @@ BREAKAGES = (
             '        session.messages[0]["content"] = "read"\n'
             '        return {"session_metadata": patch}\n',
         ),
+    ),
+    _extension(
+        "maps-nothing-back",
+        "claims",
+        "The extension has lost a hook, and with it what was asked of that.",
+        "test_claims",
+        add("extension.py", "del EchoReasoning.from_native_messages\n"),
+    ),
+    _extension(
+        "reads-nothing",
+        "answers",
+        "Whatever comes, the extension makes nothing of it.",
+        "test_something_is_made_of_the_sample",
+        _in_chunks("native_chunk = None"),
+    ),
+    _feature(
+        "has-lost-a-hook",
+        "claims",
+        "The feature has lost a hook, and with it what was asked of that.",
+        ("test_claims",),
+        add("feature.py", "del EchoTranscript.finalize\n"),
     ),
 )

@@ -79,12 +79,14 @@ return messages"""
 
 def _said(lines: str) -> str:
     """Lines about the core messages that are about to become native ones."""
-    return f"import copy\n\nmessages = copy.deepcopy(list(messages))\n{lines}\nreturn ask(messages=messages)"
+    copied = "import copy\n\nmessages = copy.deepcopy(list(messages))"
+    return f"{copied}\n{lines}\nreturn ask(messages=messages)"
 
 
 def _shown(lines: str) -> str:
     """Lines about what is shown of a chunk."""
-    return f"partials, finals, natives, state = ask()\n{lines}\nreturn partials, finals, natives, state"
+    made = "partials, finals, natives, state"
+    return f"{made} = ask()\n{lines}\nreturn {made}"
 
 
 _LIMITS = (
@@ -161,8 +163,9 @@ _KNOBS = (
         ("test_tool_choice",),
         "build_request",
         _request(
-            "if body.get('tool_choice') in ('none', 'NONE', {'type': 'none'}):\n"
-            "    del body['tool_choice']\n"
+            "if body.get('tool_choice') in ('none', {'type': 'none'}):\n"
+            "    said = body['tool_choice'] == 'none'\n"
+            "    body['tool_choice'] = 'auto' if said else {'type': 'auto'}\n"
             "calling = (body.get('toolConfig') or {}).get('functionCallingConfig') or {}\n"
             "if calling.get('mode') == 'NONE':\n"
             "    calling['mode'] = 'AUTO'"
@@ -233,6 +236,22 @@ _KNOBS = (
     ),
 )
 
+_MORE_KNOBS = (
+    *_make(
+        "thinks-or-chooses",
+        "knobs",
+        "While the model reasons, the choice of a tool is not sent.",
+        ("test_tool_choice_with_reasoning",),
+        "build_request",
+        _request(
+            f"if any(key in body or key in (body.get('generationConfig') or {{}})\n"
+            f"       for key in ({_EFFORTS})):\n"
+            "    _drop(body, 'tool_choice', 'toolConfig')"
+        ),
+        *("google", "responses", "vllm", "openrouter"),
+    ),
+)
+
 _CLAIMS = (
     *_make(
         "says-nothing-of-tools",
@@ -259,7 +278,7 @@ _CLAIMS = (
         ("test_claims",),
         "get_tags",
         "return [tag for tag in ask() if tag != 'supports_images']",
-        *("anthropic", "google", "responses"),
+        *("responses", "openrouter"),
     ),
 )
 
@@ -268,7 +287,7 @@ _TEXTS = (
         "trims-what-is-said",
         "exact text",
         "White space at the ends of messages is not sent.",
-        ("test_texts_are_sent_exactly",),
+        ("test_edges_are_sent",),
         "build_request",
         _request("spec['body'] = _edit_texts(body, str.strip)"),
         *("anthropic", "cohere", "google", "ollama", "responses", "chat"),
@@ -301,7 +320,46 @@ _TEXTS = (
         ("test_answers_are_exact",),
         "from_native_messages",
         _told("message['content'] = message['content'].strip()"),
-        *("anthropic", "cohere", "google", "ollama", "responses", "chat", "echo"),
+        *("anthropic", "cohere", "google", "ollama", "responses", "chat"),
+    ),
+    *_make(
+        "trims-thoughts",
+        "exact text",
+        "White space at the ends of thoughts is not kept.",
+        ("test_reasoning_is_exact",),
+        "from_native_messages",
+        _told(
+            "if metadata.get('reasoning'): metadata['reasoning'] = metadata['reasoning'].strip()"
+        ),
+        *("cohere", "google", "ollama"),
+    ),
+    *_make(
+        "tidies-up-results",
+        "exact text",
+        "Line ends and tabs in results are made single blanks.",
+        ("test_arguments_and_results_are_exact",),
+        "to_native_messages",
+        _said(
+            "for message in messages:\n"
+            "    if message['role'] == 'tool':\n"
+            "        message['content'] = ' '.join(message['content'].split())\n"
+            "        message.pop('toolResult', None)"
+        ),
+        *("anthropic", "google", "ollama", "chat"),
+    ),
+    *_make(
+        "joins-parts-with-lines",
+        "exact text",
+        "Texts that come in several parts get line ends between them.",
+        ("test_parts_are_not_joined_with_anything",),
+        "to_native_messages",
+        _said(
+            "for message in messages:\n"
+            "    for part in (message.get('multipartContent') or [])[:-1]:\n"
+            "        if part.get('type') == 'text':\n"
+            "            part['content']['text'] += '\\n'"
+        ),
+        *("anthropic", "google", "ollama", "responses", "chat"),
     ),
     *_make(
         "unescapes-answers",
@@ -465,6 +523,24 @@ _MESSAGES = (
     ),
 )
 
+_THOUGHTS = (
+    *_make(
+        "thinks-first",
+        "reasoning",
+        "What was thought between texts and calls is put before everything.",
+        ("test_reasoning_keeps_its_place",),
+        "build_request",
+        _request(
+            "for message in body.get('messages') or body.get('contents') or ():\n"
+            "    for key in ('content', 'parts'):\n"
+            "        if isinstance(message.get(key), list):\n"
+            "            message[key] = sorted(message[key], key=lambda each: not (\n"
+            "                'thinking' in str(each.get('type')) or each.get('thought')))"
+        ),
+        "anthropic",
+    ),
+)
+
 _ENDS = (
     *_make(
         "loses-the-counts",
@@ -525,7 +601,7 @@ _ENDS = (
         ("test_truncated_text",),
         "stream_complete",
         "return True",
-        *("anthropic", "google", "ollama", "responses"),
+        *("anthropic", "cohere", "google", "ollama"),
     ),
 )
 
@@ -534,13 +610,13 @@ _KEEPING = (
         "works-for-the-latest",
         "shared instances",
         "Chunks belong to whichever request began last.",
-        ("test_requests_do_not_mix",),
+        ("test_chunks_reach_their_request",),
         "process_chunk",
         "if not state.get('seen_by_us'):\n"
         "    state['seen_by_us'] = True\n"
         "    self.__dict__['latest'] = state\n"
-        "ask(state=self.__dict__['latest'])\n"
-        "return [], [], native_messages, state",
+        "made = ask(state=self.__dict__['latest'])\n"
+        "return made[0], made[1], native_messages, state",
         *("anthropic", "cohere", "google", "ollama", "responses"),
     ),
     *_make(
@@ -627,7 +703,7 @@ _PLACES = (
         "waits-for-its-tags",
         "blocking",
         "Whoever asks for the tags waits for them.",
-        ("test_event_loop_is_not_blocked",),
+        ("test_a_request_blocks_nothing",),
         "get_tags",
         "import time\n\ntime.sleep(0.001)\nreturn ask()",
         *("anthropic", "google", "ollama", "chat"),
@@ -636,7 +712,7 @@ _PLACES = (
         "reads-a-file-each-time",
         "blocking",
         "Every request reads a file.",
-        ("test_event_loop_is_not_blocked",),
+        ("test_a_request_blocks_nothing",),
         "build_request",
         "with open(__file__) as file:\n    file.read()\nreturn ask()",
         *("anthropic", "cohere", "google", "chat"),
@@ -664,9 +740,26 @@ _PLACES = (
 )
 
 
+def _ends_the_latest(each: str) -> Breakage:
+    subject = _SUBJECTS[each]
+    return Breakage(
+        subject.distribution,
+        subject.suite,
+        f"{each}-ends-the-latest",
+        "shared instances",
+        "The answer that ends is that of whichever request began last.",
+        ("test_requests_do_not_mix",),
+        (
+            subject.around("initialize_request", "self.__dict__['latest'] = state\nreturn ask()"),
+            subject.around("finalize", "return ask(state=self.__dict__['latest'])"),
+        ),
+    )
+
+
 def _spelt_wrong(each: str) -> Breakage:
     subject = _SUBJECTS[each]
-    code = f"def _finalise(self, native_messages, state): ...\n\n\n{subject.owner}.finalise = _finalise\n"
+    misspelt = "def _finalise(self, native_messages, state): ..."
+    code = f"{misspelt}\n\n\n{subject.owner}.finalise = _finalise\n"
     return Breakage(
         subject.distribution,
         subject.suite,
@@ -717,16 +810,40 @@ def _other_variable(each: str, variable: str) -> Breakage:
     )
 
 
+def _never_declined(each: str) -> Breakage:
+    subject = _SUBJECTS[each]
+    code = (
+        "_declined = ('refusal', 'blocked')\n"
+        f"{subject.owner}.finish_reasons = {{\n"
+        "    word: 'stop' if finish in _declined else finish\n"
+        f"    for word, finish in {subject.owner}.finish_reasons.items()\n"
+        "}\n"
+    )
+    return Breakage(
+        subject.distribution,
+        subject.suite,
+        f"{each}-knows-no-refusals",
+        "endings",
+        "An answer that was declined looks like any other.",
+        ("test_an_answer_that_is_declined_says_so",),
+        (add(subject.file, code),),
+    )
+
+
 BREAKAGES: tuple[Breakage, ...] = (
     *_KNOBS,
+    *_MORE_KNOBS,
     *_CLAIMS,
     *_TEXTS,
     *_MESSAGES,
+    *_THOUGHTS,
     *_ENDS,
     *_KEEPING,
     *_PLACES,
+    *map(_ends_the_latest, ("google", "ollama")),
+    *map(_never_declined, ("anthropic", "google", "chat")),
     *map(_spelt_wrong, ("cohere", "google", "ollama")),
-    *map(_otherwise_described, ("cohere", "google", "openrouter")),
+    *map(_otherwise_described, ("cohere", "google", "ollama")),
     _other_variable("anthropic", "ANTHROPIC_API_KEY"),
     _other_variable("cohere", "COHERE_API_KEY"),
     _other_variable("google", "GEMINI_API_KEY"),

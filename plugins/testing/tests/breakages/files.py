@@ -7,6 +7,8 @@ from breakages.breakage import Breakage, Change, Suite, add, change_descriptor
 __all__ = ["BREAKAGES"]
 
 _SUITE = Suite("files", "test_files_conformance", "TestFiles")
+#: What the tools keep between calls.
+_STATE = '{"workspace": _workspace(config.get("root"), protected), "limits": limits}'
 #: The first line of a call.
 _EXECUTE = "        run = _TOOLS.get(tool_name)\n"
 
@@ -63,6 +65,7 @@ BREAKAGES = (
     ),
     _breakage(
         "previews-by-doing",
+        "effects",
         "To say what a call would change, the tool makes the change.",
         ("test_previews_change_nothing",),
         Change(
@@ -121,11 +124,11 @@ BREAKAGES = (
         ("test_no_secrets_of_others",),
         Change(
             "plugin.py",
-            '        return {"workspace": _workspace(config.get("root")), "limits": limits}\n',
+            f"        return {_STATE}\n",
             "        import inspect\n\n"
             "        frames = [each.frame for each in inspect.stack()]\n"
             '        found = [str(frame.f_locals.get("config")) for frame in frames]\n'
-            '        known = {"workspace": _workspace(config.get("root")), "limits": limits}\n'
+            f"        known = {_STATE}\n"
             '        return {**known, "found": found}\n',
         ),
     ),
@@ -151,9 +154,8 @@ BREAKAGES = (
         ("test_close",),
         Change(
             "plugin.py",
-            '        return {"workspace": _workspace(config.get("root")), "limits": limits}\n',
-            '        made = {"workspace": _workspace(config.get("root")), "limits": limits}\n'
-            '        return self.__dict__.setdefault("known", made)\n',
+            f"        return {_STATE}\n",
+            f'        made = {_STATE}\n        return self.__dict__.setdefault("known", made)\n',
         ),
     ),
     _breakage(
@@ -198,8 +200,9 @@ BREAKAGES = (
         "A tool that says it only reads asks a server.",
         ("test_effects_are_honoured",),
         _at_each_call(
-            "import socket\n\n        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as home:"
-            '\n            home.sendto(b"read", ("127.0.0.1", 9))'
+            "import socket\n\n"
+            "        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as home:\n"
+            '            home.sendto(b"read", ("127.0.0.1", 9))'
         ),
     ),
     _breakage(

@@ -1,4 +1,4 @@
-"""The classes of mistakes: what authors of plugins get wrong, and whether the kit promises to see it.
+"""The classes of mistakes: what authors get wrong, and whether the kit promises to see it.
 
 A breakage is of one kind. Where the kit's promise does not reach, as with what only one vendor has,
 a test of the package sees it.

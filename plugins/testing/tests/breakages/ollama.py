@@ -154,12 +154,8 @@ BREAKAGES = (
         "ollama-thinks-always",
         "knobs",
         "Who wants no thinking gets it.",
-        ("test_ollama_requests.py::test_effort_is_a_switch_or_a_level",),
-        Change(
-            "reasoning.py",
-            'return effort if levels or effort is None else effort != "none"',
-            "return effort if levels or effort is None else True",
-        ),
+        ("test_effort_moves_the_request",),
+        Change("reasoning.py", 'else effort != "none"', "else True"),
     ),
     _breakage(
         "ollama-gives-ids-twice",
@@ -180,6 +176,25 @@ BREAKAGES = (
             "answers.py",
             'usage["input"] = raw["prompt_eval_count"]',
             'usage["output"] = raw["prompt_eval_count"]',
+        ),
+    ),
+    _breakage(
+        "ollama-shows-one-call",
+        "display",
+        "All calls are shown at the place of the first.",
+        ("test_calls_are_shown",),
+        Change("tools.py", "_fragment(call, known + n)", "_fragment(call, 0)"),
+    ),
+    _breakage(
+        "ollama-shows-wire-names",
+        "display",
+        "Calls are shown by the names that they have on the wire.",
+        ("test_calls_are_shown",),
+        Change(
+            "tools.py",
+            '    return {"index": index, "id": call["id"], **call["function"]}\n',
+            '    wire = {"name": WireNames().encode(call["function"]["name"])}\n'
+            '    return {"index": index, "id": call["id"], **call["function"], **wire}\n',
         ),
     ),
 )

@@ -32,7 +32,7 @@ BREAKAGES = (
         "openrouter-drops-details",
         "reasoning",
         "Signed reasoning is not sent back.",
-        ("test_reasoning_round_trip",),
+        ("test_reasoning_round_trip", "test_changed_instructions_leave_the_history"),
         add("provider.py", _FORGETFUL),
     ),
     _breakage(

@@ -43,8 +43,8 @@ def table(known: Sequence[Breakage], caught: set[str], seconds: float) -> Iterat
     kit = [each for each in promised if _by_kit(each, caught)]
     yield (
         f"{len(known)} breakages of {len({each.distribution for each in known})} packages, made in "
-        f"{seconds / 60:.0f} minutes. Of the {len(promised)} that the kit promises to see, it alone "
-        f"sees {len(kit)} ({share_seen(known, caught):.0%})."
+        f"{seconds / 60:.0f} minutes. Of the {len(promised)} that the kit promises to see, it "
+        f"alone sees {len(kit)} ({share_seen(known, caught):.0%})."
     )
     yield ""
     yield "| kind of mistake | breakages | seen by the kit | by a test of the package |"

@@ -50,7 +50,8 @@ BREAKAGES = (
         ("test_every_format_is_borne",),
         Change(
             "tags.py",
-            '        and isinstance(final.get("content"), str)\n        and _OPEN in final["content"]\n',
+            '        and isinstance(final.get("content"), str)\n'
+            '        and _OPEN in final["content"]\n',
             '        and _OPEN in final["content"].lower()\n',
         ),
     ),

@@ -29,6 +29,8 @@ __all__ = ["Pending", "Result", "import_what_suites_need", "run", "start"]
 
 #: Seconds until a suite that does not end counts as failed, and between looks at it.
 _PATIENCE, _PAUSE = 300, 0.02
+#: Some suites have no recordings.
+_NOTHING = pytest.ExitCode.NO_TESTS_COLLECTED
 #: What pytest says of modules that it cannot make wordier, which is all the same here.
 _IMPORTED = "Module already imported so cannot be rewritten"
 _RECORDINGS = Path(__file__).parent / "recordings"
@@ -83,6 +85,7 @@ def import_what_suites_need() -> None:
         "agent_host",
         "agent_host.wire.client",
         "agent_host_testing.corpus",
+        "agent_host_testing.report",
         "agent_host_testing.suites.extension",
         "agent_host_testing.suites.feature",
         "agent_host_testing.suites.provider",
@@ -117,7 +120,8 @@ def run(breakage: Breakage, *, whole: bool = False) -> Result:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(breakage.sources, package, ignore=ignored)
         breakage.make(package)
-        failed, trouble = {}, ""
+        failed: dict[str, str] = {}
+        trouble = ""
         if whole or not breakage.tests:
             failed, trouble = _failed_checks(Path(made), breakage, whole)
         if breakage.tests and not trouble:
@@ -139,10 +143,13 @@ def _failed_checks(folder: Path, breakage: Breakage, whole: bool) -> tuple[dict[
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     options = ["--import-mode=importlib", "-p", "agent_host_testing.pytest_plugin"]
     options += ["--corpus", str(_RECORDINGS), f"--conformance-report={report}"]
-    # Recordings are run nowhere else; what else an unbroken suite says is among its own tests.
-    named = breakage.checks or (() if breakage.red else ("test_recording",))
-    places = [f"test_broken.py::TestBroken::{check}" for check in named]
-    options += ["test_broken.py"] if whole else places
+    if whole:
+        options.append("test_broken.py")
+    elif breakage.red:
+        options += [f"test_broken.py::TestBroken::{check}" for check in breakage.checks]
+    else:
+        # Recordings are run nowhere else; what else an unbroken suite says is among its own tests.
+        options += ["-k", "test_recording", "test_broken.py"]
     # Nothing that happens to be installed has a say.
     more = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     _, trouble = _run_pytest(folder, breakage, options, more)
@@ -182,7 +189,7 @@ def _run_pytest(
         time.sleep(_PAUSE)
     text = output.read_text("utf-8", "replace")
     code = os.waitstatus_to_exitcode(ended[1])
-    if code not in (0, 1):
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, _NOTHING):
         return "", f"pytest ended with {code}: {''.join(text.strip().splitlines()[-1:])}"
     return text, ""
 

@@ -38,7 +38,8 @@ def _break_{hook}(known):
         given = dict(locals())
 
         def ask(**more):
-            return known(**{{key: value for key, value in {{**given, **more}}.items() if key in names}})
+            asked = {{**given, **more}}
+            return known(**{{key: value for key, value in asked.items() if key in names}})
 
 {lines}
 

@@ -23,7 +23,7 @@ from agent_host_testing.violations import require
 __all__ = ["Order", "try_in_sandbox"]
 
 #: Seconds until a trial that does not end is given up.
-_PATIENCE = 60
+_PATIENCE = 300
 #: What the child writes before its findings, because plugins may print as well.
 MARK = "agent_host_testing.sandbox:"
 

@@ -1,7 +1,7 @@
 """Tools in the sandbox: their samples, each property by itself, and payloads made from the schema.
 
-Owns what is tried and what counts as a crash. It tells what it saw; what a tool should do is for the
-suite to say.
+Owns what is tried and what counts as a crash. It tells what it saw; what a tool should do is for
+the suite to say.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 import tempfile
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -51,8 +51,8 @@ ALLOWED: Mapping[Effect, frozenset[Kind]] = {
 _TRIED: tuple[Effect, ...] = ("read", "write")
 _KINDS: tuple[Kind, ...] = ("files", "environment", "working folder", "processes", "network")
 _EXAMPLES = 20
-#: Seconds of work, and of waiting, for all payloads at random; a slow tool gets fewer of them.
-_SECONDS, _WAITING = 0.6, 5.0
+#: Seconds of work for all made-up payloads, and how many each tool gets however slow it is.
+_SECONDS, _LEAST = 0.6, 12
 
 _Ending = Literal["result", "refused", "failed", "crashed"]
 
@@ -127,7 +127,8 @@ class _Trial:
 
     def _schema(self, name: str) -> SchemaView:
         descriptor = self._tool.descriptor(name)
-        schema = descriptor and DEFAULT_TOOL_INTEROP_REGISTRY.inspect_schema(descriptor.schema)
+        assert descriptor is not None, "the suite has looked at the names"
+        schema = DEFAULT_TOOL_INTEROP_REGISTRY.inspect_schema(descriptor.schema)
         assert schema is not None, "the suite has looked at the schemas"
         return schema
 
@@ -157,20 +158,24 @@ class _Trial:
         """What is wrong with a property that the sample does not have."""
         parameters = schema.parameters or {}
         named = named_values(about, parameters)
-        ends = []
+        refused: list[tuple[Any, _Ended]] = []
+        taken = False
         for value in obvious_values(about, parameters):
             payload = {**sample, key: value}
-            if arguments_objection(schema, payload) is None:
-                ends.append((value, call(payload)))
-        bad = [(value, ended) for value, ended in ends if ended.ending in ("refused", "crashed")]
-        for value, ended in bad:
+            if (taken and value not in named) or arguments_objection(schema, payload) is not None:
+                continue
+            ended = call(payload)
+            if ended.ending not in ("refused", "crashed"):
+                taken = True
+                continue
             if value in named:
                 yield f"the schema names {value!r} for {key!r}, and the call ends in {ended.said}"
                 return
-        if ends and len(bad) == len(ends):
-            value, ended = bad[-1]
+            refused.append((value, ended))
+        if refused and not taken:
+            value, ended = refused[-1]
             yield (
-                f"no value of {key!r} is taken of {len(ends)} that the schema allows: with "
+                f"no value of {key!r} is taken of {len(refused)} that the schema allows: with "
                 f"{value!r} the call ends in {ended.said}. If only some make sense, put one into "
                 f"the sample"
             )
@@ -178,7 +183,7 @@ class _Trial:
     def _generate(
         self, name: str, schema: SchemaView, found: _Found, refused: Collection[Kind]
     ) -> None:
-        """Call the tool with whatever its schema allows; note the first payload that is too much."""
+        """Call the tool with whatever its schema allows; note the first that is too much for it."""
         from hypothesis import HealthCheck, Phase, given, settings
 
         sample = self._samples[name]
@@ -188,10 +193,11 @@ class _Trial:
             payloads: Any = payload_strategy(schema.parameters or {}, known)
         else:
             corners, payloads = (), text_strategy(_text(sample))
-        working = time.process_time() + _SECONDS * self._share
-        waiting = time.monotonic() + _WAITING * self._share
+        until = _work_done() + _SECONDS * self._share
 
         def attempt(payload: Any) -> None:
+            if found.generated >= _LEAST and _work_done() > until:
+                return
             if arguments_objection(schema, payload) is not None:
                 return
             found.generated += 1
@@ -199,11 +205,7 @@ class _Trial:
             if ended.ending == "crashed":
                 raise _CrashError(f"with {json.dumps(payload, ensure_ascii=False)}: {ended.said}")
 
-        def attempt_in_time(payload: Any) -> None:
-            if time.process_time() < working and time.monotonic() < waiting:
-                attempt(payload)
-
-        limits = settings(
+        limits: Any = settings(
             max_examples=_EXAMPLES,
             deadline=None,
             database=None,
@@ -215,7 +217,8 @@ class _Trial:
         try:
             for payload in corners:
                 attempt(payload)
-            limits(given(payloads)(attempt_in_time))()
+            made_up: Any = given(payloads)
+            limits(made_up(attempt))()
         except _CrashError as crash:
             # Nothing is lost: it is what was looked for.
             found.crashes.append(str(crash))
@@ -251,6 +254,12 @@ class _Trial:
 
 class _CrashError(Exception):
     """A payload that the schema allows makes the tool crash."""
+
+
+def _work_done() -> float:
+    """Seconds of work so far, also of processes that tools started; a busy machine adds none."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def _outcome(result: Any) -> Any:

@@ -146,6 +146,8 @@ class AnswerChecks(ProviderSuite):
                 talk.again()
                 outcome = talk.ask(Reply(parts, tokens=_TOKENS)).expect()
                 reported = [event["usage"] for event in outcome.of("usage")]
+                if self.wire is None and not reported and not outcome.metadata.get("usage"):
+                    not_claimed("the provider has no wire, and counts nothing itself")
                 require(len(reported) == 1, f"there are {len(reported)} usage events")
                 stored = outcome.metadata.get("usage")
                 require(

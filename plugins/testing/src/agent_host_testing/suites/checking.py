@@ -46,11 +46,16 @@ class Conformance:
         if contract is not None:
             name = request.function.__name__
             about = {"plugin": self.plugin, "role": self.role, "check": name, **asdict(contract)}
-            about["order"] = checks_of(type(self)).index(name)
+            known = checks_of(type(self))
+            about |= {"order": known.index(name), "of": len(known), "typed": self.is_typed()}
             request.node.user_properties.append((PROPERTY, about))
         yield
         for server in self.servers:
             server.close()
+
+    def is_typed(self) -> bool | None:
+        """Whether the package says that it has types; None where there is no package."""
+        return None
 
     def require_claim(self, claim: str) -> None:
         """End the check if the plugin does not claim the tag; suites that know tags say how."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from agent_host.turn.read import Reading, decode_item
+from agent_host.turn.read import decode_item
+from agent_host.turn.turn import Turn
 from agent_host.wire.framing import framing
 from agent_host_testing.faults import Drip, Split
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
@@ -122,17 +123,48 @@ class CostChecks(ProviderSuite):
                     f"{ratio:.2f} times as many for each",
                 )
 
+    @check("concurrency", "docs/testing.md#requests-beside-each-other", claim="supports_streaming")
+    def test_chunks_reach_their_request(self) -> None:
+        """Chunks that come in turns are each taken for the request whose stream they are of."""
+        names = ("north", "south")
+        replies = [say(" ".join(f"{name}-{n}" for n in range(12)), fragments=12) for name in names]
+        with self.talk() as talk:
+            streams = [self._chunks(talk, reply) for reply in replies]
+            alone = [self._taken(talk, [stream])[0] for stream in streams]
+            for name, one, two in zip(names, alone, self._taken(talk, streams), strict=True):
+                require(one == two, f"{name} gives {one} alone and {two} beside another")
+
+    def _taken(self, talk: Talk, streams: Sequence[Chunks]) -> list[Any]:
+        """What becomes of streams whose chunks come one of each in turn."""
+        turns = [self._turn(talk) for _ in streams]
+        for number in range(max(map(len, streams))):
+            for turn, chunks in zip(turns, streams, strict=True):
+                if number < len(chunks):
+                    assert turn.reading is not None
+                    turn.reading.feed((chunks[number],), [])
+        return [
+            turn.managers.provider.hook.finalize(
+                native_messages=[], state=turn.state, context=turn.context
+            )[0]
+            for turn in turns
+        ]
+
     def _chunks(self, talk: Talk, reply: Reply) -> Chunks:
         """The decoded chunks of a reply, as the provider gets them."""
         talk.again()
         talk.say(self.prompt_to(reply))
-        if self.wire is None:
+        if self.wire is not None:
+            talk.server.queue(reply)
+        if self.wire is None or self._reads_itself(talk):
             return self._own_chunks(talk)
-        talk.server.queue(reply)
         talk.host.ask(talk.session, talk.config).expect()
         delivery = talk.server.deliveries[-1][1]
         machine = framing(_framing(talk))
         return [*machine.decode(delivery.body), *machine.flush()]
+
+    def _reads_itself(self, talk: Talk) -> bool:
+        """Whether the provider reads its wire by itself, in whatever framing."""
+        return stack_of(talk.host.core, talk.config).managers.provider.implements("stream_api")
 
     def _own_chunks(self, talk: Talk) -> Chunks:
         turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
@@ -143,18 +175,18 @@ class CostChecks(ProviderSuite):
         )
         return [(chunk, None) for item in source if (chunk := decode_item(item)) is not None]
 
-    def _reading(self, talk: Talk) -> Reading:
+    def _turn(self, talk: Talk) -> Turn:
         turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
         provider = turn.managers.provider
         if provider.implements("build_request"):
             provider.hook.build_request(
                 native_messages=turn.natives, state=turn.state, stream=True, context=turn.context
             )
-        assert turn.reading is not None
-        return turn.reading
+        return turn
 
     def _feed(self, talk: Talk, chunks: Chunks, count: Callable[[Iterator[None]], int]) -> int:
-        reading = self._reading(talk)
+        reading = self._turn(talk).reading
+        assert reading is not None
 
         def feeding() -> Iterator[None]:
             for each in chunks:

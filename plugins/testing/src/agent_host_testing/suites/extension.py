@@ -43,6 +43,10 @@ _SAMPLE = Reply(
 )
 
 
+#: The tags of extensions for which there is something in the sample.
+_IN_SAMPLE = {"supports_tools", "supports_reasoning"}
+
+
 class ExtensionConformance(HookConformance):
     """Subclass it in a test file and say which extension is meant.
 
@@ -74,8 +78,8 @@ class ExtensionConformance(HookConformance):
     def config(self, **more: Any) -> dict[str, Any]:
         # No request is ever sent there.
         path = "" if self.wire is None else self._format().base_path
-        where = {"base_url": f"http://127.0.0.1:9{path}", "api_key": CANARY}
-        return super().config(**{**where, **more})
+        where = {"base_url": f"http://127.0.0.1:9{path}", "api_key": CANARY, "model": "fake-model"}
+        return super().config(**{**where, **self.settings, **more})
 
     def _sample_request(self) -> Request:
         """What the provider would send, for formats whose answers depend on that."""
@@ -187,6 +191,9 @@ class ExtensionConformance(HookConformance):
             )
             shown += after != before
         moved = shown or _comparable(alone) != _comparable(state)
+        entry = self.loaded().entry
+        if not moved and not _IN_SAMPLE & {*entry.required_tags}:
+            not_claimed("the sample answer has nothing for it; give 'chunks' that have")
         require(moved, "it shows nothing of the sample answer and keeps nothing of it")
 
     @check("chunks", _PROCESS)

@@ -13,6 +13,7 @@ from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.talking import ProviderSuite, Talk
+from agent_host_testing.suites.tool_turns import offered_name
 from agent_host_testing.violations import require
 
 __all__ = ["KnobChecks"]
@@ -138,7 +139,7 @@ class KnobChecks(ProviderSuite):
                 )
             unset, none = sent[None], sent["none"]
             require(
-                unset.wire != none.wire,
+                unset.wire != none.wire or none.warns_of("tool_choice"),
                 "without a tool_choice the request is that of 'none': no tool can be called",
             )
             parallel = [_Sent(talk, {"parallel_tool_calls": on}) for on in (True, False)]
@@ -146,6 +147,18 @@ class KnobChecks(ProviderSuite):
                 parallel[0].wire != parallel[1].wire or parallel[1].warns_of("parallel_tool_calls"),
                 "parallel_tool_calls true and false make the same request, and nobody is told",
             )
+
+    @check("knobs", _WHERE, claim="supports_structured_output_with_tools")
+    def test_a_schema_goes_with_tools(self) -> None:
+        """An answer that has to follow a schema may come after calls: both are in the request."""
+        self.require_wire()
+        self.require_claim(_TOOL)
+        with self.talk() as talk:
+            sent = _Sent(talk, {"response_schema": _SCHEMA})
+            schema = sent.carried.has_value({"kit_colour": 0, "kit_size": 0})
+            require(schema, "beside tools the schema of the answer is not sent")
+            for tool in ("weather", "clock"):
+                offered_name(talk.server.format, talk.server.requests[-1], f"The {tool} of")
 
     @check("settings", _WHERE)
     def test_model_can_be_chosen(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from agent_hookspecs.descriptor import split_entry
@@ -17,7 +18,7 @@ from agent_host.plugins.discover import discover
 from agent_host.plugins.inspect.imports import import_effects
 from agent_host.plugins.sources import bundles_of_sources
 
-__all__ = ["catalog_of", "find_record", "side_effects", "why_missing"]
+__all__ = ["catalog_of", "find_record", "has_types", "side_effects", "why_missing"]
 
 
 @cache
@@ -76,6 +77,20 @@ def _not_there(catalog: Catalog, package: str, role: str, plugin: str) -> str:
     return f"package {package!r} has no {role} {plugin!r}; there is {there}" + (
         f" ({'; '.join(reasons)})" if reasons else ""
     )
+
+
+@cache
+def has_types(package: str, folder: str) -> bool | None:
+    """Whether the package has a ``py.typed``; None if nobody knows where it is."""
+    if folder:
+        return Path(folder, package, "py.typed").exists()
+    try:
+        found = find_spec(package)
+    except (ImportError, ValueError):
+        # Nothing is lost: a package that cannot be found is told of by every check.
+        return None
+    places = found.submodule_search_locations if found else None
+    return any(Path(place, "py.typed").exists() for place in places) if places else None
 
 
 #: What no package may import merely because it is imported itself.

@@ -26,6 +26,7 @@ from agent_host_testing.suites.hosting import Host
 from agent_host_testing.suites.loading import (
     catalog_of,
     find_record,
+    has_types,
     side_effects,
     why_missing,
 )
@@ -97,6 +98,9 @@ class PackageConformance(Conformance):
         """Every plugin of the package."""
         bundle = self.record().bundle
         return [record for record in self.catalog() if record.bundle.file == bundle.file]
+
+    def is_typed(self) -> bool | None:
+        return has_types(self.package, str(self.folder))
 
     def config(self, **more: Any) -> dict[str, Any]:
         """The settings of a request."""

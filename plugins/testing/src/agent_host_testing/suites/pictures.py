@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -35,24 +36,47 @@ def _png(shade: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + head + point + chunk(b"IEND", b"")
 
 
-#: Media by name: the type of the part, the media type, and bytes that begin as theirs do.
-_MEDIA: Mapping[str, tuple[str, str, bytes]] = {
-    "png": ("image", "image/png", _png(17)),
-    "jpeg": ("image", "image/jpeg", b"\xff\xd8\xff\xe0\x00\x10JFIF\x00 kit \xfe\xff\xff\xd9"),
-    "pdf": ("file", "application/pdf", b"%PDF-1.4\n%\xe2\xe3 kit\n%%EOF\n"),
-    "sound": ("audio", "audio/wav", b"RIFF\x28\x00\x00\x00WAVEfmt kit\xff\xfe"),
+@dataclass(frozen=True, slots=True)
+class _Medium:
+    """A file as messages have it; ``claim`` is the tag of providers that take such files."""
+
+    kind: str
+    media_type: str
+    data: bytes
+    claim: str
+
+
+#: Media by name; their bytes begin as those of real files do.
+_MEDIA: Mapping[str, _Medium] = {
+    "png": _Medium("image", "image/png", _png(17), _IMAGES),
+    "jpeg": _Medium(
+        "image", "image/jpeg", b"\xff\xd8\xff\xe0\x00\x10JFIF\x00 kit \xfe\xff\xff\xd9", _IMAGES
+    ),
+    "gif": _Medium("image", "image/gif", b"GIF89a\x01\x00\x01\x00\x00\xff kit;", _IMAGES),
+    "webp": _Medium("image", "image/webp", b"RIFF\x14\x00\x00\x00WEBPVP8 kit\xff\xfe", _IMAGES),
+    "pdf": _Medium(
+        "file", "application/pdf", b"%PDF-1.4\n%\xe2\xe3 kit\n%%EOF\n", "supports_documents"
+    ),
+    "wav": _Medium(
+        "audio", "audio/wav", b"RIFF\x28\x00\x00\x00WAVEfmt kit\xff\xfe", "supports_audio"
+    ),
+    "mp4": _Medium("video", "video/mp4", b"\x00\x00\x00\x18ftypmp42 kit\xff\xfe", "supports_video"),
 }
 
 
 def _part(name: str, url: str) -> dict[str, Any]:
-    kind, media_type, _ = _MEDIA[name]
+    medium = _MEDIA[name]
     content = {"url": url, "name": f"kit.{name}"}
-    return {"type": kind, "content": content, "metadata": {"media_type": media_type}}
+    return {
+        "type": medium.kind,
+        "content": content,
+        "metadata": {"media_type": medium.media_type},
+    }
 
 
 def _data_url(name: str) -> str:
-    _, media_type, data = _MEDIA[name]
-    return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
+    medium = _MEDIA[name]
+    return f"data:{medium.media_type};base64,{base64.b64encode(medium.data).decode('ascii')}"
 
 
 class PictureChecks(ProviderSuite):
@@ -67,23 +91,23 @@ class PictureChecks(ProviderSuite):
             self.require_claim("supports_tools")
         with self.talk() as talk:
             typed = False
-            for name, (kind, media_type, data) in _MEDIA.items():
+            for name, medium in _MEDIA.items():
                 talk.again()
                 outcome = self._send(talk, place, [_part(name, _data_url(name))])
                 sent = Carried(talk.server.requests[-1])
-                there = sent.has_bytes(data)
+                there = sent.has_bytes(medium.data)
                 warned = [event["message"] for event in outcome.of("warning")]
                 require(
                     there or warned,
                     f"the bytes of a {name} in a {place} are not sent, and nobody is told",
                 )
-                if kind == "image" and self.claims(_IMAGES):
+                if place == "message" and self.claims(medium.claim):
                     told = "; ".join(warned)
-                    require(there, f"it claims {_IMAGES} and does not send a {name}: {told}")
-                if kind == "image" and there:
+                    require(there, f"it claims {medium.claim} and does not send a {name}: {told}")
+                if medium.kind == "image" and there:
                     # Some wires do not say what kind of picture it is; the others say it rightly.
-                    named = sent.has_text(media_type)
-                    require(named or not typed, f"the {name} is not sent as {media_type}")
+                    named = sent.has_text(medium.media_type)
+                    require(named or not typed, f"the {name} is not sent as {medium.media_type}")
                     typed = typed or named
                 said = sent.has_text("What is it?")
                 require(said, "the text beside the medium is not in the request")
@@ -121,6 +145,16 @@ class PictureChecks(ProviderSuite):
             counts = [sum(leaf.value.count(text) for leaf in sent.places(text)) for text in texts]
             require(counts == [1, 1, 1], f"in the second turn they are there {counts} times")
             require(sent.in_order(texts) == texts, "they are not in their order")
+
+    @check("pictures", _WHERE, claim="supports_image_urls")
+    def test_pictures_by_address(self) -> None:
+        """A picture on the web is sent by its address, to the letter."""
+        self.require_wire()
+        url = "https://example.org/a%20picture.png?size=1&kind=2"
+        with self.talk(tools=()) as talk:
+            self._send(talk, "message", [_part("png", url)])
+            there = Carried(talk.server.requests[-1]).has_text(url)
+            require(there, f"the request does not have the address {url}")
 
     @check("attachments", _WHERE)
     def test_files_stay_where_they_may_not_be_sent(self, tmp_path: Path) -> None:

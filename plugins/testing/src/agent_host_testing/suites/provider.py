@@ -14,6 +14,7 @@ from agent_host_testing.suites.interleaving import InterleavingChecks
 from agent_host_testing.suites.knobs import KnobChecks
 from agent_host_testing.suites.markup import MarkupChecks
 from agent_host_testing.suites.pictures import PictureChecks
+from agent_host_testing.suites.restraint import RestraintChecks
 from agent_host_testing.suites.secrecy import SecrecyChecks
 from agent_host_testing.suites.speech import SpeechChecks
 from agent_host_testing.suites.tool_turns import ToolTurnChecks
@@ -34,6 +35,7 @@ class ProviderConformance(
     InterleavingChecks,
     AddressChecks,
     PictureChecks,
+    RestraintChecks,
     MarkupChecks,
     KnobChecks,
     ConversationChecks,

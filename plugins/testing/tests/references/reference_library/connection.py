@@ -50,7 +50,7 @@ def answer_of(
         connection.request("POST", f"{where.path}/{path}", json.dumps(body), sent)
         response = connection.getresponse()
         if response.status >= 300:
-            raise _refusal(response.status, response.headers, response.read())
+            raise _refusal(response.status, dict(response.getheaders()), response.read())
         yield response
     except TimeoutError as error:
         raise RequestTimeoutError(f"the server is silent: {error}", phase="idle") from error
@@ -69,7 +69,8 @@ def _patience(config: Config) -> float:
     return 60.0 if given is None else float(given)
 
 
-def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+def _refusal(status: int, given: Mapping[str, str], body: bytes) -> ProviderError:
+    headers = {name.lower(): value for name, value in given.items()}
     text = body.decode("utf-8", "replace")
     try:
         told = json.loads(text)
@@ -77,13 +78,11 @@ def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> ProviderEr
         # Nothing is lost: what is no JSON is told as it is.
         told = {}
     told = told if isinstance(told, dict) else {}
-    inner = told.get("error")
-    told = inner if isinstance(inner, dict) else told
     words = str(told.get("message") or text[:200])
     usual = ServerError if status >= 500 else InvalidRequestError
     kind = _ERRORS.get(status, usual)
     code = told.get("code")
-    if kind is InvalidRequestError and "context" in f"{code} {told.get('kind')}":
+    if told.get("kind") == "context_length":
         kind = ContextLengthError
     return kind(
         f"the server answered HTTP {status}: {words}",

@@ -11,7 +11,10 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from reference_common import begin_state, native_turns, notes_of, refusal, sent
+
 from agent_hookspecs import (
+    AgentError,
     Config,
     Context,
     CoreMessage,
@@ -19,8 +22,9 @@ from agent_hookspecs import (
     ProviderPlugin,
     RequestSpec,
     State,
+    get_warn_from_context,
 )
-from agent_hookspecs.authoring import requested_knobs, take_knob
+from agent_hookspecs.authoring import take_knob
 from agent_hookspecs.tool_interop import (
     GENERIC_FUNCTION,
     ToolInteropTarget,
@@ -36,31 +40,32 @@ class Memo(ProviderPlugin):
     """Sends notes and reads one document."""
 
     name = "memo"
-    version = "1.0"
     requires_api_key = True
     requires_base_url = True
     framing = "json"
-    finish_reasons = {"done": "stop", "asks": "tool_calls", "full": "length"}  # noqa: RUF012
+    finish_reasons = {"over": "stop", "asks": "tool_calls", "short": "length"}  # noqa: RUF012
 
     def accepted_tool_schema_formats(self) -> list[str]:
         return [GENERIC_FUNCTION]
 
     def init(self, config: Config) -> State:
-        knobs = requested_knobs(config)
-        return {"config": config, "request": {}, "partial": None, "knobs": knobs, "memo": {}}
+        return {**begin_state(config), "memo": {}}
 
-    def to_native_messages(self, messages: Sequence[CoreMessage]) -> list[NativeMessage]:
+    def to_native_messages(
+        self, messages: Sequence[CoreMessage], state: State
+    ) -> list[NativeMessage]:
         names = WireNames()
-        return [_native(message, names) for message in messages]
+        turns = native_turns(messages, state)
+        return [_native(*pair, names) for pair in zip(messages, turns, strict=True)]
 
-    def from_native_messages(
-        self, native_messages: Sequence[NativeMessage], state: State
-    ) -> list[CoreMessage]:
+    def from_native_messages(self, native_messages: Sequence[NativeMessage]) -> list[CoreMessage]:
         return [_core(native) for native in native_messages]
 
     def build_request(
         self, native_messages: list[NativeMessage], state: State, stream: bool, context: Context
     ) -> RequestSpec:
+        for sentence in state["unsent"]:
+            get_warn_from_context(context, self.name)(sentence)
         config = state["config"]
         kit = get_registry_from_context(context).convert_schemas(
             config.get("tools") or (), target=ToolInteropTarget("generic")
@@ -68,7 +73,7 @@ class Memo(ProviderPlugin):
         names = WireNames(tool["name"] for tool in kit)
         body: dict[str, Any] = {
             "model": config.get("model"),
-            "notes": [_sent(native) for native in native_messages],
+            "notes": [sent(native) for native in native_messages],
             "tools": [{**tool, "name": names.encode(tool["name"])} for tool in kit],
         }
         state["names"] = names
@@ -89,7 +94,7 @@ class Memo(ProviderPlugin):
         self, native_chunk: Any, native_messages: list[NativeMessage], state: State
     ) -> tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]:
         state["memo"] = native_chunk
-        said = native_chunk.get("said") or ""
+        said = native_chunk.get("text") or ""
         state["partial"] = {"role": "assistant", "content": said}
         shown: dict[str, Any] = {"role": "assistant", "content": said}
         if asked := native_chunk.get("asked"):
@@ -112,13 +117,10 @@ class Memo(ProviderPlugin):
         self, native_messages: list[NativeMessage], state: State
     ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
         memo = state["memo"]
-        notes: dict[str, Any] = {"finish_reason": memo.get("end")}
-        if "read" in memo:
-            counts = {"read": memo["read"], "wrote": memo["wrote"]}
-            notes["usage"] = {"input": memo["read"], "output": memo["wrote"], "raw": counts}
+        notes = notes_of(memo)
         finals: list[NativeMessage] = []
-        if memo.get("said"):
-            finals.append({"by": "assistant", "said": memo["said"], "_metadata": notes})
+        if memo.get("text"):
+            finals.append({"by": "assistant", "text": memo["text"], "_metadata": notes})
         if memo.get("asked"):
             more = {"ids": state["ids"], "names": [], "broken": {}}
             asked = []
@@ -133,19 +135,17 @@ class Memo(ProviderPlugin):
                 finals[0]["_metadata"] = {"finish_reason": memo.get("end")}
         return finals, [*native_messages, *finals], state
 
+    def map_error(self, status: int, body: bytes) -> AgentError | None:
+        return refusal(status, body)
+
 
 def _arguments(ask: dict[str, Any]) -> str:
     given = ask["with"]
     return given if isinstance(given, str) else json.dumps(given)
 
 
-def _sent(native: NativeMessage) -> dict[str, Any]:
-    return {key: value for key, value in native.items() if key != "_metadata"}
-
-
-def _native(message: CoreMessage, names: WireNames) -> NativeMessage:
+def _native(message: CoreMessage, native: NativeMessage, names: WireNames) -> NativeMessage:
     metadata = message.get("metadata") or {}
-    native: NativeMessage = {"by": message["role"], "said": message["content"]}
     if calls := metadata.get("tool_calls"):
         native["asked"] = [
             {
@@ -172,4 +172,4 @@ def _core(native: NativeMessage) -> CoreMessage:
             }
             for call_id, name, ask in zip(ids, names, native["asked"], strict=True)
         ]
-    return {"role": "assistant", "content": native.get("said") or "", "metadata": notes}
+    return {"role": "assistant", "content": native.get("text") or "", "metadata": notes}

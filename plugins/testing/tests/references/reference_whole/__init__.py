@@ -13,7 +13,6 @@ class Whole(ProviderPlugin):
     """Repeats the last message."""
 
     name = "whole"
-    version = "1.0"
 
     def call_api(
         self, native_messages: list[NativeMessage], state: State

@@ -31,7 +31,7 @@ def test_a_request_has_the_model_the_messages_and_the_knobs() -> None:
         [{"role": "user", "content": "Hello", "metadata": {}}],
         state,
     )
-    natives, state = provider.initialize_request(natives, state)
+    natives, state = provider.initialize_request(natives, state, {})
     request = provider.build_request(natives, state, True, {})
     assert request["url"] == "http://api.example/chat"
     assert request["headers"] == {"authorization": "Bearer k"}

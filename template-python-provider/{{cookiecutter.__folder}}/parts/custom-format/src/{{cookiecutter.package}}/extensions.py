@@ -15,7 +15,7 @@ from agent_hookspecs import (
     State,
     get_warn_from_context,
 )
-from agent_hookspecs.authoring import knob_schema, take_knob
+from agent_hookspecs.authoring import knob_schema, take_effort
 from agent_hookspecs.tool_interop import (
     GENERIC_FUNCTION,
     ToolInteropTarget,
@@ -65,9 +65,10 @@ class {{ cookiecutter.__class }}Reasoning(ProviderExtensionPlugin):
         return knob_schema("effort")
 
     def initialize_request(
-        self, native_messages: list[NativeMessage], state: State
+        self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> tuple[list[NativeMessage], State]:
-        effort = take_knob(state, "effort")
+        # Other efforts are taken for the nearest of these, and the user is told.
+        effort = take_effort(state, ("none", "high"), get_warn_from_context(context, self.name))
         if effort is not None:
             state["request"]["payload"]["think"] = effort != "none"
         return native_messages, state

@@ -23,10 +23,13 @@ __all__ = ["from_native", "native_answer", "to_native"]
 _TARGET = ToolInteropTarget(GENERIC_FUNCTION)
 
 
-def to_native(message: CoreMessage, names: WireNames) -> NativeMessage:
-    """A message of the session, whoever made it. Thoughts of others are not this API's."""
+def to_native(message: CoreMessage, names: WireNames, note: Callable[[str], None]) -> NativeMessage:
+    """A message of the session, whoever made it. Thoughts of others are not this API's.
+
+    ``note`` is told of what cannot be sent.
+    """
     metadata = message["metadata"]
-    native: NativeMessage = {"role": message["role"], "text": message["content"]}
+    native: NativeMessage = {"role": message["role"], "text": _text(message, note)}
     if message["role"] == "tool":
         native["call"] = str(metadata.get("tool_call_id") or "")
     if message["role"] == "assistant" and metadata.get("tool_calls"):
@@ -35,6 +38,21 @@ def to_native(message: CoreMessage, names: WireNames) -> NativeMessage:
         )
         native["calls"] = [{**call, "name": names.encode(call["name"])} for call in calls]
     return native
+
+
+def _text(message: CoreMessage, note: Callable[[str], None]) -> str:
+    """All that is text in a message; in place of anything else stands that it was not sent."""
+    beside = message.get("multipartContent") or []
+    said = "".join(part.get("content", {}).get("text", "") for part in beside)
+    # Some messages have the same text in both places.
+    texts = [message["content"] if message["content"] != said else "", said]
+    result = (message.get("toolResult") or {}).get("content")
+    for part in [*beside, *(result if isinstance(result, list) else ())]:
+        kind = part.get("type") if isinstance(part, dict) else "text"
+        if kind != "text":
+            note(f"a part of type {kind!r} is not sent: the API takes text alone")
+            texts.append(f"[{kind} not sent]")
+    return "".join(texts)
 
 
 def native_answer(

@@ -19,6 +19,7 @@ from agent_hookspecs import (
     ProviderPlugin,
     RequestSpec,
     State,
+    get_warn_from_context,
 )
 from agent_hookspecs.authoring import (
     AccumulatorStreamingMixin,
@@ -102,11 +103,15 @@ class {{ cookiecutter.__class }}Provider(AccumulatorStreamingMixin, ProviderPlug
     def to_native_messages(
         self, messages: Sequence[CoreMessage], state: State
     ) -> list[NativeMessage]:
-        return [to_native(message, state["names"]) for message in messages]
+        note = state.setdefault("notes", []).append
+        return [to_native(message, state["names"], note) for message in messages]
 
     def initialize_request(
-        self, native_messages: list[NativeMessage], state: State
+        self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> tuple[list[NativeMessage], State]:
+        warn = get_warn_from_context(context, self.name)
+        for note in state.pop("notes", ()):
+            warn(note)
         config = state["config"]
         payload = {"model": config.get("model")}
         for knob, key in KNOBS.items():

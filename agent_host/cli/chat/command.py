@@ -1,0 +1,161 @@
+"""``agent-host chat``: reads its options and shows a face, before anything heavy is imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent_host.cli.options import complete_with, parse_settings, request_options
+from agent_host.cli.render import is_terminal
+from agent_host.cli.selection import complete_selection, print_selection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent_host.cli.chat.conversation import Conversation
+
+__all__ = ["OpenConversation", "chat"]
+
+#: Makes the application and the conversation, which takes a while.
+OpenConversation = Callable[[], "AbstractContextManager[Conversation]"]
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  agent-host chat\n"
+    "  agent-host chat --system 'Be brief.' --name notes\n"
+    "  agent-host chat --continue\n"
+    "  agent-host chat --session notes --agent reviewer\n"
+    "  printf 'Hello\\n/save talk.md\\n' | agent-host chat --plain\n"
+    "\n\n/help has the commands and keys. Sessions are stored, unless --no-store is given."
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The config file; by default agent-host.json or .toml here, then your own.",
+)
+@request_options
+@click.option("--tools", multiple=True, metavar="PATTERN", help="Offer only tools that match.",
+              shell_complete=complete_with("complete_tool"))  # fmt: skip
+@click.option("--no-tools", is_flag=True, help="Offer no tools.")
+@click.option("--system", metavar="TEXT", help="The system prompt of a new session.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=parse_settings,
+    shell_complete=complete_with("complete_setting"),
+    metavar="KEY=VALUE",
+    help="A further setting of the requests; VALUE may be JSON.",
+)
+@click.option("--continue", "go_on", is_flag=True, help="Go on with the latest session.")
+@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.")
+@click.option("--name", "session_name", metavar="NAME", help="What to call a new session.")
+@click.option("--no-store", is_flag=True, help="Store nothing of this conversation.")
+@click.option("--plain", is_flag=True, help="Lines alone: for screen readers and simple terminals.")
+def chat(
+    config_file: Path | None,
+    no_tools: bool,
+    tools: tuple[str, ...],
+    no_store: bool,
+    plain: bool,
+    **options: Any,
+) -> int:
+    """Talk with an agent."""
+    if tools and no_tools:
+        raise click.UsageError("--tools and --no-tools exclude each other")
+    _check_options(no_store, options)
+    offered = () if no_tools else (tools or None)
+
+    @contextmanager
+    def open_conversation() -> Iterator[Conversation]:
+        from agent_host.application import AgentApplication
+        from agent_host.cli.chat.conversation import Asked, Conversation
+
+        with AgentApplication(config_file, store=not no_store) as app:
+            chosen = complete_selection(app, options)
+            asked = Asked(
+                options["agent"],
+                options["provider"],
+                options["model"],
+                offered,
+                options["settings"],
+            )
+            yield Conversation(
+                app,
+                asked,
+                is_stored=not no_store,
+                session=app.sessions.find_latest().id if options["go_on"] else options["session"],
+                system=options["system"],
+                name=options["session_name"],
+                chosen=chosen,
+            )
+
+    if plain or not _has_window():
+        return _converse_plainly(open_conversation)
+    from agent_host.cli.chat.window import converse
+
+    return converse(open_conversation, is_stored=not no_store)
+
+
+def _check_options(no_store: bool, options: Mapping[str, Any]) -> None:
+    go_on, session, name = options["go_on"], options["session"], options["session_name"]
+    for one, other, both in (
+        ("--continue", "--session", go_on and session),
+        ("--continue", "--name", go_on and name),
+        ("--session", "--name", session and name),
+        ("--no-store", "--continue", no_store and go_on),
+        ("--no-store", "--session", no_store and session),
+        ("--no-store", "--name", no_store and name),
+    ):
+        if both:
+            raise click.UsageError(f"{one} and {other} exclude each other")
+
+
+def _has_window() -> bool:
+    """Whether there is a person at a terminal that can do more than print lines."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        return False
+    if os.environ.get("TERM", "") in ("dumb", "unknown"):
+        return False
+    from importlib.util import find_spec
+
+    missing = [name for name in ("prompt_toolkit", "rich") if find_spec(name) is None]
+    if missing:
+        hint = "pip install 'agent-host-core[chat]' for more than lines"
+        click.echo(f"{' and '.join(missing)} not installed: {hint}", err=True)
+    return not missing
+
+
+def _converse_plainly(open_conversation: OpenConversation) -> int:
+    from agent_host.cli.chat.plain import converse_plainly
+    from agent_host.cli.screen import quiet_logs
+
+    quiet_logs()
+    with open_conversation() as conversation:
+        print_selection(conversation.chosen)
+        code = converse_plainly(conversation)
+        print_farewell(conversation)
+    return code
+
+
+def print_farewell(conversation: Conversation) -> None:
+    """Say how to go on, if anything was stored."""
+    if farewell := describe_farewell(conversation):
+        click.echo(farewell, err=True)
+
+
+def describe_farewell(conversation: Conversation) -> str:
+    session = conversation.session
+    if not isinstance(session, str):
+        return ""
+    from agent_host.cli.stored import short_id
+
+    return f"Go on with: agent-host chat --session {short_id(session, ())}"

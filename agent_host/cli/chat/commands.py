@@ -1,0 +1,341 @@
+"""The commands of a conversation: what a line that begins with a slash does.
+
+A command prints to standard output, as the commands of the command line do; whoever runs it decides
+where that goes. It must not know which face the conversation has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from agent_hookspecs.errors import AgentError, ConfigError
+from agent_hookspecs.values import dataclass
+from agent_host.checking import suggest_name
+from agent_host.cli.prompts import find_files
+from agent_host.cli.render import clean_text, print_pairs, print_table, print_text
+from agent_host.cli.stored import short_id
+
+if TYPE_CHECKING:
+    from agent_host.cli.chat.conversation import Conversation
+
+__all__ = ["COMMANDS", "Command", "Outcome", "Send", "find_command", "run_command"]
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A message to be sent next."""
+
+    text: str
+
+
+#: What is to be done after a command: nothing, leave, or send a message.
+Outcome = Send | Literal["leave"] | None
+#: What completes the rest of a line.
+Completes = Literal["", "models", "agents", "files", "tools", "sessions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; ``is_quick`` says that it may run while a message is being answered."""
+
+    name: str
+    usage: str
+    help: str
+    run: Callable[[Conversation, str], Outcome]
+    completes: Completes = ""
+    is_quick: bool = False
+
+
+def find_command(line: str) -> tuple[Command, str] | None:
+    """The command of a line and the rest of the line; None if the line is a message.
+
+    Two slashes begin a message with one. So does what looks like a path.
+    """
+    if not line.startswith("/") or line.startswith("//"):
+        return None
+    word, _, rest = line[1:].partition(" ")
+    if "/" in word or "\n" in word:
+        return None
+    command = COMMANDS.get(word)
+    if command is None:
+        known = suggest_name(word, COMMANDS)
+        raise AgentError(
+            f"there is no command /{word}",
+            hint=f"{known}; /help has them all, and //{word} sends it as a message",
+        )
+    return command, rest.strip()
+
+
+def run_command(conversation: Conversation, line: str, typed: str) -> Outcome:
+    """Run the command of a line; a line that is none is to be sent, with the files it names.
+
+    ``typed`` is the line without what was pasted into it, which must not name files.
+    """
+    found = find_command(line)
+    if found is None:
+        for name in find_files(typed):
+            conversation.attach(name)
+        return Send(line[1:] if line.startswith("//") else line)
+    command, rest = found
+    return command.run(conversation, rest)
+
+
+# --- whom to ask ---------------------------------------------------------------------------------
+
+
+def _choose_model(conversation: Conversation, name: str) -> None:
+    if name:
+        chosen = conversation.choose_model(name)
+        print_text(f"The next message goes to {clean_text(chosen)}.")
+        return
+    asked = conversation.asked
+    selected = conversation.app.select(asked.agent, asked.provider, asked.model, parts=True)
+    print_pairs(
+        (
+            ("provider", clean_text(selected.provider or "")),
+            ("model", clean_text(selected.model or "the provider's own")),
+            ("agent", clean_text(asked.agent or "")),
+            ("why", clean_text(selected.why)),
+        )
+    )
+    print_text("/model NAME chooses another: Tab offers them, agent-host models lists them.")
+
+
+def _choose_agent(conversation: Conversation, name: str) -> None:
+    agents = conversation.app.config.values.get("agents", {})
+    if not name:
+        if not agents:
+            print_text("The config describes no agents.")
+        for each, described in agents.items():
+            print_text(f"{clean_text(each)}: {clean_text(described.get('system', ''))[:200]}")
+        return
+    changed = replace(conversation.asked, agent=name, model=None, provider=None)
+    conversation.app.request_config(changed.agent)
+    conversation.asked = changed
+    prompt = conversation.app.config.system_prompt(name)
+    if prompt:
+        conversation.set_system(prompt)
+    print_text(f"The next message goes to the agent {clean_text(name)}.")
+
+
+def _set_system(conversation: Conversation, text: str) -> None:
+    if text:
+        conversation.set_system(text)
+        print_text("The system prompt counts from the next message on.")
+        return
+    print_text(clean_text(conversation.system_prompt()) or "There is no system prompt.")
+
+
+# --- what takes part -----------------------------------------------------------------------------
+
+
+def _choose_tools(conversation: Conversation, patterns: str) -> None:
+    if patterns:
+        named = {"all": None, "none": ()}.get(patterns, tuple(patterns.split()))
+        conversation.asked = replace(conversation.asked, use_tools=named)
+    stack = conversation.app.stack(**conversation.asked.as_options())
+    if not stack.tools:
+        print_text("No tools are on offer.")
+        return
+    rows = [
+        (
+            clean_text(each.tool_name),
+            tool.plugin.entry.tools.get(each.tool_name, "execute"),
+            clean_text(tool.plugin.name),
+        )
+        for tool in stack.tools
+        for each in tool.descriptors
+    ]
+    print_table(("tool", "effect", "plugin"), rows)
+
+
+def _list_plugins(conversation: Conversation, rest: str) -> None:
+    _run_line(conversation, ["plugins", "list", *_request_words(conversation), *rest.split()])
+
+
+def _explain(conversation: Conversation, rest: str) -> None:
+    words = ["plugins", "explain", *_request_words(conversation), *rest.split()]
+    for pattern in conversation.asked.use_tools or ():
+        words += ["--tools", pattern]
+    _run_line(conversation, words)
+
+
+def _show_keys(conversation: Conversation, rest: str) -> None:
+    _run_line(conversation, ["keys", "list"])
+
+
+def _request_words(conversation: Conversation) -> list[str]:
+    asked = conversation.asked
+    named = (("--agent", asked.agent), ("--provider", asked.provider), ("--model", asked.model))
+    return [word for option, value in named if value for word in (option, value)]
+
+
+def _run_line(conversation: Conversation, words: list[str]) -> None:
+    """Run a command of the command line with the config of this conversation."""
+    from agent_host.cli.app import root
+
+    file = conversation.app.config.file
+    if file is not None:
+        words += ["--config", str(file)]
+    try:
+        root.main(words, prog_name="agent-host", standalone_mode=False)
+    except click.exceptions.Exit:
+        # Nothing is lost: what it found is what it has printed.
+        return
+    except click.ClickException as wrong:
+        hint = f"agent-host {' '.join(words[:2])} --help"
+        raise AgentError(wrong.format_message(), hint=hint) from wrong
+
+
+# --- the next message ----------------------------------------------------------------------------
+
+
+def _attach(conversation: Conversation, source: str) -> None:
+    if source == "none":
+        conversation.attachments.clear()
+    elif source:
+        conversation.attach(source)
+    if not conversation.attachments:
+        print_text("Nothing is attached.")
+    for each in conversation.attachments:
+        print_text(f"With the next message: {clean_text(each)}")
+
+
+# --- the session ---------------------------------------------------------------------------------
+
+
+def _branch(conversation: Conversation, name: str) -> None:
+    before, after = conversation.branch(name or None)
+    print_text(f"This is now {_short(after)}; {_short(before)} stays as it is.")
+
+
+def _undo(conversation: Conversation, _: str) -> None:
+    text = conversation.undo()
+    print_text(f"Taken back: {clean_text(text)[:200]}")
+
+
+def _retry(conversation: Conversation, _: str) -> Outcome:
+    return Send(conversation.retry())
+
+
+def _save(conversation: Conversation, name: str) -> None:
+    from agent_host.private import replace_private
+
+    file = Path(name or f"{conversation.session_id}.md").expanduser()
+    if file.exists():
+        raise ConfigError(f"{file} is there already", hint="give another name, or remove it")
+    lines = conversation.export_lines(exactly=file.suffix == ".jsonl")
+    text = "".join(f"{line}\n" for line in lines)
+    replace_private(file.absolute(), text.encode("utf-8", "replace"))
+    print_text(f"Saved as {clean_text(file)}.")
+
+
+def _sessions(conversation: Conversation, name: str) -> None:
+    if name == "new":
+        conversation.begin_session()
+        print_text("The next message begins a new session.")
+    elif name:
+        conversation.open_session(name)
+        print_text(f"This is now {_short(conversation.session_id or '')}.")
+        _print_latest(conversation)
+    else:
+        _run_line(conversation, ["sessions", "list"])
+        print_text("/sessions ID goes on with one, /sessions new begins another.")
+
+
+def _print_latest(conversation: Conversation) -> None:
+    for message in conversation.messages()[-2:]:
+        if message["content"]:
+            print_text(f"{message['role']}: {clean_text(message['content'])[:300]}")
+
+
+def _act(conversation: Conversation, rest: str) -> None:
+    app, asked = conversation.app, conversation.asked
+    name, *pairs = rest.split() if rest else [""]
+    if not name:
+        offered = app.core.get_actions(app.request_config(asked.agent))
+        if not offered:
+            print_text("No active plugin offers an action.")
+        for each in offered:
+            about = each.get("description") or each.get("label") or ""
+            print_text(clean_text(f"{each['id']} ({each['plugin']}): {about}"))
+        return
+    if not isinstance(conversation.session, str):
+        raise AgentError("only a stored session has actions", hint="write something first")
+    words = [word for pair in pairs for word in ("--param", pair)]
+    of = ["--agent", asked.agent] if asked.agent else []
+    _run_line(conversation, ["sessions", "action", conversation.session, name, *words, *of])
+
+
+def _short(session: str) -> str:
+    return short_id(session, ())
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+
+def _expand(conversation: Conversation, number: str) -> None:
+    for line in conversation.folds.find(number).split("\n"):
+        print_text(clean_text(line))
+
+
+def _help(conversation: Conversation, name: str) -> None:
+    if name:
+        found = find_command(f"/{name.lstrip('/')}")
+        assert found is not None, "a name with a slash is no message"
+        print_text(f"/{found[0].name} {found[0].usage}".rstrip())
+        print_text(found[0].help, indent=2)
+        return
+    rows = [(f"/{each.name} {each.usage}".rstrip(), each.help) for each in COMMANDS.values()]
+    print_table(("command", "what it does"), rows)
+    print_table(("key", "what it does"), KEYS.items())
+
+
+def _leave(conversation: Conversation, _: str) -> Outcome:
+    return "leave"
+
+
+#: What keys do, for the help.
+KEYS = {
+    "Enter": "send; while an answer comes, queue it",
+    "Alt-Enter, Ctrl-J": "a new line; so does \\ before Enter",
+    "Ctrl-C": "stop the answer, or clear the line; twice leaves",
+    "Ctrl-D": "leave, on an empty line",
+    "Ctrl-X Ctrl-E": "write the message in your editor",
+    "Ctrl-R, Up": "search and step through what you have said",
+    "Tab": "complete a command, a model, or a file after @",
+}
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (
+        Command("model", "[NAME]", "Show who answers, or choose the model.", _choose_model,
+                "models"),
+        Command("agent", "[NAME]", "List the agents of the config, or choose one.",
+                _choose_agent, "agents"),
+        Command("tools", "[PATTERN…|all|none]", "List the tools on offer, or choose them.",
+                _choose_tools, "tools"),
+        Command("plugins", "", "List the plugins.", _list_plugins),
+        Command("why", "", "Explain which plugins take part, and why.", _explain),
+        Command("system", "[TEXT]", "Show the system prompt, or set it.", _set_system),
+        Command("attach", "[FILE|URL|none]", "Attach a picture, PDF, sound or text to the next "
+                "message; @FILE in a message does it too.", _attach, "files"),
+        Command("branch", "[NAME]", "Go on in a copy, and leave this session as it is.", _branch),
+        Command("undo", "", "Take back your last message and its answer.", _undo),
+        Command("retry", "", "Send your last message once more.", _retry),
+        Command("save", "[FILE]", "Save the session as Markdown, or exactly as .jsonl.", _save,
+                "files"),
+        Command("sessions", "[ID|NAME|new]", "List stored sessions, or go on with one.",
+                _sessions, "sessions"),
+        Command("action", "[ID KEY=VALUE…]", "List the actions of plugins, or run one.", _act),
+        Command("keys", "", "Show which providers have a key.", _show_keys),
+        Command("expand", "[NUMBER]", "Show all of what was folded.", _expand, is_quick=True),
+        Command("help", "[COMMAND]", "Show the commands and keys.", _help, is_quick=True),
+        Command("exit", "", "Leave; the session can be gone on with.", _leave, is_quick=True),
+    )
+}  # fmt: skip

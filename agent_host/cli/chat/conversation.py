@@ -1,0 +1,250 @@
+"""`Conversation`: one session that goes on, with whom, and what the next message takes with it.
+
+It is the application's own runs, one after the other, and nothing beside them. It must not know how
+anything is shown or typed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent_hookspecs.errors import SessionError
+from agent_hookspecs.store.errors import NotStoredError
+from agent_hookspecs.store.values import SessionSummary
+from agent_hookspecs.values import dataclass
+from agent_host.agent.loop import FINAL_ANSWER
+from agent_host.cli.chat.folds import Folds
+from agent_host.cli.prompts import make_prompt
+from agent_host.cli.selection import complete_selection
+from agent_host.input import File
+from agent_host.runs.transfer import export_markdown
+
+if TYPE_CHECKING:
+    from agent_hookspecs.messages import CoreMessage
+    from agent_host.agent.policy import Approve
+    from agent_host.agent.questions import Ask
+    from agent_host.application import AgentApplication
+    from agent_host.drivers.blocking import Stream
+    from agent_host.sessions.session import Session
+
+__all__ = ["Asked", "Conversation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whom to ask and how, as the person has said it so far; None is what the config says."""
+
+    agent: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    use_tools: tuple[str, ...] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_options(self) -> dict[str, Any]:
+        """As the application takes them."""
+        return {name: getattr(self, name) for name in self.__match_args__}
+
+
+class Conversation:
+    """A session and everything that a person can do to it between two messages.
+
+    ``session`` is the id of a stored one, or without a store the session itself; None before the
+    first message. ``attachments`` go with the next message.
+    """
+
+    def __init__(
+        self,
+        app: AgentApplication,
+        asked: Asked,
+        *,
+        is_stored: bool,
+        session: str | None = None,
+        system: str | None = None,
+        name: str | None = None,
+        chosen: str = "",
+    ) -> None:
+        self.app = app
+        #: Whom it talks to and why, if nobody has said so.
+        self.chosen = chosen
+        self.asked = asked
+        self.is_stored = is_stored
+        self.session: Session | str | None = None
+        if session is not None:
+            self.session = app.sessions.find(session).id
+        self.system = system
+        self.folds = Folds()
+        #: What was warned of before, and need not be said again.
+        self.warned: set[str] = set()
+        self.attachments: list[str] = []
+        self._name = name
+        #: What was said last, for `retry`.
+        self._last: tuple[str, tuple[str, ...]] | None = None
+
+    # --- talking ---------------------------------------------------------------------------------
+
+    def describe_selection(self) -> str:
+        """Who answers, and why, if nobody has said who should."""
+        asked = self.asked
+        return self.app.select(asked.agent, asked.provider, asked.model, parts=True).line
+
+    def choose_model(self, name: str) -> str:
+        """Ask this model from now on; gives the whole name of it."""
+        # A name with a slash says which provider's it is.
+        provider = None if "/" in name else self.asked.provider
+        chosen = self.app.select(self.asked.agent, provider, name, parts=True)
+        self.asked = replace(self.asked, provider=chosen.provider, model=chosen.model)
+        return "/".join(filter(None, (chosen.provider, chosen.model)))
+
+    def attach(self, source: str) -> None:
+        """Let a file or an address go with the next message; an error if it cannot be used."""
+        File(os.path.expanduser(source)).to_part()
+        if source not in self.attachments:
+            self.attachments.append(source)
+
+    def send(self, text: str, approve: Approve | None, ask: Ask | None) -> Stream:
+        """Begin the run that answers a message; `leave_run` must follow when it is over."""
+        options = self.asked.as_options()
+        if self.session is None:
+            options |= {"system": self.system, "session_name": self._name}
+        self._last = (text, tuple(self.attachments))
+        complete_selection(self.app, options)
+        prompt = make_prompt(text, self.attachments)
+        return self.app.stream(prompt, session=self.session, approve=approve, ask=ask, **options)
+
+    def leave_run(self, stream: Stream) -> None:
+        """Go on where a run has left the session, however it ended."""
+        self.attachments.clear()
+        if not self.is_stored:
+            self.session = stream.session
+            return
+        if self.session is None:
+            try:
+                self.session = self.app.sessions.find(stream.session.id).id
+            except NotStoredError:
+                # Nothing is lost: a run that failed before it began has left no session.
+                return
+
+    # --- what was said ---------------------------------------------------------------------------
+
+    def messages(self) -> Sequence[CoreMessage]:
+        """All that was said so far."""
+        return self._load().messages if self.session is not None else ()
+
+    def _load(self) -> Session:
+        if self.session is None:
+            raise SessionError("nothing was said yet", hint="write something first")
+        if isinstance(self.session, str):
+            return self.app.sessions.load(self.session)
+        return self.session
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the session, if there is one."""
+        if self.session is None or isinstance(self.session, str):
+            return self.session
+        return self.session.id
+
+    def undo(self) -> str:
+        """Take back the last message of the person and all that followed; gives its text."""
+        session = self._load()
+        last = _last_from_person(session.messages)
+        if last is None:
+            raise SessionError("there is nothing to take back")
+        self._replace_messages(session.messages[:last])
+        return session.messages[last]["content"]
+
+    def retry(self) -> str:
+        """Take the last message back, to be sent once more with what was attached to it."""
+        messages, said = self.messages(), self._last
+        last = _last_from_person(messages)
+        if said is None or (last is not None and messages[last]["content"] == said[0]):
+            text = self.undo()
+        else:
+            # It was refused before it became a part of the session.
+            text = said[0]
+        if said is not None and said[0] == text:
+            self.attachments[:] = said[1]
+        return text
+
+    def _replace_messages(self, messages: Sequence[CoreMessage]) -> None:
+        if isinstance(self.session, str):
+            self.app.sessions.edit(self.session, lambda found: found.with_messages(messages))
+        elif self.session is not None:
+            self.session = self.session.with_messages(messages)
+
+    def branch(self, name: str | None) -> tuple[str, str]:
+        """Go on in a copy of the session; gives the ids of the old one and the new one."""
+        session = self._load()
+        before = session.id
+        if isinstance(self.session, str):
+            self.session = self.app.sessions.branch(self.session, name=name).id
+        else:
+            self.session = session.branch(session.count - 1)
+        return before, self.session_id or ""
+
+    def set_system(self, text: str) -> None:
+        """Give the session another system prompt, from the next message on."""
+        self.system = text
+        if self.session is None:
+            return
+        messages = [each for each in self.messages() if each["role"] != "system"]
+        first: CoreMessage = {"role": "system", "content": text, "metadata": {}}
+        self._replace_messages([first, *messages])
+
+    def system_prompt(self) -> str:
+        """The system prompt that counts; empty if there is none."""
+        said = [each["content"] for each in self.messages() if each["role"] == "system"]
+        if self.session is not None:
+            return "\n\n".join(said)
+        return self.system or self.app.config.system_prompt(self.asked.agent) or ""
+
+    def export_lines(self, *, exactly: bool) -> Iterator[str]:
+        """The session as Markdown for people, or as lines of JSON."""
+        session = self._load()
+        if isinstance(self.session, str):
+            stored = self.app.sessions
+            if exactly:
+                return stored.export_lines(self.session)
+            return stored.export_markdown(self.session)
+        if exactly:
+            raise SessionError("only a stored session is saved exactly", hint="save it as .md")
+        return export_markdown(session, SessionSummary(id=session.id, created=time.time()))
+
+    def names(self, kind: str) -> list[tuple[str, str]]:
+        """The words of a kind that a command takes, as a shell would complete them."""
+        from agent_host.cli import complete
+
+        offers = {
+            "models": complete.complete_model,
+            "agents": complete.complete_agent,
+            "tools": complete.complete_tool,
+            "sessions": complete.complete_session,
+        }
+        file = self.app.config.file
+        context = click.Context(click.Command("chat"))
+        context.params.update(config_file=file and str(file), provider=self.asked.provider)
+        found = offers[kind](context, click.Option(["--name"]), "")
+        return [(each.value, each.help or "") for each in found]
+
+    def open_session(self, session: str) -> None:
+        """Go on with a stored session."""
+        self.session = self.app.sessions.find(session).id
+
+    def begin_session(self) -> None:
+        """Go on with a new session; the old one stays where it is."""
+        self.session, self._name, self._last = None, None, None
+
+
+def _last_from_person(messages: Sequence[CoreMessage]) -> int | None:
+    places = range(len(messages) - 1, -1, -1)
+    return next((at for at in places if _is_from_person(messages[at])), None)
+
+
+def _is_from_person(message: CoreMessage) -> bool:
+    return message["role"] == "user" and message["content"] != FINAL_ANSWER

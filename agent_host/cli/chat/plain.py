@@ -1,0 +1,107 @@
+"""A conversation in lines alone: for screen readers, simple terminals, pipes, and without rich.
+
+Nothing is drawn twice or moved. What is typed is read line by line; a line that ends with a
+backslash goes on in the next.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_hookspecs.errors import AgentError
+from agent_host.cli.asking import ask_approval, ask_question
+from agent_host.cli.chat.commands import Send, run_command
+from agent_host.cli.render import is_terminal, print_error, print_traceback, style_text
+from agent_host.cli.screen import Screen, format_warning
+from agent_host.cli.usage import UsageLine
+
+if TYPE_CHECKING:
+    from agent_host.cli.chat.conversation import Conversation
+
+__all__ = ["converse_plainly"]
+
+
+def converse_plainly(conversation: Conversation) -> int:
+    """Read messages and answer them until there are no more; gives the exit code."""
+    has_person = is_terminal(sys.stdin)
+    code = 0
+    was_interrupted = False
+    while True:
+        try:
+            line = _read_message(has_person)
+            if line is None:
+                return code
+            code = _take_line(conversation, line)
+            if code < 0:
+                return 0
+            was_interrupted = False
+        except KeyboardInterrupt:
+            click.echo(err=True)
+            if was_interrupted or not has_person:
+                return 130
+            was_interrupted = True
+            click.echo("Ctrl-C again leaves, and so does Ctrl-D", err=True)
+
+
+def _read_message(has_person: bool) -> str | None:
+    """The next message; None at the end of what is typed."""
+    lines: list[str] = []
+    while True:
+        if has_person:
+            click.echo("> " if not lines else "… ", nl=False, err=True)
+        line = sys.stdin.readline()
+        if not line:
+            if has_person:
+                click.echo(err=True)
+            return "\n".join(lines) if lines else None
+        line = line.rstrip("\r\n")
+        if line.endswith("\\"):
+            lines.append(line[:-1])
+            continue
+        lines.append(line)
+        if message := "\n".join(lines).strip():
+            return message
+        lines.clear()
+
+
+def _take_line(conversation: Conversation, line: str) -> int:
+    """Do what a line says; gives the exit code so far, or a negative number to leave."""
+    try:
+        outcome = run_command(conversation, line, line)
+        if outcome == "leave":
+            return -1
+        if isinstance(outcome, Send):
+            _send(conversation, outcome.text)
+    except AgentError as error:
+        print_traceback(error)
+        print_error(error.message, error.hint or "")
+        return 1
+    return 0
+
+
+def _send(conversation: Conversation, text: str) -> None:
+    screen, usage = Screen(), UsageLine()
+    has_person = is_terminal(sys.stdin) and is_terminal(sys.stderr)
+    approve = ask_approval if has_person else None
+    stream = conversation.send(text, approve, ask_question if has_person else None)
+    try:
+        with closing(stream):
+            for event in stream:
+                usage.take(event)
+                if event["type"] == "warning":
+                    text = format_warning(event)
+                    if text in conversation.warned:
+                        continue
+                    conversation.warned.add(text)
+                screen.show(event)
+    except KeyboardInterrupt:
+        screen.end_line()
+        click.echo("stopped; the session can be gone on with", err=True)
+    finally:
+        conversation.leave_run(stream)
+    if line := usage.describe():
+        click.echo(style_text(line, dim=True), err=True)

@@ -1,0 +1,43 @@
+"""What a person types as a prompt: text, the files that ``@`` names in it, and what is attached.
+
+Only what was typed names files. What is piped or pasted in comes from somewhere else, and must not
+choose which files are sent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent_host.input import Prompt
+
+__all__ = ["find_files", "make_prompt"]
+
+_NAMED = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
+#: What ends a sentence is rarely the end of a file's name.
+_ENDS = ".,;:!?)]}'\""
+
+
+def find_files(typed: str) -> list[str]:
+    """The files that stand in a text as ``@FILE`` or ``@"A FILE"``; other words with @ are text."""
+    found: list[str] = []
+    for named in _NAMED.finditer(typed):
+        name = named[1] or named[2]
+        for candidate in (name, name.rstrip(_ENDS)):
+            if os.path.isfile(os.path.expanduser(candidate)):
+                found.append(candidate)
+                break
+    return list(dict.fromkeys(found))
+
+
+def make_prompt(text: str, files: Iterable[str]) -> Prompt:
+    """A text with files or addresses beside it; each is looked at when the run begins."""
+    names = [*files]
+    if not names:
+        return text
+    from agent_host.input import File
+
+    return [text, *(File(os.path.expanduser(name)) for name in names)]
