@@ -28,7 +28,7 @@ ELSEWHERE = {
     },
     "extension": {"get_ui_elements"},
     "feature": {"get_ui_elements"},
-    "tool": {"get_ui_elements"},
+    "tool": {"get_ui_elements", "preview_tool"},
 }
 
 FINAL = {"role": "assistant", "content": "Hi"}
