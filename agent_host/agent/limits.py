@@ -61,7 +61,7 @@ class Limits:
     seconds: float | None = None
     #: How long one call may take, and how many may run at once where they run in parallel.
     call_seconds: float | None = None
-    parallel_calls: int | None = None
+    parallel_calls: int | None = 16
     argument_bytes: int = 200_000
     result_bytes: int = 200_000
     empty_final: EmptyFinal = "retry"

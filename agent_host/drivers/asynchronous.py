@@ -98,7 +98,7 @@ class _AsyncDriver:
             case Drain():
                 await self._drain()
             case Call():
-                return await self._run_work(_call(effect), effect.seconds)
+                return await self._run_work(_call(effect), effect.seconds or effect.patience)
             case Sleep(seconds):
                 self._wake = asyncio.get_running_loop().create_future()
                 await asyncio.wait([self._wake], timeout=seconds)

@@ -109,11 +109,11 @@ class _Driver:
                 return body
             case Drain():
                 self._drain()
-            case Call(function, starts_coroutine, seconds):
+            case Call(function, starts_coroutine, seconds, patience):
                 result = _call_within(function, None if starts_coroutine else seconds)
                 if not inspect.isawaitable(result):
                     return result
-                return self._loop_thread.wait_for(result, seconds)
+                return self._loop_thread.wait_for(result, seconds or patience)
             case Sleep(seconds):
                 wake = self._wake = threading.Event()
                 if not self.closed:

@@ -136,11 +136,13 @@ class Call:
 
     One that ``starts_coroutine`` is known not to block before that. After ``seconds``, if there are
     any, a `TimeUpError`: a function goes on in its thread, and nobody sees what comes of it.
+    ``patience`` is the same for what is not in the caller's own thread anyway.
     """
 
     function: Callable[[], Any]
     starts_coroutine: bool = False
     seconds: float | None = None
+    patience: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from agent_host.checking import suggest_name
 from agent_host.drivers.effects import Call, Steps
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.fresh_keys import FreshKey
+from agent_host.plugins.hook_time import HookTime
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
@@ -166,6 +167,7 @@ def _prepare_tool(
                 prepared = yield Call(
                     partial(ask, "prepare", config=config, state=state),
                     starts_coroutine=own.starts_coroutine,
+                    patience=HookTime.of(config).max_hook_seconds,
                 )
                 state = state if prepared is None else prepared
             for what in ("timeouts", "concurrency"):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from functools import cache
+from time import monotonic
+from types import CoroutineType
 from typing import Any, NoReturn
 
 from agent_hookspecs.errors import AgentError, HookError, HookResultError
@@ -16,12 +18,15 @@ from agent_hookspecs.logs import Logger
 from agent_hookspecs.markers import RESULT_PARTS
 from agent_hookspecs.specs import Hook
 from agent_hookspecs.values import dataclass
+from agent_host.drivers.effects import TimeUpError
+from agent_host.plugins.hook_time import NOTICED_SECONDS, note_time
 from agent_host.redaction import describe_error
 
 __all__ = [
     "Fail",
     "Implementation",
     "check_result",
+    "check_state",
     "describe_failure",
     "guard_implementation",
     "log_failure",
@@ -50,10 +55,15 @@ class Implementation:
         """What to raise for an exception of the plugin's: its own, if it is of our tree."""
         if isinstance(error, AgentError):
             return error
+        what, hint = f"raised {describe_error(error)}", ""
+        if isinstance(error, TimeUpError):
+            what = "took longer than the host waits for it"
+            hint = "set max_hook_seconds higher if that is to be expected"
         failure = HookError(
-            f"plugin {self.plugin!r}: hook {self.hook.name!r} raised {describe_error(error)}",
+            f"plugin {self.plugin!r}: hook {self.hook.name!r} {what}",
             plugin=self.plugin,
             hook=self.hook.name,
+            hint=hint,
         )
         failure.__cause__ = error
         return failure
@@ -90,6 +100,10 @@ def log_failure(log: Logger, event: str, error: BaseException, **values: Any) ->
 def check_result(implementation: Implementation, result: Any) -> Any:
     """``result`` if it has the shape that its hook declares, else a `HookResultError`."""
     combining = implementation.hook.combining
+    if type(result) is CoroutineType and not combining.may_be_async:
+        # Nobody awaits it.
+        result.close()
+        raise implementation.wrong_result("what it is to say, and not be async", result)
     names = combining.result
     # None leaves what is folded as it was, but what a wrapper returns is the result itself.
     if (
@@ -170,7 +184,9 @@ def guard_implementation(implementation: Implementation, fail: Fail) -> Callable
     What an awaitable comes to is checked by whoever awaits it.
     """
     hook = implementation.hook
-    make = _guard_factory(hook.name, hook.args, implementation.wrapper)
+    # A tool's state is its own, and may be anything.
+    shares_state = "state" in hook.args and hook.role != "tool"
+    make = _guard_factory(hook.name, hook.args, implementation.wrapper, shares_state)
     finish = _leave_result if hook.combining.may_be_async else check_result
     guard: Callable[..., Any] = make(
         implementation, fail, _run_wrapper if implementation.wrapper else finish
@@ -183,7 +199,9 @@ def _leave_result(implementation: Implementation, result: Any) -> Any:
 
 
 @cache
-def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[..., Any]:
+def _guard_factory(
+    name: str, args: tuple[str, ...], wrapper: bool, shares_state: bool
+) -> Callable[..., Any]:
     # Source text, as dataclasses do it, because pluggy reads the names of arguments off the code.
     # Every identifier in the text is an argument name of our own specification.
     given = ", ".join(args)
@@ -191,11 +209,17 @@ def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[
         body = f"        return (yield from finish(implementation, fail, call({given})))\n"
     else:
         body = (
+            "        start = monotonic()\n"
             "        try:\n"
-            f"            return finish(implementation, call({given}))\n"
+            f"            result = finish(implementation, call({given}))\n"
+            + ("            check_state(implementation, state)\n" if shares_state else "")
+            + "            return result\n"
             # A plugin does not end the process that it is a guest in.
             "        except (Exception, SystemExit) as error:\n"
             "            return fail(implementation, error)\n"
+            "        finally:\n"
+            "            if monotonic() - start > noticed:\n"
+            "                note(implementation, start)\n"
         )
     source = (
         "def make(implementation, fail, finish):\n"
@@ -203,10 +227,32 @@ def _guard_factory(name: str, args: tuple[str, ...], wrapper: bool) -> Callable[
         f"    def {name}({given}):\n{body}"
         f"    return {name}\n"
     )
-    namespace: dict[str, Any] = {}
+    namespace: dict[str, Any] = {
+        "monotonic": monotonic,
+        "noticed": NOTICED_SECONDS,
+        "note": _note_time,
+        "check_state": check_state,
+    }
     exec(source, namespace)
     make: Callable[..., Any] = namespace["make"]
     return make
+
+
+def check_state(implementation: Implementation, state: Any) -> None:
+    """Refuse what a plugin has done to the shared state, before others are blamed for it."""
+    if not isinstance(state.get("config"), dict):
+        raise HookResultError(
+            f"plugin {implementation.plugin!r}: hook {implementation.hook.name!r} has taken the "
+            "config out of the state that it was given",
+            plugin=implementation.plugin,
+            hook=implementation.hook.name,
+            hint="return a new state in place of emptying the one that others use",
+        )
+
+
+def _note_time(implementation: Implementation, start: float) -> None:
+    if not implementation.hook.combining.may_wait:
+        note_time(implementation.plugin, implementation.hook.name, start)
 
 
 def _run_wrapper(

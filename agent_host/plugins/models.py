@@ -17,6 +17,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Call, Open, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.fresh_keys import FreshKey
+from agent_host.plugins.hook_time import HookTime
 from agent_host.plugins.implementation import log_failure
 from agent_host.plugins.implementations import can_list_models
 from agent_host.plugins.keys import data_key
@@ -117,7 +118,8 @@ def _ask(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> 
         return (yield from _fetch_models(provider, config, fresh_key))
     if fresh_key is not None:
         config = {**config, "api_key": (yield from fresh_key.current())}
-    return (yield Call(partial(provider.ask, "get_models", config=config)))
+    patience = HookTime.of(config).max_hook_seconds
+    return (yield Call(partial(provider.ask, "get_models", config=config), patience=patience))
 
 
 def _fetch_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | None) -> Steps[Any]:

@@ -136,7 +136,11 @@ def _execute(
         arguments["native_messages"] = turn.natives
     ask = partial(turn.managers.role(offer.role).ask, offer.plugin, "execute_action", **arguments)
     try:
-        result = yield Call(ask, starts_coroutine=offer.execute.starts_coroutine)
+        result = yield Call(
+            ask,
+            starts_coroutine=offer.execute.starts_coroutine,
+            patience=turn.hook_time.max_hook_seconds,
+        )
         check_result(offer.execute, result)
     except Exception as error:
         offer.execute.raise_failure(error)

@@ -18,10 +18,11 @@ def ui_elements(stack: Stack, models: Sequence[ModelInfo], core: object) -> list
 
     ``models`` are those to choose from.
     """
-    context = request_context(core, stack, None)
     tags = sorted(stack.resolution.tags)
     elements: list[dict[str, Any]] = []
     for role in PLUGIN_ROLES:
+        # For each role anew: what a plugin does to it is nobody else's affair.
+        context = request_context(core, stack, None)
         found = stack.managers.role(role).hook.get_ui_elements(
             config=context["config"], tags=list(tags), models=list(models), context=context
         )

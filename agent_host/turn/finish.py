@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.authoring.calls import unique_call_id
 from agent_hookspecs.authoring.merging import finish_tool_calls
+from agent_hookspecs.errors import ContractError
 from agent_hookspecs.messages import CoreMessage, NativeMessage
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
@@ -70,6 +71,13 @@ def _core_messages(turn: Turn, finals: list[NativeMessage]) -> list[CoreMessage]
         messages = [default_from_native(final) for final in finals]
     if extension.implements("from_native_messages"):
         messages = extension.hook.from_native_messages(native_messages=finals, messages=messages)
+    if not all(isinstance(message, Mapping) for message in messages):
+        # What a plugin has changed in place, it has not returned, and so it is not known who did.
+        raise ContractError(
+            "a plugin has put something into the messages of the answer that is no message",
+            hook="from_native_messages",
+            hint="plugins return what they change, and leave what they are given as it is",
+        )
     return [_as_core(message) for message in messages]
 
 

@@ -73,10 +73,9 @@ def config_of(turn: Turn, state: dict[str, Any]) -> Config:
     """The config in a state, which plugins may have changed."""
     config = state.get("config")
     if not isinstance(config, dict):
+        # Whose fault that is, nobody can tell any more: all plugins share the state.
         raise ContractError(
-            f"after init, state['config'] is {type(config).__name__} and not a dict",
-            plugin=turn.provider,
-            hook="init",
+            f"a plugin has made state['config'] {type(config).__name__}, which is not a dict",
             hint="plugins may change the config's keys; state['config'] itself stays a dict",
         )
     return config

@@ -65,7 +65,7 @@ def prepare_turn(turn: Turn) -> Steps[None]:
 
 def _require_access(turn: Turn) -> None:
     """Refuse to ask a provider without the key or address that it says it needs."""
-    entry, config = turn.stack.provider.entry, turn.state["config"]
+    entry, config = turn.stack.provider.entry, config_of(turn, turn.state)
     for key, needed, variable in (
         ("api_key", entry.requires_api_key, entry.key_variable),
         ("base_url", entry.requires_base_url, None),

@@ -21,7 +21,7 @@ from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context, NativeMessage, State
 from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
-from agent_host.plugins.implementation import Implementation, log_failure
+from agent_host.plugins.implementation import Implementation, check_state, log_failure
 from agent_host.plugins.request_spec import read_request_spec
 from agent_host.redaction import describe_error
 from agent_host.turn.lost_tools import warn_of_unsent_tools
@@ -86,13 +86,19 @@ def _call_own(turn: Turn, reading: Reading, own: Implementation) -> Call:
         "state": reading.state,
         "context": turn.context,
     }
-    return Call(partial(hook, **arguments), starts_coroutine=own.starts_coroutine)
+    return Call(
+        partial(hook, **arguments),
+        starts_coroutine=own.starts_coroutine,
+        patience=turn.hook_time.max_hook_seconds,
+    )
 
 
 def _read_own_answer(turn: Turn, own: Implementation) -> Steps[None]:
     reading = _reading(turn)
     try:
         answer = yield _call_own(turn, reading, own)
+        # Again for what was awaited, which the seam has seen only begin.
+        check_state(own, reading.state)
     except Exception as error:
         own.raise_failure(error)
     events: list[Event] = []
@@ -276,6 +282,10 @@ def _refusal(turn: Turn, status: int, headers: Mapping[str, str], body: bytes) -
         mapped = turn.managers.provider.hook.map_error(status=status, headers=headers, body=body)
     except Exception as error:
         log_failure(log, "map_error_failed", error, plugin=turn.provider)
+        mapped = None
+    if mapped is not None and not isinstance(mapped, AgentError):
+        what = f"hook 'map_error' must return an error of the contract or None, not {type(mapped)}"
+        log.warning("map_error_failed", plugin=turn.provider, error=what)
         mapped = None
     if isinstance(mapped, AgentError) and not isinstance(mapped, ProviderError):
         return mapped

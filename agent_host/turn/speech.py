@@ -15,7 +15,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.messages import CoreMessage, MultipartContent, NativeMessage
-from agent_host.drivers.effects import Call, Steps
+from agent_host.drivers.effects import Call, Steps, TimeUpError
+from agent_host.sessions.frozen import plain_copy
 from agent_host.sessions.natives import Overlay, common_length
 from agent_host.turn.history import config_of, convert_messages
 
@@ -98,7 +99,14 @@ def _ask(turn: Turn, hook: str) -> Steps[list[Any]]:
     """What every feature answers, in order; as features may read files or ask servers, apart."""
     caller = getattr(turn.managers.feature.hook, hook)
     config = config_of(turn, turn.state)
-    given = yield Call(partial(caller, session=turn.start, config=config, context=turn.context))
+    # A copy, for the request is made from the other one.
+    given_config = plain_copy(config)
+    ask = partial(caller, session=turn.start, config=given_config, context=turn.context)
+    try:
+        given = yield Call(ask, patience=turn.hook_time.max_hook_seconds)
+    except TimeUpError as error:
+        # Which of several it was that took so long, nobody can tell from outside.
+        turn.managers.feature.implementations(hook)[0].raise_failure(error)
     return cast("list[Any]", given)
 
 

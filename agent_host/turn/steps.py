@@ -159,10 +159,12 @@ def _run_attempt(turn: Turn) -> Steps[None]:
             if isinstance(error, ProviderError):
                 error.usage = usage
             yield turn.emit([{"type": "usage", "usage": usage}])
+        turn.note_slow_hooks()
         if turn.warnings:
             yield turn.emit_warnings()
         raise
     session = yield from run_trigger(turn, session, "request_end")
+    turn.note_slow_hooks()
     if turn.warnings:
         yield turn.emit_warnings()
     turn.result = session
@@ -178,8 +180,12 @@ def _usage_so_far(turn: Turn) -> Usage | None:
     reading, provider = turn.reading, turn.managers.provider
     if reading is None or not provider.implements("usage_so_far"):
         return None
+    (own, *_) = provider.implementations("usage_so_far")
     try:
-        return cast("Usage | None", provider.hook.usage_so_far(state=reading.state))
+        usage = provider.hook.usage_so_far(state=reading.state)
+        if usage is None or isinstance(usage, dict):
+            return cast("Usage | None", usage)
+        raise own.wrong_result("a dict or None", usage)
     except Exception as error:
         turn.warnings.add(
             f"what the failed answer has cost is not known: {describe_failure(error)}",
@@ -191,6 +197,7 @@ def _usage_so_far(turn: Turn) -> Usage | None:
 def _prepare_reading(turn: Turn) -> Steps[None]:
     yield from prepare_turn(turn)
     turn.managers.stop_tolerating()
+    turn.note_slow_hooks()
     if turn.warnings:
         yield turn.emit_warnings()
     turn.reading = Reading(

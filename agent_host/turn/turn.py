@@ -18,6 +18,7 @@ from agent_hookspecs.roles import PluginRole
 from agent_hookspecs.tool_interop.arguments import MAX_ARGUMENT_BYTES
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Emit, Steps
+from agent_host.plugins.hook_time import HookTime, take_slow
 from agent_host.plugins.implementation import Implementation
 from agent_host.plugins.stack import Managers, PlainWarning, Stack
 from agent_host.sessions.natives import Origin, RetainedHistory
@@ -119,6 +120,7 @@ class Turn:
     started: bool = False
 
     limits: SizeLimits = field(init=False)
+    hook_time: HookTime = field(init=False)
 
     # Of an attempt.
     managers: Managers = field(init=False)
@@ -142,6 +144,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         self.limits = SizeLimits.of(self.stack.config)
+        self.hook_time = HookTime.of(self.stack.config)
         self.begin_attempt()
 
     def begin_attempt(self) -> None:
@@ -195,6 +198,13 @@ class Turn:
     def emit(self, events: list[Event]) -> Emit:
         """The effect that delivers events, after the sink has seen them."""
         return Emit(self.sink(events))
+
+    def note_slow_hooks(self) -> None:
+        """Warn of hooks that have held everybody up since the last time."""
+        limit = self.hook_time.slow_hook_seconds
+        for plugin, hook in take_slow(limit):
+            text = f"plugin {plugin!r}: hook {hook!r} took longer than {limit:g} s"
+            self.warnings.add(f"{text}, and everything else had to wait", plugin)
 
     def emit_warnings(self) -> Emit:
         return self.emit(self.warnings.take())

@@ -70,6 +70,8 @@ class Combining:
     request. ``may_be_async`` says whether an implementation may be a coroutine function.
     ``per_chunk`` marks hooks that run for every chunk or event, which the host calls directly.
     ``skips`` says that the hook goes on, with a warning, without an implementation that fails.
+    ``waits`` says that it may take its time although it is not async: the host calls it in a
+    thread where others would have to wait for it.
     """
 
     mode: Mode
@@ -80,6 +82,12 @@ class Combining:
     optional: bool = False
     per_chunk: bool = False
     skips: bool = False
+    waits: bool = False
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether it may take its time, as everything may that may be async."""
+        return self.waits or self.may_be_async
 
     def describe(self) -> str:
         if self.mode == "fold":
@@ -103,6 +111,7 @@ def hookspec(
     may_be_async: bool = False,
     per_chunk: bool = False,
     skips: bool = False,
+    waits: bool = False,
 ) -> Callable[[F], F]:
     """Declare a hook and its combining; the mode is added to the hook's docstring.
 
@@ -116,7 +125,9 @@ def hookspec(
     unknown_parts = [part for part in result if part not in RESULT_PARTS]
     if unknown_parts:
         raise ValueError(f"there is no part of a result called {', '.join(unknown_parts)}")
-    combining = Combining(mode, over, wrappers, may_be_async, result, optional, per_chunk, skips)
+    combining = Combining(
+        mode, over, wrappers, may_be_async, result, optional, per_chunk, skips, waits
+    )
 
     def mark(function: F) -> F:
         unknown = set(over) - set(signature(function).parameters)

@@ -176,7 +176,7 @@ class ExtensionSpec(_AdditionSpec, Protocol):
 class FeatureSpec(_AdditionSpec, Protocol):
     """Implemented by plugins of role ``feature``. A feature cannot persist or delete sessions."""
 
-    @hookspec("collect", result=("instructions",), optional=True)
+    @hookspec("collect", result=("instructions",), optional=True, waits=True)
     def get_instructions(self, session: Session, config: Config, context: Context) -> str | None:
         """Text that stands with the system prompt of this request; None or nothing adds none.
 
@@ -190,7 +190,7 @@ class FeatureSpec(_AdditionSpec, Protocol):
         On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
         """
 
-    @hookspec("collect", result=("context_parts",), optional=True)
+    @hookspec("collect", result=("context_parts",), optional=True, waits=True)
     def get_context_parts(
         self, session: Session, config: Config, context: Context
     ) -> list[str | MultipartContent] | None:

@@ -46,7 +46,7 @@ class ProviderSpec(Protocol):
         On exception: the settings are not validated and a warning says so.
         """
 
-    @hookspec("single")
+    @hookspec("single", waits=True)
     def get_models(self, config: Config) -> list[ModelInfo]:
         """The models on offer, each with a non-empty string ``id``; extensions and features add on.
 
@@ -186,7 +186,12 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("single", wrappers=True, result=("partials", "finals", "native_messages", "state"))
+    @hookspec(
+        "single",
+        wrappers=True,
+        result=("partials", "finals", "native_messages", "state"),
+        waits=True,
+    )
     def call_api(
         self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> Answer:
@@ -211,7 +216,7 @@ class ProviderSpec(Protocol):
         On exception: a contract error ends the request as it is, any other as a HookError.
         """
 
-    @hookspec("single")
+    @hookspec("single", waits=True)
     def stream_api(
         self, native_messages: list[NativeMessage], state: State, context: Context
     ) -> Iterator[NativeChunk]:

@@ -41,7 +41,7 @@ class ToolSpec(GatingSpec, Protocol):
         On exception: the tool is left out and a warning says so.
         """
 
-    @hookspec("single", result=("changes",), optional=True)
+    @hookspec("single", result=("changes",), optional=True, waits=True)
     def preview_tool(
         self, tool_name: str, payload: Any, state: State, context: Context
     ) -> list[dict[str, Any]] | None:
