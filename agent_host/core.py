@@ -194,7 +194,7 @@ class AgentCore:
         """
         stack = self.stack(config)
         if "model" in config and stack.managers.provider.implements("models_request"):
-            stack = self.stack({key: config[key] for key in config if key != "model"})
+            stack = self.stack({**config, "model": None})
         # Copies, here and below: what the core has is everybody's.
         models: list[ModelInfo] = plain_copy(stack.models)
         return models

@@ -83,7 +83,8 @@ class Stacks:
         config = with_request_defaults(config)
         provider = self._provider(config)
         config = {**config, "provider": provider.name}
-        if provider.entry.default_model and not config.get("model"):
+        # A model that is None is none at all: whoever lists models asks for every one.
+        if provider.entry.default_model and config.get("model", "") == "":
             config["model"] = provider.entry.default_model
         text = f"{self._version}\n{config_key(config)}"
         listing = self._listings.fresh_listing(text)
