@@ -57,10 +57,10 @@ def test_the_limits_are_those_of_the_code() -> None:
         "max_result_bytes": Limits().result_bytes,
     }
     of_requests = (SizeLimits(), HookTime())
-    assert stated == {
-        **{name: getattr(each, name) for each in of_requests for name in each.__match_args__},
-        **{f"tools.{name}": value for name, value in tools.items()},
-    }
+    known: dict[str, object] = {f"tools.{name}": value for name, value in tools.items()}
+    for each in of_requests:
+        known |= {name: getattr(each, name) for name in each.__match_args__}
+    assert stated == known
     fixed = {what: float(default) for what, setting, default in rows if setting == "fixed"}
     assert sorted(fixed.values()) == sorted(
         [

@@ -46,6 +46,4 @@ class TestChat(ProviderConformance):
     )
     also = ("agent_host_openai_compatible",)
     wire = "openai.chat"
-    # It is for the other API.
-    quiet_settings = ("include",)
     settings: ClassVar[dict[str, object]] = {"model": "gpt-4o", "api": "chat"}

@@ -61,10 +61,13 @@ class ChatApi(ChatCompletionsProvider):
         request["headers"] = headers_for(config)
         own = {key: config[key] for key in _PLAIN if config.get(key) not in (None, False)}
         request["payload"] = {**own, **request["payload"]}
+        warn = get_warn_from_context(context, SERVER.name)
         if config.get("builtin_tools"):
-            get_warn_from_context(context, SERVER.name)(
+            warn(
                 "builtin_tools are not offered: only the Responses API has tools of the provider's"
             )
+        if config.get("include"):
+            warn("include is not sent: only the Responses API can say more than the answer")
         return native_messages, state
 
     def build_request(
