@@ -399,3 +399,9 @@ print("asyncio" in sys.modules)
     )
     assert done.code == 0, done.err
     assert done.out.endswith("False\n")
+
+
+def test_an_option_that_a_run_does_not_have_is_named_with_the_nearest() -> None:
+    options: Any = {"modle": "echo-1"}
+    with AgentApplication({}) as app, pytest.raises(TypeError, match=r"'modle': .*'model'"):
+        app.run("Hello", **options)

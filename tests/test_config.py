@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from agent_hookspecs import ConfigError
 from agent_host import AgentApplication
 from agent_host.config import (
-    AppConfig,
+    LoadedConfig,
     find_config,
     load_config,
     parse_config,
@@ -402,6 +402,6 @@ def test_the_schema_accepts_what_the_host_accepts(values: Any) -> None:
 
 def accepted(values: Any) -> bool:
     try:
-        return isinstance(parse_config(values), AppConfig)
+        return isinstance(parse_config(values), LoadedConfig)
     except ConfigError:
         return False

@@ -13,7 +13,7 @@ import pytest
 
 from agent_hookspecs.errors import ConfigError
 from agent_host import AgentApplication
-from agent_host.config import AppConfig, parse_config
+from agent_host.config import LoadedConfig, parse_config
 from agent_host.config.catalog import configured_catalog
 from agent_host.config.selection import Selection, select, server_address
 from agent_host.key_store import KeyStore
@@ -56,10 +56,10 @@ class Brooks:
         parsed = self.config(config)
         return select(parsed, self.catalog(parsed), **named)
 
-    def config(self, more: dict[str, Any] | None = None) -> AppConfig:
+    def config(self, more: dict[str, Any] | None = None) -> LoadedConfig:
         return parse_config({**self.values, **(more or {})})
 
-    def catalog(self, config: AppConfig) -> Catalog:
+    def catalog(self, config: LoadedConfig) -> Catalog:
         return configured_catalog(config)
 
 

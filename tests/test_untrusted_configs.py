@@ -14,7 +14,7 @@ from hypothesis import given, strategies
 from agent_hookspecs import ConfigError, UnknownPluginError
 from agent_hookspecs.descriptor import Descriptor, Entry
 from agent_host import AgentApplication
-from agent_host.config import AppConfig, load_config
+from agent_host.config import LoadedConfig, load_config
 from agent_host.config.model import config_schema
 from agent_host.config.untrusted import add_untrusted
 from agent_host.plugins.bundle import Bundle
@@ -71,8 +71,8 @@ OTHER: dict[str, Any] = {
 
 
 @pytest.fixture
-def joined() -> AppConfig:
-    return add_untrusted(AppConfig(OWN, Path("/own/config.json")), AppConfig(OTHER))
+def joined() -> LoadedConfig:
+    return add_untrusted(LoadedConfig(OWN, Path("/own/config.json")), LoadedConfig(OTHER))
 
 
 def test_the_user_has_every_key() -> None:
@@ -80,29 +80,29 @@ def test_the_user_has_every_key() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(OWN.keys() - {"providers", "agents", "denied_plugins"}))
-def test_what_is_the_users_own_stays(key: str, joined: AppConfig) -> None:
+def test_what_is_the_users_own_stays(key: str, joined: LoadedConfig) -> None:
     assert joined.values[key] == OWN[key]
 
 
 @pytest.mark.parametrize("section", ["providers", "agents"])
-def test_a_name_of_the_users_means_what_it_meant(section: str, joined: AppConfig) -> None:
+def test_a_name_of_the_users_means_what_it_meant(section: str, joined: LoadedConfig) -> None:
     for name, described in OWN[section].items():
         now = {k: v for k, v in joined.values[section][name].items() if k != "tools"}
         assert now == {k: v for k, v in described.items() if k != "tools"}
 
 
-def test_names_that_nobody_uses_are_added(joined: AppConfig) -> None:
+def test_names_that_nobody_uses_are_added(joined: LoadedConfig) -> None:
     assert joined.values["providers"]["new"] == OTHER["providers"]["new"]
     assert joined.values["agents"]["fresh"]["system"] == "hi"
     assert joined.values["denied_plugins"] == ["own-denied", "other-denied"]
 
 
-def test_a_plugin_that_the_user_names_gets_no_alias(joined: AppConfig) -> None:
+def test_a_plugin_that_the_user_names_gets_no_alias(joined: LoadedConfig) -> None:
     assert "plain-plugin" not in joined.values["providers"]
     assert joined.request_config("coder")["provider"] == "plain-plugin"
 
 
-def test_what_is_ignored_is_told(joined: AppConfig) -> None:
+def test_what_is_ignored_is_told(joined: LoadedConfig) -> None:
     for key in ("providers.mine", "providers.plain-plugin", "agents.default", "agents.coder"):
         assert any(text.startswith(f"{key} of ") for text in joined.warnings), key
     assert len(joined.warnings) == 4
@@ -118,7 +118,7 @@ def test_a_run_begins_with_what_is_ignored(work: Path) -> None:
     assert answer.session.messages[0]["content"] == "home"
 
 
-def test_tools_can_only_become_fewer(joined: AppConfig) -> None:
+def test_tools_can_only_become_fewer(joined: LoadedConfig) -> None:
     assert joined.tool_patterns() == ["read_file"]
     assert joined.tool_patterns("fresh") == ["read_*", "list_files"]
     assert joined.tool_patterns("named") == ["read_*", "list_files"]
@@ -135,8 +135,8 @@ PATTERNS = strategies.lists(
 @given(PATTERNS, PATTERNS, strategies.text(alphabet="read_wit*?[]fs", max_size=8))
 def test_no_tool_is_added_by_any_pattern(own: list[str], other: list[str], name: str) -> None:
     config = add_untrusted(
-        AppConfig({"agents": {"default": {"tools": own}}}),
-        AppConfig({"agents": {"default": {"tools": other}}}),
+        LoadedConfig({"agents": {"default": {"tools": own}}}),
+        LoadedConfig({"agents": {"default": {"tools": other}}}),
     )
     for tool in (*NAMES, name):
         if any(fnmatchcase(tool, each) for each in config.tool_patterns() or ()):
@@ -148,7 +148,7 @@ SECRETS = ("default-key-0123456789", "nested-key-0123456789", "own-key-012345678
 
 
 @pytest.mark.parametrize("agent", ["fresh", "named"])
-def test_keys_stay_with_whom_they_were_given_for(agent: str, joined: AppConfig) -> None:
+def test_keys_stay_with_whom_they_were_given_for(agent: str, joined: LoadedConfig) -> None:
     config = joined.request_config(agent)
     assert config["provider"] == "evil"
     assert not any(secret in repr(config) for secret in SECRETS)
@@ -159,29 +159,29 @@ def test_keys_stay_with_whom_they_were_given_for(agent: str, joined: AppConfig) 
     assert config["extra"] == {"kind": 1}
 
 
-def test_an_alias_of_others_gets_no_key_even_if_the_caller_names_it(joined: AppConfig) -> None:
+def test_an_alias_of_others_gets_no_key_even_if_the_caller_names_it(joined: LoadedConfig) -> None:
     assert not any(secret in repr(joined.request_config(None, "new")) for secret in SECRETS)
 
 
-def test_an_alias_of_the_users_has_its_own_key_whoever_names_it(joined: AppConfig) -> None:
+def test_an_alias_of_the_users_has_its_own_key_whoever_names_it(joined: LoadedConfig) -> None:
     config = joined.request_config("borrower")
     assert (config["provider"], config["api_key"]) == ("echo", "own-key-0123456789")
 
 
-def test_the_users_own_requests_are_as_they_were(joined: AppConfig) -> None:
-    own = AppConfig(OWN)
+def test_the_users_own_requests_are_as_they_were(joined: LoadedConfig) -> None:
+    own = LoadedConfig(OWN)
     for options in ({}, {"agent": "coder"}, {"provider": "second"}, {"provider": "plain-plugin"}):
         assert joined.request_config(**options) == own.request_config(**options)
 
 
 def test_one_alias_alone_stays_the_one_that_is_meant() -> None:
-    own = AppConfig({"providers": {"mine": {"provider": "echo"}}, "agents": {"coder": {}}})
-    config = add_untrusted(own, AppConfig({"providers": {"new": {"provider": "evil"}}}))
+    own = LoadedConfig({"providers": {"mine": {"provider": "echo"}}, "agents": {"coder": {}}})
+    config = add_untrusted(own, LoadedConfig({"providers": {"new": {"provider": "evil"}}}))
     assert config.request_config()["provider"] == "echo"
     assert config.request_config("coder")["provider"] == "echo"
     config = add_untrusted(
-        AppConfig({"agents": {"coder": {}}}),
-        AppConfig({"providers": {"new": {"provider": "evil"}}}),
+        LoadedConfig({"agents": {"coder": {}}}),
+        LoadedConfig({"providers": {"new": {"provider": "evil"}}}),
     )
     assert "provider" not in config.request_config("coder")
     assert config.request_config()["provider"] == "evil"

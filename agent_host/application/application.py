@@ -28,7 +28,7 @@ from agent_host.application.request_config import make_request_config
 from agent_host.application.run_maker import RunMaker
 from agent_host.application.storage import choose_storage
 from agent_host.application.watching import EventFeed, Listener
-from agent_host.config import AppConfig, load_config, parse_config
+from agent_host.config import LoadedConfig, load_config, parse_config
 from agent_host.config.catalog import configured_catalog
 from agent_host.config.selection import Selection, Selector
 from agent_host.core import AgentCore
@@ -71,7 +71,7 @@ class AgentApplication:
 
     def __init__(
         self,
-        config: Mapping[str, Any] | AppConfig | str | Path | None = None,
+        config: Mapping[str, Any] | LoadedConfig | str | Path | None = None,
         *,
         tools: Iterable[Any] = (),
         approve: Approve | None = None,
@@ -427,10 +427,10 @@ class AgentApplication:
         await self.aclose()
 
 
-def _load(config: Mapping[str, Any] | AppConfig | str | Path | None) -> AppConfig:
+def _load(config: Mapping[str, Any] | LoadedConfig | str | Path | None) -> LoadedConfig:
     """The config, whose values nobody can change: plugins get to see them."""
     if isinstance(config, Mapping):
         config = parse_config(dict(config))
-    elif not isinstance(config, AppConfig):
+    elif not isinstance(config, LoadedConfig):
         config = load_config(None if config is None else Path(config))
     return replace(config, values=freeze(dict(config.values)))

@@ -24,9 +24,10 @@ from agent_host.agent.questions import Ask
 from agent_host.agent.resume import LaterRun, stored_decisions
 from agent_host.agent.unanswered import close_calls
 from agent_host.application.limits import read_limits
-from agent_host.application.options import Decisions
+from agent_host.application.options import Decisions, RunOptions
 from agent_host.application.request_config import fallback_warnings, make_request_config
-from agent_host.config import AppConfig
+from agent_host.checking import suggest_name
+from agent_host.config import LoadedConfig
 from agent_host.config.check import check_loading
 from agent_host.config.selection import Selector
 from agent_host.input import Prompt, make_message
@@ -46,7 +47,7 @@ __all__ = ["RunMaker"]
 class RunMaker:
     """What the runs of one application have in common."""
 
-    config: AppConfig
+    config: LoadedConfig
     core: AgentCore
     selector: Selector
     policy: Policy
@@ -82,6 +83,7 @@ class RunMaker:
         **options: Any,
     ) -> AgentRun:
         """A new run of a prompt; one that ``is_only_shown`` is never carried out."""
+        _refuse_unknown(options)
         if not (is_only_shown or self._is_loading_checked):
             check_loading(self.config, self.core.stacks.catalog)
             self._is_loading_checked = True
@@ -251,6 +253,13 @@ class RunMaker:
             ],
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )
+
+
+def _refuse_unknown(options: Iterable[str]) -> None:
+    known = RunOptions.__annotations__
+    for name in options:
+        if name not in known:
+            raise TypeError(f"a run has no option {name!r}: {suggest_name(name, known)}")
 
 
 def _expected_output(output_type: Any, retries: int | None) -> ExpectedOutput | None:

@@ -19,7 +19,7 @@ from agent_host.cli.options import REQUEST_OPTIONS, parse_pairs
 from agent_host.places import find_config_file
 
 if TYPE_CHECKING:
-    from agent_host.config import AppConfig
+    from agent_host.config import LoadedConfig
     from agent_host.plugins.catalog import Catalog
 
 __all__ = ["Choice", "choice_options", "find_provider", "load_chosen_catalog"]
@@ -47,7 +47,7 @@ class Choice:
         """Whom to ask, as a run takes it."""
         return {"agent": self.agent, "provider": self.provider, "model": self.model}
 
-    def load_config(self) -> AppConfig | None:
+    def load_config(self) -> LoadedConfig | None:
         """The config that a run would obey, with the options laid over it; None if nothing is said.
 
         Without a file and without options there is nothing to read, and nothing is imported for it.
@@ -62,7 +62,7 @@ class Choice:
 
         return self._change(load_config(Path(self.config_file) if self.config_file else None))
 
-    def _change(self, config: AppConfig) -> AppConfig:
+    def _change(self, config: LoadedConfig) -> LoadedConfig:
         values = dict(config.values)
         here = os.getcwd()
         # What is typed is meant from here, wherever the config file lies.
@@ -90,7 +90,7 @@ def _from_folder(source: str, folder: str) -> str:
     return f"path:{os.path.join(folder, os.path.expanduser(value))}"
 
 
-def find_provider(choice: Choice, config: AppConfig | None, catalog: Catalog) -> str | None:
+def find_provider(choice: Choice, config: LoadedConfig | None, catalog: Catalog) -> str | None:
     """The provider plugin that a run would use; None if none is named, an error if it is not there.
 
     One that is there and cannot be used is no error: a list has to show it.
@@ -102,7 +102,7 @@ def find_provider(choice: Choice, config: AppConfig | None, catalog: Catalog) ->
     return named
 
 
-def load_chosen_catalog(config: AppConfig | None) -> Catalog:
+def load_chosen_catalog(config: LoadedConfig | None) -> Catalog:
     """The catalog that a run with this config would have."""
     if config is None:
         from agent_host.plugins.load import load_catalog

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from agent_hookspecs.store.protocol import SessionStore
-    from agent_host.config import AppConfig
+    from agent_host.config import LoadedConfig
     from agent_host.plugins.catalog import Catalog, PluginRecord
 
 __all__ = [
@@ -138,7 +138,7 @@ def _items(names: Names, begun: str) -> list[CompletionItem]:
     return [CompletionItem(name, help=found[name]) for name in found if name.startswith(begun)]
 
 
-def _config(context: click.Context) -> AppConfig | None:
+def _config(context: click.Context) -> LoadedConfig | None:
     from pathlib import Path
 
     from agent_host.config import load_config
@@ -157,11 +157,11 @@ def _config_values(context: click.Context) -> Mapping[str, Any]:
 
 
 def _catalog(context: click.Context) -> Catalog | None:
-    from agent_host.config import AppConfig
+    from agent_host.config import LoadedConfig
     from agent_host.config.catalog import configured_catalog
 
     try:
-        return configured_catalog(_config(context) or AppConfig())
+        return configured_catalog(_config(context) or LoadedConfig())
     except (AgentError, OSError):
         # Nothing is lost: the command that is being typed says what is wrong with the plugins.
         return None
@@ -211,10 +211,10 @@ def _known_models(context: click.Context, values: Mapping[str, Any]) -> Iterator
 
 def _stored(context: click.Context, names: Callable[[SessionStore], Names]) -> Names:
     """What the store of the config has; without one that opens at once, nothing."""
-    from agent_host.config import AppConfig
+    from agent_host.config import LoadedConfig
     from agent_host.store.plugin import DEFAULT_URL, SqliteStores, database_file
 
-    config = _config(context) or AppConfig()
+    config = _config(context) or LoadedConfig()
     try:
         # Only the host's own store: a plugin would have to be imported for any other.
         url = config.values.get("store") or DEFAULT_URL

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent_hookspecs.descriptor import Entry
-    from agent_host.config import AppConfig
+    from agent_host.config import LoadedConfig
     from agent_host.config.origins import SourcedValue
 
 __all__ = ["show"]
@@ -81,7 +81,7 @@ def show(config_file: Path | None, as_json: bool, **asked: str | None) -> None:
     print_table(["SETTING", "VALUE", "FROM"], map(_row, whom))
 
 
-def _find_request(config: AppConfig, asked: Mapping[str, str | None]) -> list[SourcedValue]:
+def _find_request(config: LoadedConfig, asked: Mapping[str, str | None]) -> list[SourcedValue]:
     """Whom a run with these options would ask."""
     from agent_host.application import AgentApplication
     from agent_host.cli.records import access_of

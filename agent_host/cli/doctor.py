@@ -35,11 +35,11 @@ def doctor(choice: Choice, as_json: bool, strict: bool) -> int:
     from dataclasses import asdict
 
     from agent_host.application import AgentApplication
-    from agent_host.config import AppConfig
+    from agent_host.config import LoadedConfig
 
     with (
         redirect_stdout(sys.stderr),
-        AgentApplication(choice.load_config() or AppConfig()) as app,
+        AgentApplication(choice.load_config() or LoadedConfig()) as app,
     ):
         catalog = app.core.stacks.catalog
         findings = [*examine(catalog), *_find_missing_keys(app, choice)]

@@ -110,7 +110,7 @@ def explain(
     """
     from agent_host.application import AgentApplication
     from agent_host.cli.screen import quiet_logs
-    from agent_host.config import AppConfig
+    from agent_host.config import LoadedConfig
     from agent_host.config.selection import Selection
 
     quiet_logs()
@@ -119,7 +119,7 @@ def explain(
     # Plugins may print while they are imported; our output must stay readable by scripts.
     with (
         redirect_stdout(sys.stderr),
-        AgentApplication(choice.load_config() or AppConfig()) as app,
+        AgentApplication(choice.load_config() or LoadedConfig()) as app,
     ):
         chosen = Selection() if "provider" in settings else app.select(**choice.request, parts=True)
         if chosen.provider is not None:

@@ -34,7 +34,7 @@ from agent_host.cli.render import (
     print_table,
     print_text,
 )
-from agent_host.config import AppConfig, Layers
+from agent_host.config import Layers, LoadedConfig
 from agent_host.plugins.inspect.search import find_records
 from agent_host.plugins.settings import Setting, merge_schemas
 from agent_host.redaction import holds_secrets
@@ -69,7 +69,7 @@ def info(choice: Choice, name: str, with_hooks: bool, as_json: bool, strict: boo
     Settings are shown with their value and the place that
     it comes from, for the request that config and options describe.
     """
-    config = choice.load_config() or AppConfig()
+    config = choice.load_config() or LoadedConfig()
     catalog = load_chosen_catalog(config)
     find_provider(choice, config, catalog)
     found = _find(catalog, name)
@@ -118,7 +118,7 @@ def _find(catalog: Catalog, name: str) -> list[PluginRecord]:
     )
 
 
-def _ask_classes(records: Sequence[PluginRecord], config: AppConfig) -> dict[str, _ClassFacts]:
+def _ask_classes(records: Sequence[PluginRecord], config: LoadedConfig) -> dict[str, _ClassFacts]:
     """What the usable ones say of themselves; one that is broken is an error that names it."""
     from agent_host.plugins.activate import Activator
 
@@ -151,7 +151,7 @@ def _settings(record: PluginRecord, known: Mapping[str, _ClassFacts]) -> list[Se
 
 
 def _value_of(
-    setting: Setting, record: PluginRecord, config: AppConfig, choice: Choice
+    setting: Setting, record: PluginRecord, config: LoadedConfig, choice: Choice
 ) -> tuple[Any, str]:
     """The value that a request would have for a setting, and where it stands; None if nowhere."""
     for where, layer in reversed(_layers(record, config, choice)):
@@ -163,7 +163,7 @@ def _value_of(
     return None, ""
 
 
-def _layers(record: PluginRecord, config: AppConfig, choice: Choice) -> Layers:
+def _layers(record: PluginRecord, config: LoadedConfig, choice: Choice) -> Layers:
     """The settings of a request to the plugin, if it is a provider, and else of the usual one."""
     layers = config.request_layers(**choice.request)
     if record.role == "provider" and record.name != config.provider_plugin(**choice.request):
@@ -200,7 +200,7 @@ def _type_name(schema: Mapping[str, Any]) -> str:
 def _print_record(
     record: PluginRecord,
     catalog: Catalog,
-    config: AppConfig,
+    config: LoadedConfig,
     choice: Choice,
     known: Mapping[str, _ClassFacts],
 ) -> None:
@@ -269,7 +269,7 @@ def _hooks_text(record: PluginRecord, known: Mapping[str, _ClassFacts]) -> str:
 
 
 def _print_settings(
-    record: PluginRecord, config: AppConfig, choice: Choice, known: Mapping[str, _ClassFacts]
+    record: PluginRecord, config: LoadedConfig, choice: Choice, known: Mapping[str, _ClassFacts]
 ) -> None:
     settings = _settings(record, known)
     asked = record.entry is not None and "get_config_schema" in record.entry.dynamic

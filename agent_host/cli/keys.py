@@ -27,7 +27,7 @@ from agent_host.key_store import KeyStore
 
 if TYPE_CHECKING:
     from agent_hookspecs.descriptor import Entry
-    from agent_host.config import AppConfig
+    from agent_host.config import LoadedConfig
 
 __all__ = ["keys"]
 
@@ -127,7 +127,7 @@ def list_keys(config_file: Path | None, as_json: bool) -> None:
         click.echo("No provider has a key. agent-host keys set PROVIDER keeps one.")
 
 
-def _key_rows(config: AppConfig, entries: dict[str, Entry]) -> list[dict[str, str]]:
+def _key_rows(config: LoadedConfig, entries: dict[str, Entry]) -> list[dict[str, str]]:
     """Every key that is set or kept, with what hides it."""
     from agent_host.plugins.access import KEY_SETTINGS
 
@@ -240,7 +240,7 @@ def describe_problem(error: AgentError | None) -> str:
     return error.message
 
 
-def _load(config_file: Path | None) -> tuple[AppConfig, dict[str, Entry]]:
+def _load(config_file: Path | None) -> tuple[LoadedConfig, dict[str, Entry]]:
     """The config, and the providers that can be used, by name."""
     from agent_host.config import load_config
     from agent_host.config.catalog import configured_catalog
@@ -252,7 +252,7 @@ def _load(config_file: Path | None) -> tuple[AppConfig, dict[str, Entry]]:
     }
 
 
-def _find_entry(name: str, config: AppConfig, entries: dict[str, Entry]) -> Entry:
+def _find_entry(name: str, config: LoadedConfig, entries: dict[str, Entry]) -> Entry:
     alias = config.values.get("providers", {}).get(name)
     entry = entries.get(str(alias["provider"]) if alias else name)
     if entry is None:

@@ -12,7 +12,7 @@ from agent_host.plugins.access import Access, find_access, stored_name
 
 if TYPE_CHECKING:
     from agent_hookspecs.descriptor import Entry
-    from agent_host.config import AppConfig
+    from agent_host.config import LoadedConfig
     from agent_host.plugins.catalog import Catalog, LoaderSettings, PluginRecord
 
 __all__ = [
@@ -48,7 +48,7 @@ _SETTINGS = {
 }
 
 
-def access_of(record: PluginRecord, config: AppConfig | None) -> Access | None:
+def access_of(record: PluginRecord, config: LoadedConfig | None) -> Access | None:
     """Whether a provider has its key and address; None for what is no provider."""
     if record.role != "provider" or record.entry is None:
         return None
@@ -60,7 +60,9 @@ def access_of(record: PluginRecord, config: AppConfig | None) -> Access | None:
     return next((access for access in found if not access.missing), found[0])
 
 
-def ways_of(record: PluginRecord, entry: Entry, config: AppConfig) -> Iterator[tuple[str, Access]]:
+def ways_of(
+    record: PluginRecord, entry: Entry, config: LoadedConfig
+) -> Iterator[tuple[str, Access]]:
     """By each way in which a config leads to a provider, what it has."""
     stored = stored_names()
     for way, layers in config.requests_to(record.name):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from agent_host.config.files import find_config, load_config, parse_config, read_folder
 from agent_host.config.placeholders import substitute
-from agent_host.config.values import AppConfig, Layers
+from agent_host.config.values import Layers, LoadedConfig
 
 __all__ = [
-    "AppConfig",
     "Layers",
+    "LoadedConfig",
     "find_config",
     "load_config",
     "parse_config",

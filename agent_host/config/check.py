@@ -14,7 +14,7 @@ from agent_hookspecs.errors import PluginError
 from agent_hookspecs.logs import redact
 from agent_host.checking import suggest
 from agent_host.config.placeholders import config_error
-from agent_host.config.values import AppConfig
+from agent_host.config.values import LoadedConfig
 from agent_host.plugins.activate import Activator
 from agent_host.plugins.catalog import Catalog, PluginRecord
 from agent_host.plugins.settings import (
@@ -34,7 +34,7 @@ __all__ = ["check_loading", "check_request"]
 _KEYS = {"deny": "denied_plugins", "allow": "allowed_plugins", "prefer": "prefer_plugins"}
 
 
-def check_loading(config: AppConfig, catalog: Catalog) -> None:
+def check_loading(config: LoadedConfig, catalog: Catalog) -> None:
     """Refuse a source that leads to no plugin at all, and the name of a bundle that is not there.
 
     Whoever denies a plugin by a name that is not its own has not denied it.
@@ -55,7 +55,7 @@ def check_loading(config: AppConfig, catalog: Catalog) -> None:
 
 
 def check_request(
-    config: AppConfig,
+    config: LoadedConfig,
     catalog: Catalog,
     activator: Activator,
     agent: str | None,
@@ -79,7 +79,7 @@ def check_request(
             _refuse_unknown(config, where, unknown, own_keys, _Known(catalog, activator, providers))
 
 
-def _refuse_disguise(config: AppConfig, catalog: Catalog) -> None:
+def _refuse_disguise(config: LoadedConfig, catalog: Catalog) -> None:
     """Refuse an alias that others have given the name of a plugin, and that means another one."""
     aliases: Mapping[str, Any] = config.values.get("providers", {})
     plugins = {record.name for record in catalog if record.role == "provider"}
@@ -157,7 +157,7 @@ class _Known:
 
 
 def _refuse_unknown(
-    config: AppConfig, where: str, keys: Iterable[str], own_keys: Iterable[str], known: _Known
+    config: LoadedConfig, where: str, keys: Iterable[str], own_keys: Iterable[str], known: _Known
 ) -> None:
     described = known.described_settings().settings
     unknown = [key for key in keys if key not in described]

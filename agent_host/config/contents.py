@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_hookspecs.errors import ConfigError
-from agent_host.config.values import AppConfig
+from agent_host.config.values import LoadedConfig
 from agent_host.redaction import mask_config
 from agent_host.trust import Contents
 
@@ -35,7 +35,7 @@ _PIECE = 1 << 20
 _COMPILED = "__pycache__"
 
 
-def read_contents(config: AppConfig, raw: bytes) -> Contents:
+def read_contents(config: LoadedConfig, raw: bytes) -> Contents:
     """The contents of a config that was read from a folder, as these bytes."""
     assert config.file is not None, "only what lies in a folder is trusted"
     digests = {config.file.name: hashlib.sha256(raw).hexdigest()}
@@ -68,7 +68,7 @@ class _Digests:
         self._found: dict[str, str] = {}
         self._bytes_left = MAX_TRUSTED_BYTES
 
-    def of_config(self, config: AppConfig) -> dict[str, str]:
+    def of_config(self, config: LoadedConfig) -> dict[str, str]:
         for number, source in enumerate(config.loader_settings().sources):
             kind, _, value = source.partition(":")
             if kind == "path" and value:
@@ -140,7 +140,7 @@ class _Digests:
         )
 
 
-def _key_programs(config: AppConfig, folder: Path) -> Iterator[Path]:
+def _key_programs(config: LoadedConfig, folder: Path) -> Iterator[Path]:
     """The files of the folder that are run, or read by what is run, to get a key."""
     values = config.values
     sections = [

@@ -19,7 +19,7 @@ from agent_hookspecs.logs import redact, remember_secrets
 from agent_host.config.contents import read_contents
 from agent_host.config.placeholders import check_placeholders, config_error
 from agent_host.config.untrusted import add_untrusted, refuse_untrusted
-from agent_host.config.values import AppConfig
+from agent_host.config.values import LoadedConfig
 from agent_host.places import find_config_file, find_folder_file, own_config_file
 from agent_host.redaction import named_secrets
 from agent_host.trust import Contents, compare_contents, read_trusted
@@ -41,7 +41,7 @@ def _own_config() -> Path | None:
     return None if found is None else Path(found)
 
 
-def load_config(file: Path | None = None, *, folder: Path | None = None) -> AppConfig:
+def load_config(file: Path | None = None, *, folder: Path | None = None) -> LoadedConfig:
     """The config in ``file``, or whichever `find_config` finds.
 
     A file the caller names is theirs. One that was found in a folder that is not trusted is
@@ -50,7 +50,7 @@ def load_config(file: Path | None = None, *, folder: Path | None = None) -> AppC
     """
     found = file or find_config(folder)
     if found is None:
-        return AppConfig()
+        return LoadedConfig()
     raw = _read_bytes(found)
     config = parse_config(_decode(raw, found), found)
     own = _own_config()
@@ -93,15 +93,15 @@ def is_trusted(folder: Path) -> bool:
         return False
 
 
-def _load_own(own: Path | None) -> AppConfig:
-    return parse_config(_decode(_read_bytes(own), own), own) if own else AppConfig()
+def _load_own(own: Path | None) -> LoadedConfig:
+    return parse_config(_decode(_read_bytes(own), own), own) if own else LoadedConfig()
 
 
-def parse_config(values: object, file: Path | None = None) -> AppConfig:
+def parse_config(values: object, file: Path | None = None) -> LoadedConfig:
     """Check decoded values; a `ConfigError` names file, key and what would be right."""
     if values == {}:
         # Nothing can be wrong with it, and a process without a config has no use for pydantic.
-        return AppConfig({}, file)
+        return LoadedConfig({}, file)
     from agent_host.config.model import check_config
 
     problem = check_config(values)
@@ -112,7 +112,7 @@ def parse_config(values: object, file: Path | None = None) -> AppConfig:
     assert isinstance(values, dict)
     check_placeholders(values, file)
     remember_secrets(named_secrets(values))
-    return AppConfig(values, file)
+    return LoadedConfig(values, file)
 
 
 def _read_bytes(file: Path) -> bytes:

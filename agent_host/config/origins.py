@@ -15,7 +15,7 @@ from agent_host.config.candidates import find_candidates
 from agent_host.config.document import ConfigDocument
 from agent_host.config.placeholders import placeholders
 from agent_host.config.selection import MODEL_VARIABLE, Selection
-from agent_host.config.values import AppConfig
+from agent_host.config.values import LoadedConfig
 from agent_host.plugins.access import KEY_STORE
 from agent_host.redaction import mask_config
 
@@ -36,7 +36,7 @@ class SourcedValue:
     detail: str = ""
 
 
-def config_origins(config: AppConfig, named: Path | None = None) -> Iterator[SourcedValue]:
+def config_origins(config: LoadedConfig, named: Path | None = None) -> Iterator[SourcedValue]:
     """Every value of the config in force; ``named`` is the file that the caller has named."""
     files = _read_files(named)
     for steps, value in _leaves(mask_config(config.values)):
@@ -51,7 +51,7 @@ def config_origins(config: AppConfig, named: Path | None = None) -> Iterator[Sou
 
 
 def request_origins(
-    config: AppConfig,
+    config: LoadedConfig,
     request: Mapping[str, Any],
     chosen: Selection,
     asked: Mapping[str, str | None],

@@ -17,7 +17,7 @@ from agent_hookspecs.errors import ConfigError, UnknownPluginError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.values import dataclass
 from agent_host.config.check import check_request
-from agent_host.config.values import AppConfig
+from agent_host.config.values import LoadedConfig
 from agent_host.key_store import stored_names
 from agent_host.plugins.access import KEY_SETTINGS, find_access, set_variable, stored_name
 from agent_host.plugins.catalog import Catalog, PluginRecord
@@ -81,7 +81,7 @@ class _Ready:
 
 
 def select(
-    config: AppConfig,
+    config: LoadedConfig,
     catalog: Catalog,
     agent: str | None = None,
     provider: str | None = None,
@@ -116,7 +116,7 @@ def select(
 class Selector:
     """Selects for one application, and remembers it: servers are not looked for twice."""
 
-    def __init__(self, config: AppConfig, stacks: Stacks) -> None:
+    def __init__(self, config: LoadedConfig, stacks: Stacks) -> None:
         self.config = config
         self.stacks = stacks
         # With the catalog that was looked at, because a program may add to it.
@@ -158,7 +158,7 @@ class Selector:
         return found
 
 
-def _configured_model(config: AppConfig, agent: str | None) -> str | None:
+def _configured_model(config: LoadedConfig, agent: str | None) -> str | None:
     """The model that the config names for its runs."""
     layers, _ = config.fill_layers(config.request_layers(agent))
     named = [str(layer["model"]) for _, layer in layers if layer.get("model")]
@@ -166,7 +166,7 @@ def _configured_model(config: AppConfig, agent: str | None) -> str | None:
 
 
 def _split_reference(
-    config: AppConfig, catalog: Catalog, agent: str | None, reference: str
+    config: LoadedConfig, catalog: Catalog, agent: str | None, reference: str
 ) -> tuple[str | None, str | None]:
     """Provider and model of an alias, of ``provider/model``, or of an id alone."""
     aliases: Mapping[str, Any] = config.values.get("providers", {})
@@ -185,7 +185,9 @@ def _split_reference(
     return head, reference if reference in ids and rest not in ids else rest
 
 
-def _select_ready(config: AppConfig, catalog: Catalog, model: str | None, parts: bool) -> Selection:
+def _select_ready(
+    config: LoadedConfig, catalog: Catalog, model: str | None, parts: bool
+) -> Selection:
     """The first provider that can be asked as it is; if a model is named, that has it."""
     ready: list[_Ready] = []
     for each in _find_ready(config, catalog):
@@ -223,7 +225,9 @@ def _complete_id(part: str, ids: Mapping[str, list[str]]) -> tuple[str, str] | N
     return found[0] if found else None
 
 
-def _ids(config: AppConfig, catalog: Catalog, agent: str | None, provider: str | None) -> list[str]:
+def _ids(
+    config: LoadedConfig, catalog: Catalog, agent: str | None, provider: str | None
+) -> list[str]:
     """The models of a provider, by alias or plugin id, as they were listed lately."""
     name = config.provider_name(agent, provider)
     found = read_list(name, list_address(config, catalog, agent, provider)) if name else None
@@ -231,7 +235,7 @@ def _ids(config: AppConfig, catalog: Catalog, agent: str | None, provider: str |
 
 
 def list_address(
-    config: AppConfig, catalog: Catalog, agent: str | None, provider: str | None
+    config: LoadedConfig, catalog: Catalog, agent: str | None, provider: str | None
 ) -> str:
     """Where a list of models comes from, unless it is the provider's usual address."""
     layers, _ = config.fill_layers(config.request_layers(agent, provider))
@@ -244,7 +248,7 @@ def list_address(
     return named[-1] if named else ""
 
 
-def _find_ready(config: AppConfig, catalog: Catalog) -> Iterator[_Ready]:
+def _find_ready(config: LoadedConfig, catalog: Catalog) -> Iterator[_Ready]:
     """Who can be asked as it is: aliases as the config has them, then plugins by name.
 
     Of plugins those that have a key, and then those whose server answers.

@@ -13,7 +13,7 @@ from typing import Any
 
 from agent_hookspecs.errors import ConfigError
 from agent_host.config.placeholders import has_placeholder
-from agent_host.config.values import AppConfig
+from agent_host.config.values import LoadedConfig
 from agent_host.trust import Difference
 
 __all__ = ["add_untrusted", "refuse_untrusted"]
@@ -26,7 +26,9 @@ _HARMLESS_IN = {
 }
 
 
-def refuse_untrusted(config: AppConfig, file: Path, difference: Difference | None = None) -> None:
+def refuse_untrusted(
+    config: LoadedConfig, file: Path, difference: Difference | None = None
+) -> None:
     """Raise a `ConfigError` that lists what needs trust, if anything does.
 
     ``difference`` is what keeps a folder that the user has trusted from being so.
@@ -53,7 +55,7 @@ def refuse_untrusted(config: AppConfig, file: Path, difference: Difference | Non
         )
 
 
-def add_untrusted(own: AppConfig, other: AppConfig) -> AppConfig:
+def add_untrusted(own: LoadedConfig, other: LoadedConfig) -> LoadedConfig:
     """The user's own config with the names that another adds: agents, aliases, denied bundles.
 
     What the user has under a name stays as it is, but for tools, of which there may only be fewer.
@@ -92,7 +94,7 @@ def add_untrusted(own: AppConfig, other: AppConfig) -> AppConfig:
         f"{key} of {other.file} is ignored: the name is yours, and its folder is not trusted"
         for key in ignored
     ]
-    return AppConfig(values, other.file, own.folder, frozenset(added), tuple(warnings))
+    return LoadedConfig(values, other.file, own.folder, frozenset(added), tuple(warnings))
 
 
 def _new_names(offered: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:

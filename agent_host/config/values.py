@@ -21,7 +21,7 @@ from agent_host.plugins.access import KEY_SETTINGS
 from agent_host.plugins.catalog import LoaderSettings
 from agent_host.redaction import named_secrets, without_secrets
 
-__all__ = ["AppConfig", "Layers"]
+__all__ = ["Layers", "LoadedConfig"]
 
 #: Settings with the keys of the places where they stand; of several, the last one counts.
 Layers = list[tuple[str, Mapping[str, Any]]]
@@ -33,7 +33,7 @@ _ACCESS = frozenset({*KEY_SETTINGS, "api_key_seconds", "base_url", "headers", "e
 
 
 @dataclass(frozen=True, slots=True)
-class AppConfig:
+class LoadedConfig:
     """A checked config and the file it came from (None: nothing is configured).
 
     ``base`` is where its relative paths start, if that is not beside the file. ``untrusted`` are
