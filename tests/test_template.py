@@ -267,6 +267,8 @@ def test_any_words_will_do(name: str, description: str, author: str) -> None:
             name=name,
             description=description,
             author=author,
+            # Without one it is git's.
+            email="",
         )
         about = project(made)["project"]
         assert about["description"] == description
