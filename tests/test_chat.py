@@ -270,6 +270,25 @@ def test_a_message_that_is_typed_while_an_answer_comes_is_sent_after_it(
         assert "queued" not in person.screen
 
 
+def test_help_and_folds_are_shown_while_an_answer_comes(tmp_path: Path, model: ModelServer) -> None:
+    with at_terminal(*CHAT, cwd=tmp_path) as person:
+        person.see_line()
+        person.enter("First")
+        model.say("One", reasoning="1\n2\n3\n4\n5\n6\n")
+        person.see("/expand 1")
+        person.enter("/expand 9")
+        person.see("there is no folded text '9'")
+        person.enter("/expand")
+        person.see("\n› /expand\n1\n2\n3\n4\n5\n6\n")
+        person.enter("/help save")
+        person.see("\n› /help save\n/save [FILE]\n")
+        person.enter("/undo")
+        person.see("queued: /undo")
+        model.finish()
+        person.see("\n› /undo\nTaken back: First\n")
+        person.see_line()
+
+
 def test_a_long_paste_is_one_message(tmp_path: Path, model: ModelServer) -> None:
     pasted = "\n".join(f"line {number} of @c.json" for number in range(200))
     with at_terminal(*CHAT, cwd=tmp_path) as person:
