@@ -294,7 +294,8 @@ class _Window:
                 return False
             command, rest = found
             self._print_command(line)
-            command.run(self._conversation, rest)
+            if command.run(self._conversation, rest) == "leave":
+                self.leave()
         except AgentError as error:
             self.failed(error)
         return True
