@@ -117,7 +117,9 @@ def draw(person: Person, columns: int, rows: int, theme: TerminalTheme) -> str:
         console.print(line, soft_wrap=True)
     drawn = console.export_svg(title="agent-host chat", theme=theme, unique_id="chat")
     # The fonts that whoever looks at it has are good enough: nothing is to be fetched for it.
-    return re.sub(r"@font-face \{.*?\}\n", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r"@font-face \{.*?\}\n", "", drawn, flags=re.DOTALL)
+    # Some viewers drop spaces at the ends of a text, even those that must not be broken.
+    return drawn.replace("<svg ", '<svg xml:space="preserve" ', 1)
 
 
 def style_of(cell: Any) -> Style:

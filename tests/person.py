@@ -71,6 +71,13 @@ class Person:
             text = pattern.sub(word, text)
         return text
 
+    def is_bold(self, text: str) -> bool:
+        """Whether the text, which is on the screen, is bold there."""
+        at, row = next((at, row) for at, row in enumerate(self.rows) if text in row)
+        begin = row.index(text)
+        cells = [self._screen.buffer[at][column] for column in range(begin, begin + len(text))]
+        return all(cell.bold for cell in cells)
+
     def see(self, text: str) -> None:
         """Wait until the text is on the screen."""
         self._wait(lambda: text in self.screen, f"{text!r} was never shown")

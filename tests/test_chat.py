@@ -95,6 +95,7 @@ def test_an_answer_is_drawn_and_stays_above_the_line(tmp_path: Path, model: Mode
         person.enter("What is **it**?")
         model.say("# It\n\nA *thing* wi", reasoning="Hm.\nI see.\nThree.\nFour.\nFive.\n")
         person.see("  A *thing* wi")
+        assert not person.is_bold("A *thing* wi")
         model.say("th `code`.\n\n```python\nx = 1\n```\n\n- one\n- two\n")
         person.see("x = 1")
         model.finish("stop", input=12, output=3)
@@ -270,6 +271,25 @@ def test_a_message_that_is_typed_while_an_answer_comes_is_sent_after_it(
         assert "queued" not in person.screen
 
 
+def test_help_and_folds_are_shown_while_an_answer_comes(tmp_path: Path, model: ModelServer) -> None:
+    with at_terminal(*CHAT, cwd=tmp_path) as person:
+        person.see_line()
+        person.enter("First")
+        model.say("One", reasoning="1\n2\n3\n4\n5\n6\n")
+        person.see("/expand 1")
+        person.enter("/expand 9")
+        person.see("there is no folded text '9'")
+        person.enter("/expand")
+        person.see("\n› /expand\n1\n2\n3\n4\n5\n6\n")
+        person.enter("/help save")
+        person.see("\n› /help save\n/save [FILE]\n")
+        person.enter("/undo")
+        person.see("queued: /undo")
+        model.finish()
+        person.see("\n› /undo\nTaken back: First\n")
+        person.see_line()
+
+
 def test_a_long_paste_is_one_message(tmp_path: Path, model: ModelServer) -> None:
     pasted = "\n".join(f"line {number} of @c.json" for number in range(200))
     with at_terminal(*CHAT, cwd=tmp_path) as person:
@@ -299,6 +319,17 @@ def test_a_screen_of_another_size_is_drawn_anew_below_and_not_above(
         rows = [row for row in person.rows if "other" in row]
         assert len(rows) > 3
         assert all(len(row) <= 40 for row in rows)
+
+
+def test_a_long_word_in_a_table_goes_on_in_the_next_line(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    table = f"| way | where |\n|---|---|\n| one two three | {'x' * 50}END |\n"
+    with at_terminal(*CHAT, cwd=tmp_path, columns=40) as person:
+        person.see_line()
+        ask(person, model, "Go", table)
+        assert "END" in person.everything
+        assert "…" not in person.everything
 
 
 def test_what_a_model_says_is_shown_and_never_obeyed(tmp_path: Path, model: ModelServer) -> None:

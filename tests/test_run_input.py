@@ -78,12 +78,14 @@ def test_an_answer_has_the_form_that_was_asked_for(tmp_path: Path) -> None:
 
 def test_a_text_that_is_attached_or_named_goes_with_the_prompt(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("from a file")
-    for options in (("-a", "a.txt", "Read it"), ("Read @a.txt",)):
-        done = run_host(
-            "run", "--provider", "echo", "--json", *options, cwd=tmp_path, home=tmp_path
-        )
+    for options in (
+        ("-a", "a.txt", "Read it"),
+        ("Read @a.txt",),
+        ("-a", "a.txt", "-a", "./a.txt", "Read @a.txt"),
+    ):
+        done = run_host("run", "--provider", "echo", *options, cwd=tmp_path, home=tmp_path)
         assert done.code == 0
-        assert "from a file" in done.out
+        assert done.out.count("from a file") == 1
 
 
 def test_what_was_used_is_said_on_request(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import redirect_stdout
 import click
 
 from agent_host.cli.findings import format_count
+from agent_host.cli.options import check_exclusive
 from agent_host.cli.render import clean_text, print_json, print_text
 from agent_host.plugins.inspect.describe import (
     Description,
@@ -35,8 +36,7 @@ def describe(target: str, write: bool, check: bool, as_json: bool) -> int:
     you wrote besides stays as it is. PATH is a source folder or a wheel, DIST an installed
     distribution; by default it is the working folder. Imports the classes.
     """
-    if write and check:
-        raise click.UsageError("--write and --check exclude each other")
+    check_exclusive({"--write": write, "--check": check})
     with open_target(target) as opened:
         if write and opened.tree is None:
             raise click.UsageError("--write needs a source folder; what is installed is left alone")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REQUEST_OPTIONS",
+    "check_exclusive",
+    "check_session_options",
     "complete_with",
     "decode_value",
     "parse_pairs",
@@ -57,6 +59,27 @@ def request_options(command: F) -> F:
     for option in reversed(REQUEST_OPTIONS):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
+
+
+def check_exclusive(options: Mapping[str, object]) -> None:
+    """Refuse two of these options at once."""
+    given = [name for name, value in options.items() if value]
+    if len(given) > 1:
+        raise click.UsageError(f"{given[0]} and {given[1]} exclude each other")
+
+
+def check_session_options(
+    *, no_store: bool, go_on: bool, session: str | None, session_name: str | None
+) -> None:
+    """Refuse two answers to the question which session it is."""
+    check_exclusive(
+        {
+            "--no-store": no_store,
+            "--continue": go_on,
+            "--session": session,
+            "--name": session_name,
+        }
+    )
 
 
 def parse_pairs(

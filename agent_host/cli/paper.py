@@ -144,8 +144,9 @@ def _read_markdown(text: str) -> Markdown:
 def _markdown_class() -> type[Markdown]:
     """Markdown as we want it read and drawn; made when first needed, for rich must be imported."""
     from markdown_it import MarkdownIt
-    from rich.markdown import CodeBlock, Heading, Markdown
+    from rich.markdown import CodeBlock, Heading, Markdown, TableElement
     from rich.padding import Padding
+    from rich.table import Table
 
     class LeftHeading(Heading):
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -157,10 +158,19 @@ def _markdown_class() -> type[Markdown]:
             code = str(self.text).rstrip()
             yield Padding(_make_code(code, self.lexer_name, options.max_width - 2, 0), (0, 0, 0, 2))
 
+    class WholeTable(TableElement):
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            for table in super().__rich_console__(console, options):
+                # A long word goes on in the next line: what is cut off cannot be read anywhere.
+                for column in table.columns if isinstance(table, Table) else ():
+                    column.overflow = "fold"
+                yield table
+
     class SafeMarkdown(Markdown):
         elements: ClassVar = {
             **Markdown.elements,
             "heading_open": LeftHeading,
+            "table_open": WholeTable,
             "fence": PlainCode,
             "code_block": PlainCode,
         }

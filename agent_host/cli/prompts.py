@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agent_host.input import Prompt
 
-__all__ = ["find_files", "make_prompt"]
+__all__ = ["find_files", "make_prompt", "without_repeats"]
 
 _NAMED = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
 #: What ends a sentence is rarely the end of a file's name.
@@ -30,12 +30,21 @@ def find_files(typed: str) -> list[str]:
             if os.path.isfile(os.path.expanduser(candidate)):
                 found.append(candidate)
                 break
-    return list(dict.fromkeys(found))
+    return without_repeats(found)
+
+
+def without_repeats(names: Iterable[str]) -> list[str]:
+    """Files and addresses in their order, each once, by whatever names a file is given."""
+    found: dict[str, str] = {}
+    for name in names:
+        path = os.path.expanduser(name)
+        found.setdefault(os.path.realpath(path) if os.path.exists(path) else name, name)
+    return [*found.values()]
 
 
 def make_prompt(text: str, files: Iterable[str]) -> Prompt:
-    """A text with files or addresses beside it; each is looked at when the run begins."""
-    names = [*files]
+    """A text with files or addresses beside it, each once; it is looked at when the run begins."""
+    names = without_repeats(files)
     if not names:
         return text
     from agent_host.input import File

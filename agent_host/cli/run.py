@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import select
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,13 @@ from agent_hookspecs.errors import AgentError
 from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import EventLines, fault_error, interruption_error
-from agent_host.cli.options import complete_with, parse_settings, request_options
+from agent_host.cli.options import (
+    check_exclusive,
+    check_session_options,
+    complete_with,
+    parse_settings,
+    request_options,
+)
 from agent_host.cli.prompts import find_files, make_prompt
 from agent_host.cli.render import is_terminal, print_traceback
 from agent_host.cli.schemas import parse_schema
@@ -110,11 +116,15 @@ def run(
     What is piped in stands below PROMPT, or is the prompt where there is none. @FILE in PROMPT
     sends that file with it.
     """
-    if yes and deny:
-        raise click.UsageError("--yes and --deny exclude each other")
-    if tools and no_tools:
-        raise click.UsageError("--tools and --no-tools exclude each other")
-    _check_store_options(go_on, no_store, options)
+    check_exclusive({"--yes": yes, "--deny": deny})
+    check_exclusive({"--tools": tools, "--no-tools": no_tools})
+    check_exclusive({"--no-store": no_store, "--park": options["park"]})
+    check_session_options(
+        no_store=no_store,
+        go_on=go_on,
+        session=options["session"],
+        session_name=options["session_name"],
+    )
     options["use_tools"] = () if no_tools else (tools or None)
     text = _read_prompt(prompt)
     options["prompt"] = make_prompt(text, [*find_files(prompt or ""), *attached])
@@ -146,21 +156,6 @@ def run(
         # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
         click.echo(json.dumps(begun[0].answer.data, indent=2))
     return code
-
-
-def _check_store_options(go_on: bool, no_store: bool, options: Mapping[str, Any]) -> None:
-    session, name = options["session"], options["session_name"]
-    for one, other, both in (
-        ("--continue", "--session", go_on and session),
-        ("--continue", "--name", go_on and name),
-        ("--session", "--name", session and name),
-        ("--no-store", "--continue", no_store and go_on),
-        ("--no-store", "--session", no_store and session),
-        ("--no-store", "--name", no_store and name),
-        ("--no-store", "--park", no_store and options["park"]),
-    ):
-        if both:
-            raise click.UsageError(f"{one} and {other} exclude each other")
 
 
 def show_run(

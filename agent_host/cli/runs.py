@@ -12,7 +12,7 @@ from agent_host.cli.approval import approval_rows, question_rows
 from agent_host.cli.asking import print_rows
 from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import EventLines, interruption_error
-from agent_host.cli.options import complete_with
+from agent_host.cli.options import check_exclusive, complete_with
 from agent_host.cli.render import (
     clean_text,
     print_error,
@@ -293,8 +293,7 @@ def _print_decided(found: StoredRun, as_json: bool) -> None:
 @stored_options
 def resume(run: str, yes: bool, deny: bool, config_file: Path | None, as_json: bool) -> int:
     """Go on with RUN from its last stored step; no call that has a result runs again."""
-    if yes and deny:
-        raise click.UsageError("--yes and --deny exclude each other")
+    check_exclusive({"--yes": yes, "--deny": deny})
     display = None if as_json else RunDisplay()
 
     def begin(app: AgentApplication) -> Stream:

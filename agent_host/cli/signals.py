@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final, NoReturn
@@ -64,7 +64,12 @@ class Interruptions:
 
 
 @contextmanager
-def end_on_signals(interruptions: Interruptions, last_words: Callable[[], None]) -> Iterator[None]:
+def end_on_signals(
+    interruptions: Interruptions,
+    last_words: Callable[[], None],
+    *,
+    names: Sequence[str] = ("SIGINT", "SIGTERM", "SIGHUP"),
+) -> Iterator[None]:
     """Turn signals into exceptions; ``last_words`` are printed if nothing comes of that in time."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -72,7 +77,7 @@ def end_on_signals(interruptions: Interruptions, last_words: Callable[[], None])
     # What was set otherwise, such as by nohup, stays.
     before = {
         number: handler
-        for name in ("SIGINT", "SIGTERM", "SIGHUP")
+        for name in names
         if (number := getattr(signal, name, None)) is not None
         if (handler := signal.getsignal(number)) in (signal.SIG_DFL, signal.default_int_handler)
     }

@@ -11,6 +11,7 @@ import click
 
 from agent_host.agent.policy import AllowedTool, Memory, Policy, ToolUse, owner_of
 from agent_host.cli.choice import Choice, choice_options, load_chosen_catalog
+from agent_host.cli.options import check_exclusive
 from agent_host.cli.records import report_unusable
 from agent_host.cli.render import clean_text, print_error, print_json, print_table, style_text
 from agent_host.cli.stored import to_plain
@@ -107,8 +108,7 @@ def revoke(
     """
     if (tool is None) is not every:
         raise click.UsageError("name a tool, or give --all")
-    if folder is not None and everywhere:
-        raise click.UsageError("--folder and --everywhere exclude each other")
+    check_exclusive({"--folder": folder is not None, "--everywhere": everywhere})
     place = "" if everywhere else os.path.realpath(folder) if folder is not None else None
     memory = Memory.of_user()
     found = [

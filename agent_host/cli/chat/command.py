@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_host.cli.options import complete_with, parse_settings, request_options
+from agent_host.cli.options import (
+    check_exclusive,
+    check_session_options,
+    complete_with,
+    parse_settings,
+    request_options,
+)
 from agent_host.cli.render import is_terminal
 from agent_host.cli.selection import complete_selection, print_selection
 
@@ -56,7 +62,8 @@ OpenConversation = Callable[[], "AbstractContextManager[Conversation]"]
     help="A further setting of the requests; VALUE may be JSON.",
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on with the latest session.")
-@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.")
+@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.",
+              shell_complete=complete_with("complete_session"))  # fmt: skip
 @click.option("--name", "session_name", metavar="NAME", help="What to call a new session.")
 @click.option("--no-store", is_flag=True, help="Store nothing of this conversation.")
 @click.option("--plain", is_flag=True, help="Lines alone: for screen readers and simple terminals.")
@@ -69,9 +76,13 @@ def chat(
     **options: Any,
 ) -> int:
     """Talk with an agent."""
-    if tools and no_tools:
-        raise click.UsageError("--tools and --no-tools exclude each other")
-    _check_options(no_store, options)
+    check_exclusive({"--tools": tools, "--no-tools": no_tools})
+    check_session_options(
+        no_store=no_store,
+        go_on=options["go_on"],
+        session=options["session"],
+        session_name=options["session_name"],
+    )
     offered = () if no_tools else (tools or None)
 
     @contextmanager
@@ -103,20 +114,6 @@ def chat(
     from agent_host.cli.chat.window import converse
 
     return converse(open_conversation, is_stored=not no_store)
-
-
-def _check_options(no_store: bool, options: Mapping[str, Any]) -> None:
-    go_on, session, name = options["go_on"], options["session"], options["session_name"]
-    for one, other, both in (
-        ("--continue", "--session", go_on and session),
-        ("--continue", "--name", go_on and name),
-        ("--session", "--name", session and name),
-        ("--no-store", "--continue", no_store and go_on),
-        ("--no-store", "--session", no_store and session),
-        ("--no-store", "--name", no_store and name),
-    ):
-        if both:
-            raise click.UsageError(f"{one} and {other} exclude each other")
 
 
 def _has_window() -> bool:

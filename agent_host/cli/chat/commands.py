@@ -6,6 +6,7 @@ where that goes. It must not know which face the conversation has.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from agent_host.cli.stored import short_id
 if TYPE_CHECKING:
     from agent_host.cli.chat.conversation import Conversation
 
-__all__ = ["COMMANDS", "Command", "Outcome", "Send", "find_command", "run_command"]
+__all__ = ["COMMANDS", "Command", "Outcome", "Send", "find_command", "is_command", "run_command"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +52,31 @@ class Command:
     is_quick: bool = False
 
 
-def find_command(line: str) -> tuple[Command, str] | None:
-    """The command of a line and the rest of the line; None if the line is a message.
+def is_command(line: str) -> bool:
+    """Whether a line is a command, known or not, and no message.
 
     Two slashes begin a message with one. So does what looks like a path.
     """
-    if not line.startswith("/") or line.startswith("//"):
+    word = line[1:].partition(" ")[0]
+    return line.startswith("/") and not {"/", "\n"} & {*word}
+
+
+def find_command(line: str) -> tuple[Command, str] | None:
+    """The command of a line and the rest of the line; None if the line is a message."""
+    if not is_command(line):
         return None
     word, _, rest = line[1:].partition(" ")
-    if "/" in word or "\n" in word:
-        return None
-    command = COMMANDS.get(word)
-    if command is None:
-        known = suggest_name(word, COMMANDS)
+    return _find_named(word), rest.strip()
+
+
+def _find_named(name: str) -> Command:
+    if name not in COMMANDS:
+        known = suggest_name(name, COMMANDS)
         raise AgentError(
-            f"there is no command /{word}",
-            hint=f"{known}; /help has them all, and //{word} sends it as a message",
+            f"there is no command /{name}",
+            hint=f"//{name} sends it as a message, /help has the commands; {known}",
         )
-    return command, rest.strip()
+    return COMMANDS[name]
 
 
 def run_command(conversation: Conversation, line: str, typed: str) -> Outcome:
@@ -94,13 +102,16 @@ def _choose_model(conversation: Conversation, name: str) -> None:
         print_text(f"The next message goes to {clean_text(chosen)}.")
         return
     asked = conversation.asked
-    selected = conversation.app.select(asked.agent, asked.provider, asked.model, parts=True)
+    app = conversation.app
+    selected = app.select(asked.agent, asked.provider, asked.model, parts=True)
+    settings = app.request_config(asked.agent, asked.provider, asked.model)
+    why = "you chose it" if asked.provider or asked.model else "the config says so"
     print_pairs(
         (
-            ("provider", clean_text(selected.provider or "")),
-            ("model", clean_text(selected.model or "the provider's own")),
+            ("provider", clean_text(selected.provider or settings.get("provider", ""))),
+            ("model", clean_text(selected.model or settings.get("model", "the provider's own"))),
             ("agent", clean_text(asked.agent or "")),
-            ("why", clean_text(selected.why)),
+            ("why", clean_text(selected.why or why)),
         )
     )
     print_text("/model NAME chooses another: Tab offers them, agent-host models lists them.")
@@ -114,11 +125,14 @@ def _choose_agent(conversation: Conversation, name: str) -> None:
         for each, described in agents.items():
             print_text(f"{clean_text(each)}: {clean_text(described.get('system', ''))[:200]}")
         return
+    app, before = conversation.app, conversation.asked.agent
     changed = replace(conversation.asked, agent=name, model=None, provider=None)
-    conversation.app.request_config(changed.agent)
+    app.request_config(changed.agent)
+    # What another agent was told goes with it; what the person has said stays.
+    was_told = conversation.system_prompt() == (app.config.system_prompt(before) or "")
     conversation.asked = changed
-    prompt = conversation.app.config.system_prompt(name)
-    if prompt:
+    prompt = app.config.system_prompt(name) or ""
+    if prompt or was_told:
         conversation.set_system(prompt)
     print_text(f"The next message goes to the agent {clean_text(name)}.")
 
@@ -139,6 +153,8 @@ def _choose_tools(conversation: Conversation, patterns: str) -> None:
         named = {"all": None, "none": ()}.get(patterns, tuple(patterns.split()))
         conversation.asked = replace(conversation.asked, use_tools=named)
     stack = conversation.app.stack(**conversation.asked.as_options())
+    for warning, _ in stack.warnings:
+        print_text(clean_text(f"warning: {warning}"))
     if not stack.tools:
         print_text("No tools are on offer.")
         return
@@ -162,6 +178,8 @@ def _explain(conversation: Conversation, rest: str) -> None:
     words = ["plugins", "explain", *_request_words(conversation), *rest.split()]
     for pattern in conversation.asked.use_tools or ():
         words += ["--tools", pattern]
+    for key, value in conversation.asked.settings.items():
+        words += ["--set", f"{key}={json.dumps(value)}"]
     _run_line(conversation, words)
 
 
@@ -231,7 +249,12 @@ def _save(conversation: Conversation, name: str) -> None:
         raise ConfigError(f"{file} is there already", hint="give another name, or remove it")
     lines = conversation.export_lines(exactly=file.suffix == ".jsonl")
     text = "".join(f"{line}\n" for line in lines)
-    replace_private(file.absolute(), text.encode("utf-8", "replace"))
+    try:
+        replace_private(file.absolute(), text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise ConfigError(
+            f"{file} cannot be written: {error.strerror}", hint="give another name"
+        ) from error
     print_text(f"Saved as {clean_text(file)}.")
 
 
@@ -286,13 +309,13 @@ def _expand(conversation: Conversation, number: str) -> None:
 
 def _help(conversation: Conversation, name: str) -> None:
     if name:
-        found = find_command(f"/{name.lstrip('/')}")
-        assert found is not None, "a name with a slash is no message"
-        print_text(f"/{found[0].name} {found[0].usage}".rstrip())
-        print_text(found[0].help, indent=2)
+        command = _find_named(name.removeprefix("/"))
+        print_text(f"/{command.name} {command.usage}".rstrip())
+        print_text(command.help, indent=2)
         return
     rows = [(f"/{each.name} {each.usage}".rstrip(), each.help) for each in COMMANDS.values()]
     print_table(("command", "what it does"), rows)
+    click.echo()
     print_table(("key", "what it does"), KEYS.items())
 
 

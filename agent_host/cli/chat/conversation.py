@@ -20,7 +20,7 @@ from agent_hookspecs.store.values import SessionSummary
 from agent_hookspecs.values import dataclass
 from agent_host.agent.loop import FINAL_ANSWER
 from agent_host.cli.chat.folds import Folds
-from agent_host.cli.prompts import make_prompt
+from agent_host.cli.prompts import make_prompt, without_repeats
 from agent_host.cli.selection import complete_selection
 from agent_host.input import File
 from agent_host.runs.transfer import export_markdown
@@ -104,8 +104,7 @@ class Conversation:
     def attach(self, source: str) -> None:
         """Let a file or an address go with the next message; an error if it cannot be used."""
         File(os.path.expanduser(source)).to_part()
-        if source not in self.attachments:
-            self.attachments.append(source)
+        self.attachments[:] = without_repeats([*self.attachments, source])
 
     def send(self, text: str, approve: Approve | None, ask: Ask | None) -> Stream:
         """Begin the run that answers a message; `leave_run` must follow when it is over."""
@@ -189,13 +188,14 @@ class Conversation:
         return before, self.session_id or ""
 
     def set_system(self, text: str) -> None:
-        """Give the session another system prompt, from the next message on."""
+        """Give the session another system prompt, or none, from the next message on."""
         self.system = text
         if self.session is None:
             return
         messages = [each for each in self.messages() if each["role"] != "system"]
-        first: CoreMessage = {"role": "system", "content": text, "metadata": {}}
-        self._replace_messages([first, *messages])
+        if text:
+            messages.insert(0, {"role": "system", "content": text, "metadata": {}})
+        self._replace_messages(messages)
 
     def system_prompt(self) -> str:
         """The system prompt that counts; empty if there is none."""

@@ -15,8 +15,10 @@ import click
 from agent_hookspecs.errors import AgentError
 from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.chat.commands import Send, run_command
+from agent_host.cli.event_lines import fault_error
 from agent_host.cli.render import is_terminal, print_error, print_traceback, style_text
 from agent_host.cli.screen import Screen, format_warning
+from agent_host.cli.signals import Interruptions, Terminated, end_on_signals, exit_code_of
 from agent_host.cli.usage import UsageLine
 
 if TYPE_CHECKING:
@@ -27,18 +29,34 @@ __all__ = ["converse_plainly"]
 
 def converse_plainly(conversation: Conversation) -> int:
     """Read messages and answer them until there are no more; gives the exit code."""
-    has_person = is_terminal(sys.stdin)
+    # An interrupt stops an answer, and not the conversation: only the others end it.
+    ending = end_on_signals(Interruptions(), _warn_of_work, names=("SIGTERM", "SIGHUP"))
+    try:
+        with ending:
+            return _converse(conversation, has_person=is_terminal(sys.stdin))
+    except Terminated as interruption:
+        return exit_code_of(interruption)
+
+
+def _warn_of_work() -> None:
+    click.echo("what was at work did not end and is left", err=True)
+
+
+def _converse(conversation: Conversation, *, has_person: bool) -> int:
     code = 0
     was_interrupted = False
     while True:
         try:
             line = _read_message(has_person)
             if line is None:
-                return code
+                # A person has seen what went wrong; a script only sees how it ends.
+                return 0 if has_person else code
             code = _take_line(conversation, line)
             if code < 0:
                 return 0
             was_interrupted = False
+        except Terminated:
+            raise
         except KeyboardInterrupt:
             click.echo(err=True)
             if was_interrupted or not has_person:
@@ -80,6 +98,14 @@ def _take_line(conversation: Conversation, line: str) -> int:
         print_traceback(error)
         print_error(error.message, error.hint or "")
         return 1
+    except BrokenPipeError:
+        raise
+    except Exception as fault:
+        # A fault of a plugin, or of ours, ends the message and not the conversation.
+        print_traceback(fault)
+        told = fault_error(fault)
+        print_error(told["message"], told["hint"])
+        return 70
     return 0
 
 
@@ -98,6 +124,9 @@ def _send(conversation: Conversation, text: str) -> None:
                         continue
                     conversation.warned.add(text)
                 screen.show(event)
+    except Terminated:
+        screen.end_line()
+        raise
     except KeyboardInterrupt:
         screen.end_line()
         click.echo("stopped; the session can be gone on with", err=True)

@@ -50,7 +50,8 @@ _CLOSE_SECONDS = 5.0
 
 _STYLE = Style.from_dict(
     {
-        "prompt": "bold",
+        # Not "prompt": that is the class of everything below what was printed.
+        "sign": "bold",
         "dim": "dim",
         "cyan": "ansicyan",
         "question": "bold ansiyellow",
@@ -126,7 +127,7 @@ class _Window:
         self._loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, ValueError):
             # Nothing is lost: where there are no signals, nobody sends one.
-            self._loop.add_signal_handler(signal.SIGTERM, self.leave)
+            self._loop.add_signal_handler(signal.SIGTERM, self._terminate)
         ticking = asyncio.create_task(self._tick())
         # The application is opened once the line is on the screen: it takes longer than all else.
         self._session.app.after_render.add_handler(self._begin)
@@ -143,6 +144,10 @@ class _Window:
         if self._farewell:
             self._write(f"\n{self._farewell}\n")
         return self._code
+
+    def _terminate(self) -> None:
+        self._code = 128 + signal.SIGTERM
+        self.leave()
 
     def _begin(self, _: object) -> None:
         self._session.app.after_render.remove_handler(self._begin)
@@ -237,7 +242,7 @@ class _Window:
             shown.append(("class:dim", f"{text[: size.columns - 1]}\n"))
         if self._note:
             shown.append(("class:dim", f"{self._note}\n"))
-        return [*shown, ("class:prompt", "› ")]
+        return [*shown, ("class:sign", "› ")]
 
     def _question_lines(self, question: OpenQuestion, width: int) -> StyleAndTextTuples:
         """Every line of a question begins with the sign that nothing from outside can print."""
@@ -273,13 +278,41 @@ class _Window:
         if text.strip() == "/exit":
             self.leave()
             return
+        if self._is_busy and self._do_quickly(text.strip()):
+            return
         self._queue.append((text.strip("\n"), typed))
         self._do_next()
+
+    def _do_quickly(self, line: str) -> bool:
+        """Do what need not wait for the answer that comes; False if it has to."""
+        from agent_hookspecs.errors import AgentError
+        from agent_host.cli.chat.commands import find_command
+
+        try:
+            found = find_command(line)
+            if found is None or not found[0].is_quick or self._conversation is None:
+                return False
+            command, rest = found
+            self._print_command(line)
+            if command.run(self._conversation, rest) == "leave":
+                self.leave()
+        except AgentError as error:
+            self.failed(error)
+        return True
 
     def _do_next(self) -> None:
         if not self._is_busy and self._queue:
             self._is_busy = True
-            self._worker.do(*self._queue.popleft())
+            line, typed = self._queue.popleft()
+            self._print_command(line)
+            self._worker.do(line, typed)
+
+    def _print_command(self, line: str) -> None:
+        """Show above what it prints that a command was given; a message is shown by its run."""
+        from agent_host.cli.chat.commands import is_command
+
+        if is_command(line):
+            self.print(f"\n{style_text(f'› {clean_text(line)}', dim=True)}\n")
 
     def interrupt(self) -> None:
         if self._is_armed:
