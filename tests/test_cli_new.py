@@ -10,7 +10,7 @@ import pytest
 
 from agent_host.cli import new
 from making import run_host, run_python
-from test_cli_terminal import terminal
+from terminals import open_terminal as terminal
 
 pytest.importorskip("cookiecutter")
 

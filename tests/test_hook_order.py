@@ -44,8 +44,6 @@ COLD = [
     *("t.required_tags", "t.forbidden_tags"),
     # Models, for which secrets must be known first.
     *("p.get_config_schema", "p.models_request", "p.parse_models"),
-    # Whether a model has to be chosen.
-    "p.get_config_schema",
     # Gating.
     "p.get_tags",
     *each("e1 e2 f1 f2", "is_enabled"),

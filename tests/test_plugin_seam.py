@@ -122,7 +122,8 @@ class Meddling:
     def __init__(self) -> None:
         self.tried: list[str] = []
 
-    def meddle(self, where: str, value: Any) -> None:
+    def meddle(self, where: str, value: Any) -> Any:
+        """Gives nothing, as a hook that has nothing to say."""
         self.tried.append(where)
         try:
             value["nested"]["token"] = "changed"
@@ -130,6 +131,7 @@ class Meddling:
         except TypeError:
             # It cannot be changed.
             pass
+        return None
 
 
 def test_no_plugin_can_change_the_config_of_others() -> None:

@@ -371,7 +371,8 @@ def test_a_damaged_list_trusts_nobody(places: Path, content: str) -> None:
 def test_a_damaged_entry_trusts_nothing(places: Path) -> None:
     lies({"tools": {"max_turns": 5}})
     file = places / "home" / "trusted-folders.json"
-    for damaged in (5, [], {}, {"digests": 5}, {"digests": {}, "shown": "", "hidden": ""}):
+    forms: list[object] = [5, [], {}, {"digests": 5}, {"digests": {}, "shown": "", "hidden": ""}]
+    for damaged in forms:
         file.write_text(json.dumps({str(Path.cwd()): damaged}), encoding="utf-8")
         file.chmod(0o600)
         assert read_trusted(Path.cwd()) == Contents({})

@@ -40,9 +40,10 @@ class Talk:
             "provider": "cohere", "model": PLUS, "api_key": "k", "retries": 0, "use_tools": [],
             "base_url": self.server.base_url, **config,
         }  # fmt: skip
-        events = list(self.core.send_request_stream(self.session, settings))
+        stream = self.core.send_request_stream(self.session, settings)
+        events = list(stream)
         self.warnings = [e["message"] for e in events if e["type"] == "warning"]
-        self.session = next(e["session"] for e in events if e["type"] == "final")
+        self.session = stream.session
         assert self.server.problems == []
         body: dict[str, Any] = self.server.requests[-1].body
         return body

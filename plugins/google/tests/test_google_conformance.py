@@ -13,7 +13,7 @@ class TestGoogleThree(ProviderConformance):
     package = "agent_host_google"
     plugin = "google"
     key_variable = "GEMINI_API_KEY"
-    expects = (
+    expects: ClassVar[tuple[str, ...]] = (
         "supports_audio",
         "supports_documents",
         "supports_file_urls",
@@ -43,7 +43,7 @@ class TestGoogleTwoFive(TestGoogleThree):
 class TestGoogleTools(ExtensionConformance):
     package = "agent_host_google"
     plugin = "google_tools"
-    expects = ("initialize_request", "process_chunk")
+    expects: ClassVar[tuple[str, ...]] = ("initialize_request", "process_chunk")
     provider = "google"
     wire = "google.generate"
     settings: ClassVar[dict[str, Any]] = {"model": "gemini-3-pro-preview"}

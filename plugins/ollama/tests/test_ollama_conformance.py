@@ -25,7 +25,7 @@ class TestOllama(ProviderConformance):
 class TestOllamaTools(ExtensionConformance):
     package = "agent_host_ollama"
     plugin = "ollama_tools"
-    expects = ("initialize_request", "process_chunk")
+    expects: ClassVar[tuple[str, ...]] = ("initialize_request", "process_chunk")
     provider = "ollama"
     wire = "ollama.chat"
     settings: ClassVar[dict[str, Any]] = {"model": "qwen3:4b"}

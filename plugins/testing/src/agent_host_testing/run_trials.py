@@ -130,7 +130,7 @@ class _Run:
                     if event["type"] == "request_started":
                         report(f"run {stream.run_id}")
                     elif event["type"] == "final":
-                        place = event["session"].count - 1
+                        place = len(event["session"].messages) - 1
                         report(f"message {place} {event['messages'][-1]['content'][:20]}")
                     elif event["type"] == "tool_result":
                         place = stream.session.count - 1

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,7 +41,7 @@ def columns(page: str) -> dict[str, tuple[str, str]]:
 PAGES = {page: columns(page) for page in ("from-pydantic-ai.md", "from-llm.md")}
 
 
-def blocks_of(page: str) -> Any:
+def blocks_of(page: str) -> pytest.MarkDecorator:
     jobs = [pytest.param(theirs, id=job) for job, (theirs, _) in PAGES[page].items()]
     return pytest.mark.parametrize("block", jobs)
 

@@ -233,7 +233,7 @@ def _moves(talk: Talk, name: str, about: Mapping[str, Any], plain: _Sent) -> boo
         try:
             sent = _Sent(talk, {name: value})
         except AgentError:
-            # Not every value that fits the schema is one that this API has an answer to.
+            # Nothing is lost: not every value that fits the schema is one that this API answers.
             if len(talk.server.requests) > count:
                 return True
             continue
