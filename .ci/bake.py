@@ -30,6 +30,7 @@ KINDS = (
     "feature",
     "tool",
     "feature-tool",
+    "store",
     "mix",
 )
 #: The kind whose own tox is run when there is little time; it has the shortest tests.
@@ -217,7 +218,10 @@ def check_listed(call: Callable[..., str], baked: Baked) -> None:
 
 
 def check_gating(call: Callable[..., str], baked: Baked, plugin: Mapping[str, Any]) -> None:
-    """A plugin takes part with its tags, and does not without each or with one it forbids."""
+    """A plugin takes part with its tags, and does not without each or with one it forbids.
+
+    One that opens stores takes part in no request.
+    """
     providers = [each["name"] for each in baked.plugins if each["role"] == "provider"]
     provider = next(iter(providers), "echo")
 
@@ -230,6 +234,9 @@ def check_gating(call: Callable[..., str], baked: Baked, plugin: Mapping[str, An
             plugin["role"] == "provider" and decision["provider"] == plugin["name"]
         )
 
+    if plugin.get("stores"):
+        expect(not enabled([], []), f"{plugin['name']} takes part in requests")
+        return
     required, forbidden = plugin.get("required_tags", []), plugin.get("forbidden_tags", [])
     expect(enabled(required, forbidden), f"{plugin['name']} takes no part with its tags")
     for tag in required:

@@ -31,6 +31,7 @@ KINDS = (
     "feature",
     "tool",
     "feature-tool",
+    "store",
     "mix",
 )
 HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"

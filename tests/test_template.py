@@ -34,6 +34,7 @@ KINDS = (
     "feature",
     "tool",
     "feature-tool",
+    "store",
     "mix",
 )
 ROLES = {
@@ -43,6 +44,7 @@ ROLES = {
     "feature": ["feature"],
     "tool": ["tool"],
     "feature-tool": ["feature", "tool"],
+    "store": ["feature"],
     "mix": ["provider", "extension", "tool"],
 }
 NASTY = 'It\'s "quoted", \\n back\\slashed, 100 % <b>&amp;</b> {x} #1 ünï 👋 ${{'[:-3]
@@ -267,7 +269,7 @@ def test_any_words_will_do(name: str, description: str, author: str) -> None:
             name=name,
             description=description,
             author=author,
-            # Without one it is git's.
+            # Or git's would stand there.
             email="",
         )
         about = project(made)["project"]
@@ -290,6 +292,7 @@ BAD = [
     ({"plugin_id": "x" * 25}, "at most 24"),
     ({"plugin_id": "echo"}, "taken by an installed plugin"),
     ({"plugin_id": "echo-reasoning"}, "taken by an installed plugin"),
+    ({"plugin_id": "sqlite", "kind": "store"}, "the host's own"),
     ({"distribution": "../../outside"}, "no name that pip knows"),
     ({"distribution": "-x"}, "no name that pip knows"),
     ({"distribution": "pluggy"}, "installed here already"),
@@ -394,6 +397,7 @@ def test_the_names_that_are_checked_are_those_that_are_made(
         ("tool", "rev", "rev_convert"),
         ("mix", "rev", "rev-citations"),
         ("feature", "rev_to", "rev-to"),
+        ("store", "rev_to", "rev-to"),
     ],
 )
 def test_an_id_that_makes_a_taken_name_is_refused(kind: str, plugin_id: str, taken: str) -> None:

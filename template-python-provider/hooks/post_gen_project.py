@@ -18,6 +18,7 @@ PARTS = {
     "feature": ("feature",),
     "tool": ("tool", "application"),
     "feature-tool": ("feature-tool",),
+    "store": ("store",),
     "mix": ("provider", "openai-compatible", "extension", "tool", "application"),
 }
 

@@ -16,7 +16,16 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-KINDS = ("openai-compatible", "custom-format", "extension", "feature", "tool", "feature-tool", "mix")
+KINDS = (
+    "openai-compatible",
+    "custom-format",
+    "extension",
+    "feature",
+    "tool",
+    "feature-tool",
+    "store",
+    "mix",
+)
 LICENCES = ("MIT", "Apache-2.0", "BSD-3-Clause", "Proprietary")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 #: Questions that are answered in words, and the most characters of an answer.
@@ -33,6 +42,8 @@ _MARKS = ("{" + "{", "{" + "%", "{" + "#")
 _OURS = ("agent_host", "agent_hookspecs", "agent_host_testing", "agent_host_echo")
 #: Modules beside the package's tests, which would be imported in its place.
 _BESIDE_TESTS = ("conftest", "fake_api", "tests", "try_offline")
+#: The URL scheme of the host's own store; one that is made here has its id for a scheme.
+_OWN_SCHEME = "sqlite"
 #: What is put behind the id to name the other plugins of a kind, and its tools.
 _ENDINGS = {
     "custom-format": ("tools", "reasoning"),
@@ -104,6 +115,8 @@ def _plugin_id(value: str, kind: str, taken: Collection[str]) -> str:
             f"plugin_id {value!r} is not lower-case words of letters and digits, joined by - or _, "
             "that begin with a letter."
         )
+    if kind == "store" and value == _OWN_SCHEME:
+        return f"plugin_id {value!r} would be a URL scheme that is the host's own; choose another."
     known = {name.replace("-", "_") for name in taken}
     for name in names_of(kind, value):
         if name.replace("-", "_") in known:
@@ -150,7 +163,7 @@ def _email(value: str) -> str:
 
 
 def taken_names() -> set[str]:
-    """What plugins, bundles and tools are called that the host of this environment finds."""
+    """What plugins, bundles, tools and stores are called that the host here finds."""
     try:
         from agent_host.plugins.load import load_catalog
     except ImportError:
@@ -158,7 +171,8 @@ def taken_names() -> set[str]:
     found: set[str] = set()
     for record in load_catalog():
         found.update((record.name, record.bundle.name))
-        found.update(record.entry.tools if record.entry else ())
+        if record.entry:
+            found.update(record.entry.tools, record.entry.stores)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Providers of every design that is right: each of these packages must pass its whole suite.
+"""Plugins of every design that is right: each of these packages must pass its whole suite.
 
 A check that one of them fails asks for more than the contract does.
 """
@@ -10,7 +10,14 @@ from typing import Any, ClassVar
 
 from testing_reference_formats import FramesFormat, LadderFormat, LinesFormat, MemoFormat
 
-from agent_host_testing import Answer, ProviderConformance, Reply, Text
+from agent_host_testing import (
+    Answer,
+    ExtensionConformance,
+    FeatureConformance,
+    ProviderConformance,
+    Reply,
+    Text,
+)
 
 REFERENCES = Path(__file__).parent / "references"
 
@@ -71,3 +78,21 @@ class TestBinaryFrames(Reference):
     package, plugin = "reference_library", "frames"
     wire = FramesFormat()
     expects = ("supports_streaming",)
+
+
+class TestQuietFeature(FeatureConformance):
+    """None of a hook that folds one thing: it stays as it was."""
+
+    folder = REFERENCES
+    package, plugin = "reference_quiet", "quiet_feature"
+    expects = ("init",)
+
+
+class TestQuietExtension(ExtensionConformance):
+    """The same, where messages are mapped too."""
+
+    folder = REFERENCES
+    package, plugin = "reference_quiet", "quiet_extension"
+    also = ("agent_host_echo",)
+    wire = "openai.chat"
+    expects = ("from_native_messages", "init", "to_native_messages")

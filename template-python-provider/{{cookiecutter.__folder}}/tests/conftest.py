@@ -26,6 +26,10 @@ NEXT = """
 {%- elif cookiecutter.kind == "feature-tool" %}
   agent-host plugins info {{ id }} &&
   agent-host run --yes '/call {{ snake }}_remember {"note": "Hello."}'
+{%- elif cookiecutter.kind == "store" %}
+  agent-host plugins info {{ id }} &&
+  echo 'store = "{{ cookiecutter.__scheme }}:sessions.db"' > store.toml &&
+  agent-host run --config store.toml Hello && agent-host sessions list --config store.toml
 {%- elif cookiecutter.kind == "feature" %}
   agent-host plugins info {{ id }} &&
   agent-host run "Write to ada@example.org"

@@ -7,6 +7,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+{% elif kind == "store" -%}
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 {% elif kind != "feature" -%}
 from typing import Any, ClassVar
 
@@ -25,6 +30,8 @@ from agent_host_testing import ExtensionConformance
 from agent_host_testing import FeatureConformance
 {%- elif kind == "feature-tool" -%}
 from agent_host_testing import FeatureConformance, ToolConformance
+{%- elif kind == "store" -%}
+from agent_host_testing import SessionStoreConformance
 {%- elif kind == "tool" -%}
 from agent_host_testing import ToolConformance
 {%- else -%}
@@ -117,6 +124,16 @@ class TestTool(ToolConformance):
         file = folder / "notes.txt"
         file.write_text("Tea.\n", "utf-8")
         return {"{{ cookiecutter.__snake }}_file": str(file)}
+{%- endif %}
+{%- if kind == "store" %}
+
+
+class TestStore(SessionStoreConformance):
+    package = "{{ cookiecutter.package }}"
+    plugin = "{{ cookiecutter.plugin_id }}"
+
+    def choose_place(self, folder: Path) -> tuple[str, Mapping[str, Any]]:
+        return f"{{ cookiecutter.__scheme }}://{folder}/sessions.db", {}
 {%- endif %}
 {%- if kind in ("tool", "mix") %}
 

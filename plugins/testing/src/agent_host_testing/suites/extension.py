@@ -120,7 +120,7 @@ class ExtensionConformance(HookConformance):
             request["payload"] = {**(request.get("payload") or {}), **deepcopy(OTHERS)}
             state |= deepcopy(OTHERS)
         for hook in self.loaded().implementations.get("init", ()):
-            state = hook.call(state["config"], state)
+            state = self.result_of(hook, state["config"], state)
         return state
 
     def _with_provider(self, chunk: Any, state: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -235,7 +235,8 @@ class ExtensionConformance(HookConformance):
     def test_natives_keep_what_is_not_mapped(self) -> None:
         """``to_native_messages`` adds to the natives and leaves the core messages alone."""
         messages = core_messages()
-        natives = self.hook("to_native_messages").call(messages, native_messages())
+        hook = self.hook("to_native_messages")
+        natives = self.result_of(hook, messages, native_messages())
         for old, new in zip(native_messages(), natives, strict=True):
             require_keys(old, new, "the native message")
         require(messages == core_messages(), "the core messages have changed")
@@ -244,7 +245,8 @@ class ExtensionConformance(HookConformance):
     def test_messages_keep_what_is_not_mapped(self) -> None:
         """``from_native_messages`` adds to the metadata and leaves the natives alone."""
         natives = native_messages()
-        messages = self.hook("from_native_messages").call(natives, core_messages())
+        hook = self.hook("from_native_messages")
+        messages = self.result_of(hook, natives, core_messages())
         for old, new in zip(core_messages(), messages, strict=True):
             require_keys({"role": old["role"], "content": old["content"]}, new, "the message")
             require_keys(old["metadata"], new.get("metadata"), "the message's metadata")
@@ -262,7 +264,7 @@ class ExtensionConformance(HookConformance):
             not_claimed("the extension maps nothing")
         for name, (source, target) in given.items():
             for hook in hooks.get(name, ()):
-                result = hook.call(source, deepcopy(target))
+                result = self.result_of(hook, source, deepcopy(target))
                 require(result == target, f"{name} of 1 and 2 messages gives {result}")
 
 

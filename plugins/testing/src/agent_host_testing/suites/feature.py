@@ -51,7 +51,8 @@ class FeatureConformance(SpokenChecks):
     def test_actions_change_nothing_themselves(self) -> None:
         """An action changes the session only through its result; a feature keeps none itself."""
         actions = self.hook("get_actions").call(self.state())
-        require(isinstance(actions, list) and actions, f"get_actions gives {actions!r}")
+        some = isinstance(actions, list) and actions
+        require(some, f"get_actions gives {actions!r}, which is no list of actions")
         session = Session().with_added({"role": "user", "content": "Hello"})
         before = session.to_dict()
         with self.host() as host:

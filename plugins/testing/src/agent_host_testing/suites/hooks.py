@@ -50,8 +50,12 @@ class HookConformance(ClaimConformance):
         return found[0]
 
     def result_of(self, hook: Implementation, *arguments: Any) -> Any:
-        """What the hook returns, if it has the shape that the host would take."""
-        return check_result(hook, hook.call(*arguments))
+        """What the host would go on with, if what the hook returns has the shape that it takes."""
+        result, combining = check_result(hook, hook.call(*arguments)), hook.hook.combining
+        if result is None and combining.mode == "fold":
+            # It leaves what it was given as it was.
+            return arguments[hook.hook.args.index(combining.over[0])]
+        return result
 
     def state(self) -> dict[str, Any]:
         """The state of a request as the provider and other plugins leave it."""
@@ -77,13 +81,13 @@ class HookConformance(ClaimConformance):
         """A state in which the plugin has done its ``init``, if it has one."""
         state = self.state()
         for hook in self.loaded().implementations.get("init", ()):
-            state = hook.call(state["config"], state)
+            state = self.result_of(hook, state["config"], state)
         return state
 
     @check("shared state", "docs/testing.md#what-others-keep")
     def test_init_keeps_the_state(self) -> None:
         """``init`` adds to the state that all plugins of a request share."""
-        state = self.hook("init").call(self.config(), self.state())
+        state = self.result_of(self.hook("init"), self.config(), self.state())
         require_keys({**OTHERS, "partial": None}, state, "the state")
         require(isinstance(state.get("config"), dict), "state['config'] is no dict any more")
 
