@@ -151,7 +151,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     "recurses": raising(lambda: RecursionError("too deep")),
     "says nothing": returning(lambda: None),
     "says a number": returning(lambda: 42),
-    "says text": returning(lambda: "x" * 100_000),
+    "says text": returning(lambda: "x" * 10_000),
     "says lists": returning(lambda: [[], {}, None, object()]),
     "says a tuple": returning(lambda: ({}, [], 3, None)),
     "says a dict": returning(lambda: {"spoilt": {1: object()}}),
@@ -266,13 +266,17 @@ class Cell:
     def change_plugin(self, role: str, plugin: type) -> type:
         if role != self.plugin:
             return plugin
+        return type(plugin.__name__, (plugin,), self.changed_hooks(plugin))
+
+    def changed_hooks(self, plugin: type) -> dict[str, Method]:
+        """The hook in its changed form, if the plugin has it."""
         normal = getattr(plugin, self.hook, None)
         if normal is None:
-            return plugin
+            return {}
         bad = self._change(lambda self_, **given: self._keep(_call(normal, self_, given)))
         if self.role == "host":
             bad = hookimpl(bad)
-        return type(plugin.__name__, (plugin,), {self.hook: bad})
+        return {self.hook: bad}
 
 
 class Watch:
@@ -283,11 +287,12 @@ class Watch:
         self.called: set[tuple[str, str]] = set()
 
     def change_plugin(self, role: str, plugin: type) -> type:
+        changed: dict[str, Method] = {}
         for each in (role, "host") if role == HOSTED_BY else (role,):
             for hook in hooks_of(cast(SpecRole, each)):
                 cell = Cell(cast(SpecRole, each), hook, partial(self._noting, (each, hook)))
-                plugin = cell.change_plugin(role, plugin)
-        return plugin
+                changed |= cell.changed_hooks(plugin)
+        return type(plugin.__name__, (plugin,), changed)
 
     def _noting(self, place: tuple[str, str], normal: Method) -> Method:
         def method(self_: Any, **given: Any) -> Any:
