@@ -416,8 +416,11 @@ class AgentCore:
         Who waits for an answer gets a StreamCutError. A tool that is in use is closed when whoever
         uses it is done. The core can still be used, with new ones.
         """
-        self._stacks.close()
-        self._wire.close()
+        try:
+            self._stacks.close()
+        finally:
+            # Whoever interrupts a tool that closes slowly still wants no connection left.
+            self._wire.close()
 
     async def aclose(self) -> None:
         """`close`, and the requests and connections of the running event loop."""

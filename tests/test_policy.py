@@ -14,11 +14,15 @@ from hypothesis import given, settings, strategies as st
 
 from agent_hookspecs import Effect, ToolPlugin
 from agent_hookspecs.authoring import tool
-from agent_host.agent.policy import Approval, Memory, Policy, ToolUse, digest_of
+from agent_host.agent.policy import Approval, Memory, Policy, ToolUse, digest_of, owner_of
+from agent_host.plugins.discover import discover
+from making import full, run_host, write_metadata, write_package
 from scripted import WAYS, Way, app_with, call, calling, events_of, of_kind, saying, scripted
 
 ways = pytest.mark.parametrize("way", WAYS)
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
+#: How a descriptor announces a tool that says that it only reads.
+READS = {"peek": "read"}
 
 
 def use(
@@ -408,3 +412,38 @@ def test_no_tool_runs_without_a_recorded_decision_that_allows_it(
     assert not [r for r in results if "AssertionError" in r["message"]["content"]]
     allowed = [d for d in app.decisions if d.allowed]
     assert len(ran) == len(allowed)
+
+
+# --- whose tools are believed without being approved ---
+
+
+@pytest.mark.parametrize("package", ["agent_host_files", "pkg_own"])
+def test_the_name_of_a_bundled_distribution_is_not_believed_in_any_folder(
+    package: str, tmp_path: Path
+) -> None:
+    write_package(tmp_path, package, descriptor=full(package, "tool", "files", tools=READS))
+    write_metadata(tmp_path, "agent-host-files", {"files": package})
+    said = run_host("tools", "list", "--json", first=[tmp_path], home=tmp_path / "home")
+    (found,) = [each for each in said.json["tools"] if each["tool"] == "peek"]
+    assert found["verdict"] == "ask", found
+    assert found["owner"].startswith(f"installed:{tmp_path}")
+
+
+def test_what_was_allowed_to_a_bundled_distribution_is_not_allowed_to_one_called_so(
+    tmp_path: Path,
+) -> None:
+    write_package(tmp_path, "pkg", descriptor=full("pkg", "tool", "files", tools=READS))
+    write_metadata(tmp_path, "Agent_Host.Files", {"files": "pkg", "more": "pkg.plugin:Plugin"})
+    memory = Memory()
+    memory.remember(use("read", name="peek", owner="agent-host-files"))
+    policy = Policy.of({"approved_distributions": ["agent-host-files"]}, memory)
+    for bundle in discover([str(tmp_path)]):
+        made = use("read", name="peek", owner=owner_of(bundle))
+        assert policy.verdict(made)[0] == "ask"
+        approved = Policy.of({"approved_distributions": [owner_of(bundle)]})
+        assert approved.verdict(made)[0] == "allow"
+
+
+def test_a_distribution_that_is_installed_with_the_host_has_its_name() -> None:
+    (echo,) = [each for each in discover() if each.distribution == "agent-host-echo"]
+    assert owner_of(echo) == "agent-host-echo"

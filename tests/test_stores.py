@@ -75,7 +75,7 @@ def test_what_is_no_store_is_refused_by_name(core: AgentCore) -> None:
     core.register_feature(OwnStores)
     with pytest.raises(HookResultError, match=r"has no .*append"):
         opened(core, "wrong://x")
-    with pytest.raises(HookError, match=r"'feature:own'.* raised ZeroDivisionError") as caught:
+    with pytest.raises(HookError, match=r"'own'.* raised ZeroDivisionError") as caught:
         opened(core, "raising://x")
     assert caught.value.hook == "open_session_store"
 

@@ -13,9 +13,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
+from sysconfig import get_path
 from typing import Any, Literal, cast, get_args
 
+import agent_host
+from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Effect
 from agent_hookspecs.values import dataclass
@@ -52,7 +56,8 @@ _REMEMBERED: Mapping[Scope, str] = {
     "always": "allowed for good",
 }
 
-#: Distributions that are developed and reviewed with the host; their word on effects is believed.
+#: Distributions that are developed and reviewed with the host; their word on effects is believed. A
+#: stranger can choose such a name, so `owner_of` gives it only to what is where the host is.
 BUNDLED = frozenset({"agent-host-echo", "agent-host-files"})
 
 _DEFAULTS: Mapping[str, Verdict] = {
@@ -81,9 +86,36 @@ class ToolUse:
 
 
 def owner_of(bundle: Bundle) -> str:
-    """Whose the tools of a bundle are: a distribution's, or those of one place."""
+    """Whose the tools of a bundle are: a distribution's, or those of one place.
+
+    One that is called like a bundled distribution and is not installed as that is goes by its
+    place: neither what is believed of the real one nor what was allowed to it is its own.
+    """
+    name = canonical_name(bundle.distribution)
+    if bundle.distribution and (name not in BUNDLED or _is_installed_with_host(bundle, name)):
+        return bundle.distribution
     # A source may be written in many ways; its file is one place.
-    return bundle.distribution or f"{bundle.origin}:{bundle.file or bundle.source}"
+    return f"{bundle.origin}:{bundle.file or bundle.source}"
+
+
+def _is_installed_with_host(bundle: Bundle, name: str) -> bool:
+    """Whether a bundle is the package of that distribution beside the host, and loads no other."""
+    package = name.replace("-", "_")
+    entries = bundle.descriptor.entries if bundle.descriptor else ()
+    if any(split_entry(entry.entry)[0].partition(".")[0] != package for entry in entries):
+        return False
+    found = os.path.dirname(os.path.realpath(bundle.file))
+    return any(found == os.path.join(place, package) for place in _places_beside_host(name))
+
+
+@cache
+def _places_beside_host(name: str) -> frozenset[str]:
+    """The folders that a bundled distribution's package can be in."""
+    beside = os.path.dirname(os.path.dirname(os.path.realpath(agent_host.__file__)))
+    # In a checkout the host and its plugins are in folders of their own.
+    checkout = os.path.join(beside, "plugins", name.removeprefix("agent-host-"), "src")
+    installed = map(os.path.realpath, (get_path("purelib"), get_path("platlib")))
+    return frozenset([beside, checkout, *installed])
 
 
 def digest_of(owner: str, name: str, payload: Any) -> str:

@@ -404,15 +404,25 @@ class AgentApplication:
 
     def close(self) -> None:
         """Tell the plugins, and let tools and connections go."""
-        self._observers.close()
-        self.core.close()
-        if self._runs.storage is not None:
-            self._runs.storage.close()
+        try:
+            self._observers.close()
+        finally:
+            # Also if somebody interrupts a plugin that is told.
+            self._let_go()
+
+    def _let_go(self) -> None:
+        try:
+            self.core.close()
+        finally:
+            if self._runs.storage is not None:
+                self._runs.storage.close()
 
     async def aclose(self) -> None:
         """`close`, and the connections of the running event loop."""
-        self.close()
-        await self.core.aclose()
+        try:
+            self.close()
+        finally:
+            await self.core.aclose()
 
     def __enter__(self) -> AgentApplication:
         return self

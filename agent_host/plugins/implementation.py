@@ -7,11 +7,13 @@ for.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from functools import cache
+from itertools import islice
 from time import monotonic
 from types import CoroutineType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from agent_hookspecs.errors import AgentError, HookError, HookResultError
 from agent_hookspecs.logs import Logger
@@ -75,7 +77,9 @@ class Implementation:
 
     def wrong_result(self, wanted: str, result: object) -> HookResultError:
         """The error for a result that is not what the hook's specification says."""
-        given = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+        # Not by isinstance, which asks the result itself.
+        is_tuple = issubclass(type(result), tuple)
+        given = f"a tuple of {len(cast(Any, result))}" if is_tuple else type(result).__name__
         return HookResultError(
             f"plugin {self.plugin!r}: hook {self.hook.name!r} must return {wanted}, not {given}",
             plugin=self.plugin,
@@ -122,6 +126,35 @@ def check_result(implementation: Implementation, result: Any) -> Any:
         for name, part in zip(names, result, strict=True):
             if not _FITS[name](part):
                 raise _wrong_part(implementation, name, part, named=True)
+    return result
+
+
+#: What is looked at of one result, breadth first, so that no result takes long.
+_MAX_LOOKED_AT = 1000
+_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def _check_closely(implementation: Implementation, result: Any) -> Any:
+    """As `check_result`, and that what is in it can be looked at.
+
+    What the host reads by itself must not raise in its own code, where nobody would be named.
+    """
+    waiting = deque([check_result(implementation, result)])
+    for _ in range(_MAX_LOOKED_AT):
+        if not waiting:
+            break
+        value = waiting.popleft()
+        kind = type(value)
+        if kind is dict:
+            waiting.extend(islice(value.values(), _MAX_LOOKED_AT))
+        elif kind is list or kind is tuple:
+            waiting.extend(value[:_MAX_LOOKED_AT])
+        elif kind not in _PLAIN:
+            try:
+                # It asks the value for its class, which may raise whatever it likes.
+                isinstance(value, Mapping)
+            except Exception as error:
+                raise implementation.wrong_result("what can be looked at", value) from error
     return result
 
 
@@ -187,11 +220,25 @@ def guard_implementation(implementation: Implementation, fail: Fail) -> Callable
     # A tool's state is its own, and may be anything.
     shares_state = "state" in hook.args and hook.role != "tool"
     make = _guard_factory(hook.name, hook.args, implementation.wrapper, shares_state)
-    finish = _leave_result if hook.combining.may_be_async else check_result
+    finish = check_result
+    if hook.combining.may_be_async:
+        finish = _leave_result
+    elif _is_read_by_host(hook):
+        finish = _check_closely
     guard: Callable[..., Any] = make(
         implementation, fail, _run_wrapper if implementation.wrapper else finish
     )
     return guard
+
+
+def _is_read_by_host(hook: Hook) -> bool:
+    """Whether the host itself looks into what a hook gives, and that is short.
+
+    Chunks and histories are looked at where they are used; a state is its plugins' own affair.
+    """
+    parts = hook.combining.result
+    is_short = not parts or parts in (("models",), ("elements",))
+    return is_short and not hook.combining.per_chunk and hook.name != "init"
 
 
 def _leave_result(implementation: Implementation, result: Any) -> Any:

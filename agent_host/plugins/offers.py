@@ -44,7 +44,7 @@ def manager_of_offers(
         "host",
         [
             *(
-                (each.key, find_implementations(each.instance, "host", each.key))
+                (each.key, find_implementations(each.instance, "host", each.name))
                 for each in plugins
             ),
             (own_name, find_implementations(own, "host", own_name)),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_hookspecs.descriptor import Entry
-from agent_hookspecs.errors import HookResultError
 from agent_host.key_store import KeyStore
 from agent_host.plugins.activate import Activator
 from agent_host.plugins.catalog import Catalog
@@ -37,12 +36,4 @@ def resolve_secret(
 ) -> str | None:
     """The key of that name, from the first that has it."""
     manager = manager_of_offers(catalog, activator, _resolves, KeyStore(), _BUILT_IN)
-    found = manager.hook.resolve_secret(name=name, config=without_secrets(config))
-    if found is not None and not isinstance(found, str):
-        raise HookResultError(
-            f"'resolve_secret' gave {type(found).__name__} for {name!r}",
-            plugin="a plugin with resolves_secrets",
-            hook="resolve_secret",
-            hint="it has to give a text, or None if it has no such key",
-        )
-    return found or None
+    return manager.hook.resolve_secret(name=name, config=without_secrets(config)) or None

@@ -144,6 +144,9 @@ def _read_own_stream(turn: Turn, own: Implementation) -> Steps[None]:
             what = f"a line of the stream is no JSON and was left out: {describe_error(error)}"
             turn.warnings.add(what, turn.provider)
             continue
+        except Exception as error:
+            # It does not let itself be looked at.
+            own.raise_failure(error)
         if chunk is not None:
             yield from _feed(turn, reading, [(chunk, None)])
     _check_complete(turn, reading, is_over)

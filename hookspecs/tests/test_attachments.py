@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,28 @@ def test_the_caller_says_how_a_note_looks_on_its_wire(picture: Path) -> None:
     (part,) = new["content"]
     assert part["type"] == "input_text"
     assert part["text"].startswith("[input_image not attached: ")
+
+
+@pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="folders have no handles here")
+def test_a_folder_that_becomes_a_link_while_its_file_is_opened_leaks_nothing(
+    tmp_path: Path,
+) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder, text in ((root / "inner", "inside"), (outside, "secret")):
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text(text, encoding="utf-8")
+    armed = [True]
+
+    def swap_before_first_open(event: str, arguments: tuple[Any, ...]) -> None:
+        # Hooks of this kind cannot be taken away, so this one goes off once.
+        if armed and event == "open" and str(arguments[0]).startswith(str(root)):
+            armed.clear()
+            (root / "inner").rename(root / "moved")
+            (root / "inner").symlink_to(outside)
+
+    part = attachment(root / "inner" / "a.txt")
+    sys.addaudithook(swap_before_first_open)
+    (sent,) = expand_attachments([part], root=root)
+    assert not armed
+    assert base64.b64encode(b"secret").decode() not in json.dumps(sent)
+    assert "not attached" in said(sent)

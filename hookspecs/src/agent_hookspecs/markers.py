@@ -43,6 +43,7 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "formats": "texts",
     "enabled": "flag",
     "instructions": "text",
+    "secret": "text",
     "context_parts": "contents",
 }
 

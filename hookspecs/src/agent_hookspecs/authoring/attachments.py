@@ -142,13 +142,14 @@ def _media_type(part: Mapping[str, Any]) -> str | None:
 
 
 def _data_url(url: str, media_type: str | None, root: Path | None, limit: int) -> str:
-    file = _allowed_path(url, root)
+    folder, file = _allowed_path(url, root)
     kind = media_type or mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    data = base64.b64encode(_read(file, limit)).decode("ascii")
+    data = base64.b64encode(_read(folder, file, limit)).decode("ascii")
     return f"data:{kind};base64,{data}"
 
 
-def _allowed_path(url: str, root: Path | None) -> Path:
+def _allowed_path(url: str, root: Path | None) -> tuple[Path, Path]:
+    """The folder from which files may be sent, and the file below it."""
     try:
         address = urlsplit(url)
         # What a host in the address would mean differs between systems, so there must be none.
@@ -163,14 +164,31 @@ def _allowed_path(url: str, root: Path | None) -> Path:
         raise _NotAttached("attachments_root, the folder from which files may be sent, is not set")
     if not file.is_relative_to(root):
         raise _NotAttached(f"{named.name} is not in the folder from which files may be sent")
-    return file
+    return root, file
 
 
-def _read(file: Path, limit: int) -> bytes:
-    # The path is resolved, so a link at its end was put there since; and a pipe must not block.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+def _open_below(root: Path, file: Path) -> int:
+    """A descriptor of a file, opened name by name from the root so that no link leads outside."""
+    # The path is resolved, so a link in it was put there since; and a pipe must not block.
+    common = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    flags = common | getattr(os, "O_NONBLOCK", 0)
+    names = file.relative_to(root).parts
+    if os.open not in os.supports_dir_fd or not names:
+        return os.open(file, flags)
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with open(os.open(file, flags | getattr(os, "O_BINARY", 0)), "rb") as handle:
+        for name in names[:-1]:
+            inner = os.open(name, common | os.O_DIRECTORY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(names[-1], flags, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _read(root: Path, file: Path, limit: int) -> bytes:
+    try:
+        with open(_open_below(root, file), "rb") as handle:
             found = os.fstat(handle.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise _NotAttached(f"{file.name} is not a file")

@@ -38,7 +38,7 @@ class HostSpec(Protocol):
         On exception: the application reports it and does not start.
         """
 
-    @hookspec("first")
+    @hookspec("first", result=("secret",), optional=True)
     def resolve_secret(self, name: str, config: Config) -> str | None:
         """The key that is kept under a name, else None.
 
