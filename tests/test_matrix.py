@@ -217,7 +217,7 @@ def make_plugin(role: str, calls: Calls, **changed: Method) -> type:
     own = {"preview_tool": lambda self, **given: None} if role == "tool" else {}
     if role == "provider":
         own = {"map_error": lambda self, **given: None, "usage_so_far": lambda self, **given: None}
-    elements = {"get_ui_elements": lambda self, **given: []}
+    elements: dict[str, Any] = {"get_ui_elements": lambda self, **given: []}
     hosted = {}
     if role == HOSTED_BY:
         hosted = {
@@ -225,7 +225,7 @@ def make_plugin(role: str, calls: Calls, **changed: Method) -> type:
             for name in hooks_of("host")
             if ("host", name) not in ELSEWHERE
         }
-    attributes = {"framing": "sse"} if role == "provider" else {}
+    attributes: dict[str, Any] = {"framing": "sse"} if role == "provider" else {}
     if role == "tool":
         attributes = {"effects": {"look": "write"}}
     return recording(
