@@ -323,7 +323,7 @@ def test_a_vault_comes_before_the_key_store(home: Path) -> None:
         assert ask("well") == "from-the-vault"
         assert ask("other") == "from-the-store-2"
         assert ask("nobody") is None
-        with pytest.raises(HookResultError, match="'vault': hook 'resolve_secret' .* not int"):
+        with pytest.raises(HookResultError, match=r"'vault': hook 'resolve_secret' .* not int"):
             ask("odd")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import FeaturePlugin, ToolPlugin, hookimpl
+from agent_hookspecs import FeaturePlugin, HookResultError, ProviderPlugin, ToolPlugin, hookimpl
 from agent_host import AgentApplication
 from agent_host.plugins.settings import merge_schemas
 from loopback import Peer, Request, serve
@@ -214,3 +214,36 @@ def test_the_listing_of_models_obeys_the_timeout(timeout: Any) -> None:
     )
     with serve(play) as server, core_with(provider) as core:
         assert core.get_models({"base_url": server.url, "timeout": timeout}) == []
+
+
+def test_usage_that_no_session_can_hold_is_the_providers_fault() -> None:
+    nested: Any = {}
+    for _ in range(5000):
+        nested = {"more": nested}
+    final = {"role": "assistant", "content": "Hi", "_metadata": {"usage": nested}}
+    assert refused_for(final, {"role": "assistant", "content": "Hi"}, "nested too deeply")
+
+
+@pytest.mark.parametrize("odd", [object(), {1, 2}, b"raw"], ids=lambda odd: type(odd).__name__)
+def test_natives_that_are_no_json_fail_at_once_and_name_the_provider(odd: Any) -> None:
+    final = {"role": "assistant", "content": "Hi"}
+    assert refused_for(final, {**final, "extra": {"odd": odd}}, type(odd).__name__)
+
+
+def refused_for(final: Any, native: Any, words: str) -> bool:
+    """Whether an answer is refused in these words, and its provider is named."""
+
+    class Careless(ProviderPlugin):
+        name = "careless"
+
+        def init(self, config: Any) -> Any:
+            return {"config": config}
+
+        def call_api(self, native_messages: Any, state: Any) -> Any:
+            return [], [final], [*native_messages, native], state
+
+    with AgentApplication({"allowed_plugins": []}) as app:
+        app.core.register_provider(Careless)
+        with pytest.raises(HookResultError, match=words) as caught:
+            app.run("Hello", provider="careless", model="m")
+    return caught.value.plugin == "careless"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.authoring.calls import unique_call_id
 from agent_hookspecs.authoring.merging import finish_tool_calls
-from agent_hookspecs.errors import ContractError
+from agent_hookspecs.errors import ContractError, HookResultError, SessionError
 from agent_hookspecs.messages import CoreMessage, NativeMessage
+from agent_host.redaction import describe_error
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 from agent_host.turn.finish_reason import note_finish
@@ -52,14 +54,34 @@ def finish_turn(turn: Turn) -> Session:
         turn.limits.check_calls(sum(map(len, filter(None, given))))
         _identify_calls(messages, turn.start)
         turn.calls = _take_calls(turn, messages, written)
-    session = turn.start.with_added(*messages)
+    try:
+        session = turn.start.with_added(*messages)
+    except SessionError as error:
+        # The session is as it was: it is the answer that it cannot take.
+        raise _unfit_error(turn, "from_native_messages", "messages", error) from error
     if any(given) and given != [message["metadata"].get("tool_calls") for message in messages]:
         # The natives hold calls that no provider takes back; they are made anew from the core's.
         return session
     bare = remove_instructions(turn, natives)
     if bare is None:
         return session
-    return retain_natives(session, bare, turn.origin, turn.retained)
+    try:
+        # Only what is new: what was retained has been looked at when it was.
+        json.dumps(bare[len(turn.retained.natives) :])
+        return retain_natives(session, bare, turn.origin, turn.retained)
+    except (TypeError, ValueError, RecursionError, SessionError) as error:
+        raise _unfit_error(turn, "finalize", "native messages", error) from error
+
+
+def _unfit_error(turn: Turn, hook: str, what: str, error: Exception) -> HookResultError:
+    """What is wrong with an answer that no session can hold or store."""
+    return HookResultError(
+        f"plugin {turn.provider!r}: the {what} of its answer cannot be held in a session: "
+        f"{describe_error(error)}",
+        plugin=turn.provider,
+        hook=hook,
+        hint="messages hold what JSON can; other things go into the state",
+    )
 
 
 def _core_messages(turn: Turn, finals: list[NativeMessage]) -> list[CoreMessage]:
