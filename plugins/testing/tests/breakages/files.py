@@ -213,7 +213,7 @@ BREAKAGES = (
         Change(
             "plugin.py",
             _EXECUTE,
-            '        if tool_name == "list_files" and (payload or {}).get("depth") == 2:\n'
+            '        if tool_name == "list_files" and "depth" in (payload or {}):\n'
             '            open("two", "w").close()\n' + _EXECUTE,
         ),
     ),
