@@ -13,7 +13,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future, TimeoutError as TimeoutOfWaiting, wait
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -196,10 +196,15 @@ class _LoopThread:
                 self._thread.start()
             waiting = asyncio.run_coroutine_threadsafe(_await(awaitable), self._loop)
             self._waiting = waiting
-        if seconds is not None and not wait([waiting], seconds).done:
+        try:
+            # Not `wait`, which does not notice that a future was cancelled.
+            return waiting.result(seconds)
+        except TimeoutOfWaiting:
+            if waiting.done():
+                # It is the coroutine's own.
+                raise
             waiting.cancel()
-            raise TimeUpError
-        return waiting.result()
+            raise TimeUpError from None
 
     def close(self) -> None:
         """Cancel what runs, wake whoever waits for it, and wait until it has cleaned up."""
