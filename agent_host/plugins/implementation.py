@@ -257,9 +257,14 @@ def _guard_factory(
     else:
         body = (
             "        start = monotonic()\n"
-            "        try:\n"
+            + ("        has_config = holds_config(state)\n" if shares_state else "")
+            + "        try:\n"
             f"            result = finish(implementation, call({given}))\n"
-            + ("            check_state(implementation, state)\n" if shares_state else "")
+            + (
+                "            if has_config:\n                check_state(implementation, state)\n"
+                if shares_state
+                else ""
+            )
             + "            return result\n"
             # A plugin does not end the process that it is a guest in.
             "        except (Exception, SystemExit) as error:\n"
@@ -278,6 +283,7 @@ def _guard_factory(
         "monotonic": monotonic,
         "noticed": NOTICED_SECONDS,
         "note": _note_time,
+        "holds_config": _holds_config,
         "check_state": check_state,
     }
     exec(source, namespace)
@@ -285,9 +291,13 @@ def _guard_factory(
     return make
 
 
-def check_state(implementation: Implementation, state: Any) -> None:
+def _holds_config(state: object) -> bool:
+    return isinstance(state, dict) and isinstance(state.get("config"), dict)
+
+
+def check_state(implementation: Implementation, state: object) -> None:
     """Refuse what a plugin has done to the shared state, before others are blamed for it."""
-    if not isinstance(state.get("config"), dict):
+    if not _holds_config(state):
         raise HookResultError(
             f"plugin {implementation.plugin!r}: hook {implementation.hook.name!r} has taken the "
             "config out of the state that it was given",
