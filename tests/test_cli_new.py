@@ -14,6 +14,14 @@ from terminals import open_terminal as terminal
 
 pytest.importorskip("cookiecutter")
 
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is known to git, whoever runs the tests."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+
+
 FLAGS = ("plugins", "new", "Acme AI", "--no-input")
 
 

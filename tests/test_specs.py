@@ -161,7 +161,7 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "get_ui_elements": "elements or None",
         "preview_tool": "changes or None",
     },
-    "host": {},
+    "host": {"resolve_secret": "secret or None"},
 }
 #: Go on without a plugin that fails.
 SKIPPING = {"get_ui_elements", "get_models"}

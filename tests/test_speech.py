@@ -210,7 +210,7 @@ def test_hooks_may_read_the_session_and_may_block() -> None:
 
         def get_instructions(self, session: Any, config: Any, context: Any) -> None:
             assert context["session"] is session
-            assert config is context["config"]
+            assert config == context["config"]
             seen.append((session.messages[-1]["content"], threading.get_ident() == here))
 
         def initialize_request(self, native_messages: Natives, state: Any, context: Any) -> Any:

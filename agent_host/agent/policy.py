@@ -105,11 +105,11 @@ def _is_installed_with_host(bundle: Bundle, name: str) -> bool:
     if any(split_entry(entry.entry)[0].partition(".")[0] != package for entry in entries):
         return False
     found = os.path.dirname(os.path.realpath(bundle.file))
-    return any(found == os.path.join(place, package) for place in _places_beside_host(name))
+    return any(found == os.path.join(place, package) for place in _folders_of_host(name))
 
 
 @cache
-def _places_beside_host(name: str) -> frozenset[str]:
+def _folders_of_host(name: str) -> frozenset[str]:
     """The folders that a bundled distribution's package can be in."""
     beside = os.path.dirname(os.path.dirname(os.path.realpath(agent_host.__file__)))
     # In a checkout the host and its plugins are in folders of their own.

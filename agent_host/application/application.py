@@ -408,9 +408,9 @@ class AgentApplication:
             self._observers.close()
         finally:
             # Also if somebody interrupts a plugin that is told.
-            self._let_go()
+            self._close_parts()
 
-    def _let_go(self) -> None:
+    def _close_parts(self) -> None:
         try:
             self.core.close()
         finally:

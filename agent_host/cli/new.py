@@ -33,7 +33,13 @@ _CHOICES = {
     "default. Every answer is checked before anything is written."
 )
 @click.argument("name", required=False)
-@click.option("--kind", type=_CHOICES["kind"], help="What to make.")
+@click.option(
+    "--kind",
+    type=_CHOICES["kind"],
+    metavar="KIND",
+    # In words, because a choice of so many would be one line.
+    help=f"What to make: {', '.join(_CHOICES['kind'].choices)}.",
+)
 @click.option("--id", "plugin_id", metavar="ID", help="The plugin id; by default from NAME.")
 @click.option("--distribution", metavar="NAME", help="By default agent-host-ID.")
 @click.option("--package", metavar="NAME", help="By default from the distribution.")
@@ -56,6 +62,9 @@ def new(output: Path, no_input: bool, as_json: bool, **flags: Any) -> int:
     """Make a plugin package called NAME, with tests that pass at once."""
     _TEMPLATE.require_tools()
     given = {key: value for key, value in flags.items() if value is not None}
+    if "author" in given:
+        # The address that git knows is not somebody else's.
+        given.setdefault("email", "")
     wrong = _TEMPLATE.problems(given, only=given) if given else []
     if wrong:
         raise AgentError(" ".join(wrong), hint="nothing was written")
