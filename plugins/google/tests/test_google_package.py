@@ -11,6 +11,7 @@ ALWAYS = {"provider:google", "wire:google.generate_content", "supports_streaming
 
 
 IMAGES = {"images", "image_urls"}
+WITH_TOOLS = {"structured_output_with_tools"}
 MEDIA = {*IMAGES, "documents", "file_urls", "audio", "video"}
 
 
@@ -19,7 +20,7 @@ MEDIA = {*IMAGES, "documents", "file_urls", "audio", "video"}
     [
         ("gemini-2.5-pro", {"tools", "reasoning", "structured_output"} | MEDIA),
         ("models/gemini-2.5-flash", {"tools", "reasoning", "structured_output"} | MEDIA),
-        ("gemini-3-pro-preview", {"tools", "reasoning", "structured_output"} | MEDIA),
+        ("gemini-3-pro-preview", {"tools", "reasoning", "structured_output"} | WITH_TOOLS | MEDIA),
         ("gemini-2.0-flash", {"tools", "structured_output"} | MEDIA),
         ("gemini-2.5-flash-image", IMAGES),
         ("gemini-2.5-flash-preview-tts", set()),

@@ -172,16 +172,26 @@ def test_listings_tell_capabilities_in_many_ways(entry: Any, expected: Any) -> N
     assert told_capabilities(entry) == expected
 
 
+WITH_TOOLS = {"structured_output_with_tools"}
 MEDIA = ("images", "image_urls", "documents")
 
 
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        ("gpt-4o-mini", {"tools", "structured_output", *MEDIA}),
-        ("gpt-5-mini", {"tools", "reasoning", "structured_output", *MEDIA}),
-        ("gpt-5-chat-latest", {"tools", "structured_output", *MEDIA}),
-        ("o4-mini", {"tools", "reasoning", "structured_output", *MEDIA}),
+        ("gpt-4o-mini", {"tools", *WITH_TOOLS, "structured_output", *MEDIA}),
+        (
+            "gpt-5-mini",
+            {"tools", *WITH_TOOLS, "reasoning", "structured_output", *MEDIA},
+        ),
+        (
+            "gpt-5-chat-latest",
+            {"tools", *WITH_TOOLS, "structured_output", *MEDIA},
+        ),
+        (
+            "o4-mini",
+            {"tools", *WITH_TOOLS, "reasoning", "structured_output", *MEDIA},
+        ),
         ("Qwen/Qwen2.5-VL-7B", {"tools", "images", "image_urls"}),
         ("openai/gpt-oss-120b", {"tools", "reasoning", "structured_output"}),
         ("Qwen/Qwen3-32B", {"tools", "reasoning"}),

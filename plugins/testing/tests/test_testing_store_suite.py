@@ -86,6 +86,10 @@ def _sort_keys(store: Any, session: str) -> Any:
     return replace(loaded, natives=sort(loaded.natives))
 
 
+def _keep_the_digest(store: Any, session: str) -> Any:
+    return replace(store.load_history(session), digest="two")
+
+
 def _mend_surrogates(store: Any, session: str) -> Any:
     loaded = store.load_history(session)
 
@@ -96,7 +100,7 @@ def _mend_surrogates(store: Any, session: str) -> Any:
             return {key: mend(each) for key, each in value.items()}
         return [mend(each) for each in value] if isinstance(value, list) else value
 
-    return replace(loaded, messages=mend(loaded.messages))
+    return replace(loaded, messages=mend([*loaded.messages]))
 
 
 def _lose_the_last(store: Any, *args: Any, **more: Any) -> Any:
@@ -187,6 +191,11 @@ MISTAKES: dict[str, tuple[str, Mistake, set[str]]] = {
         "load_history",
         _mend_surrogates,
         {"test_everything_comes_back_as_it_was_given"},
+    ),
+    "a digest outlives its messages": (
+        "load_history",
+        _keep_the_digest,
+        {"test_a_digest_holds_as_long_as_its_messages"},
     ),
     "a session is missing from the list": (
         "list_sessions",

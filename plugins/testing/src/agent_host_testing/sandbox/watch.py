@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 __all__ = ["Kind", "Watch", "World"]
 
@@ -22,6 +22,8 @@ __all__ = ["Kind", "Watch", "World"]
 Kind = Literal["files", "environment", "working folder", "processes", "network"]
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+#: How `subprocess` starts a program; which of them depends on the version of Python.
+_STARTS: Final = ("subprocess.Popen", "os.posix_spawn")
 _EVENTS: dict[str, tuple[Kind, str]] = {
     "os.chmod": ("files", "changes the mode of"),
     "os.chown": ("files", "changes the owner of"),
@@ -109,7 +111,7 @@ class Watch:
                 return
             kind, what, about = "files", "writes", os.fsdecode(path)
         elif event in _EVENTS:
-            if event == "subprocess.Popen" and os.fspath(args[0]) == sys.executable:
+            if event in _STARTS and os.fsdecode(args[0]) == sys.executable:
                 # A plugin's own code in a process of its own: the world is looked at all the same.
                 return
             kind, what = _EVENTS[event]
