@@ -5,6 +5,7 @@ A store is broken by putting a method of our own before it; the checks are calle
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,8 @@ def _append_twice(store: Any, lease: Any, change: Change, **more: Any) -> Any:
 
 def _append_in_parts(store: Any, lease: Any, change: Change, **more: Any) -> Any:
     store.append(lease, Change(messages=change.messages, after=change.after))
+    # As a slower database would, so that readers come in between.
+    threading.Event().wait(0.002)
     return store.append(lease, replace(change, messages=(), after=None), **more)
 
 
