@@ -246,4 +246,4 @@ def refused_for(final: Any, native: Any, words: str) -> bool:
         app.core.register_provider(Careless)
         with pytest.raises(HookResultError, match=words) as caught:
             app.run("Hello", provider="careless", model="m")
-    return caught.value.plugin == "careless"
+    return bool(caught.value.plugin == "careless")
