@@ -133,6 +133,8 @@ def test_toml_blocks_are_toml(block: Block) -> None:
 def test_consoles_show_what_is_printed(block: Block, tmp_path: Path) -> None:
     if "plugins new" in block.text:
         pytest.importorskip("cookiecutter", reason="needs cookiecutter")
+    if "keys set openai" in block.text:
+        pytest.importorskip("agent_host_openai", reason="needs agent-host-openai")
     Workshop(tmp_path).follow(block)
 
 
