@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,3 +58,14 @@ def pytest_sessionstart() -> None:
                 f"{name} comes from {folder}, not from the environment {environment}; "
                 "call pytest from a folder that is not on its path"
             )
+
+
+def pytest_runtest_teardown(item: pytest.Function) -> None:
+    """Forget the modules that a test imported from its own folder.
+
+    The next test may make a package of the same name, which would be refused as a shadow of this.
+    """
+    folder = item.funcargs.get("tmp_path")
+    for name, module in [*sys.modules.items()] if isinstance(folder, Path) else []:
+        if str(getattr(module, "__file__", None) or "").startswith(f"{folder}{os.sep}"):
+            del sys.modules[name]
