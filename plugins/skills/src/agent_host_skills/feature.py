@@ -20,6 +20,11 @@ from agent_host_skills.settings import Settings
 if TYPE_CHECKING:
     pass
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import click
+
 __all__ = ["Skills"]
 
 
@@ -30,6 +35,13 @@ class Skills(FeaturePlugin):
     version = __version__
     label = "Skills"
     required_tags = ("skills", "supports_tools")
+
+    def cli_command(self, name: str, open_application: Callable[..., Any]) -> click.Command | None:
+        if name != "skills":
+            return None
+        from agent_host_skills.command import make_command
+
+        return make_command(open_application)
 
     def get_config_schema(self) -> dict[str, Any]:
         return deepcopy(CONFIG_SCHEMA)

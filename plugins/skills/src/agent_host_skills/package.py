@@ -154,7 +154,7 @@ class Package:
 
 def describe_os_error(error: OSError) -> str:
     """What the system says, without the path, which stands beside it."""
-    return error.strerror if isinstance(error, OutsideError) else (error.strerror or str(error))
+    return error.strerror or str(error)
 
 
 def _kind(status: os.stat_result) -> ItemKind:

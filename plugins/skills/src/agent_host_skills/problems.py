@@ -16,7 +16,7 @@ Loss = Literal["", "source", "package", "skills", "skill", "servers", "server", 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in ``file``, under ``key`` if it has one, on ``line`` if that is known.
+    """One thing that is wrong in ``file``, under ``key`` and on ``line`` as far as there are any.
 
     ``lost`` is what is left out for it. What is only ``advice`` breaks no rule.
     """

@@ -43,7 +43,6 @@ class SkillReader(ToolPlugin):
     version = __version__
     label = "Skills"
     effects = EFFECTS
-    provides_tags = ("skills",)
 
     def get_config_schema(self) -> dict[str, Any]:
         return deepcopy(CONFIG_SCHEMA)
@@ -182,9 +181,8 @@ def _cut(text: str, offset: int, limit: int) -> tuple[str, list[str]]:
         more = f"; go on with offset {offset + 1}]" if offset < len(lines) else "]"
         return cut, [note + more]
     if last < len(lines):
-        note = (
-            f"[truncated: lines {offset} to {last} of {len(lines)}; go on with offset {last + 1}]"
-        )
+        note = f"[truncated: lines {offset} to {last} of {len(lines)}; "
+        note += f"go on with offset {last + 1}]"
         return "\n".join(shown), [note]
     return "\n".join(shown), []
 

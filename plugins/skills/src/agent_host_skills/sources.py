@@ -18,7 +18,7 @@ from typing import Literal
 
 from agent_host_skills.problems import Problem
 
-__all__ = ["GROUP", "Source", "find_sources", "user_folder"]
+__all__ = ["GROUP", "Source", "data_folder", "find_sources", "user_folder"]
 
 GROUP = "agent_host.skills"
 
@@ -52,18 +52,29 @@ def find_sources(folders: Iterable[str]) -> tuple[list[Source], list[Problem]]:
 
 
 def user_folder() -> str:
-    """The folder ``skills`` beside the user's config; a test compares it with the host's own place."""
+    """The folder ``skills`` beside the user's config."""
+    return os.path.join(_place("XDG_CONFIG_HOME", ".config"), "skills")
+
+
+def data_folder() -> str:
+    """Where what is worth keeping lies."""
+    return _place("XDG_DATA_HOME", os.path.join(".local", "share"))
+
+
+def _place(variable: str, on_unix: str) -> str:
+    """A folder of the user's; the host has the same rule, and a test compares the two."""
     moved = os.environ.get("AGENT_HOST_HOME")
     if moved:
-        return os.path.join(os.path.abspath(moved), "skills")
-    named = os.environ.get("XDG_CONFIG_HOME")
+        return os.path.abspath(moved)
+    named = os.environ.get(variable)
     # A relative one is invalid by the specification of these variables.
     if named and os.path.isabs(named):
-        return os.path.join(named, _APP, "skills")
+        return os.path.join(named, _APP)
     if os.name == "nt" and (base := os.environ.get("LOCALAPPDATA")):
-        return os.path.join(base, _APP, "skills")
-    below = (".config",) if sys.platform != "darwin" else ("Library", "Application Support")
-    return os.path.join(os.path.expanduser("~"), *below, _APP, "skills")
+        return os.path.join(base, _APP)
+    if sys.platform == "darwin":
+        on_unix = os.path.join("Library", "Application Support")
+    return os.path.join(os.path.expanduser("~"), on_unix, _APP)
 
 
 def _installed_sources(problems: list[Problem]) -> Iterator[Source]:
