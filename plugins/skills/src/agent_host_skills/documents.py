@@ -131,12 +131,10 @@ def _manifest_problems(document: Mapping[str, Any]) -> Iterator[tuple[str, str, 
 
 
 def read_servers(package: Package) -> tuple[list[Server], list[Problem]]:
-    """The servers that mcp.json describes and that are valid; and all that is wrong."""
+    """The servers that an mcp.json describes and that are valid; and all that is wrong."""
     file = package.path((SERVERS,))
     try:
         document = _read_document(package, SERVERS)
-    except FileNotFoundError:
-        return [], []
     except _DocumentError as error:
         return [], [Problem(file, str(error), lost="servers")]
     problems = []
@@ -289,7 +287,7 @@ def _read_document(package: Package, name: str) -> dict[str, Any]:
     try:
         data, _ = package.read(package.find_file((name,)), MAX_DOCUMENT_BYTES + 1)
     except FileNotFoundError:
-        raise
+        raise _DocumentError("is a link that leads nowhere") from None
     except OSError as error:
         raise _DocumentError(describe_os_error(error)) from None
     if len(data) > MAX_DOCUMENT_BYTES:

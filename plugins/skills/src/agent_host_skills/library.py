@@ -70,7 +70,7 @@ class Shelf:
         try:
             names = _names(package)
             if MANIFEST in names:
-                self._add_package(package, source)
+                self._add_package(package, names, source)
             elif SKILL_FILE in names:
                 name = os.path.basename(os.path.abspath(source.path))
                 self._add_skill(package, (), source, name)
@@ -93,7 +93,7 @@ class Shelf:
                 child = Package(path)
                 inside = _names(child)
                 if MANIFEST in inside:
-                    self._add_package(child, source)
+                    self._add_package(child, inside, source)
                 elif SKILL_FILE in inside:
                     self._add_skill(child, (), source, name)
                 else:
@@ -109,13 +109,13 @@ class Shelf:
             hint = f"a skill is a folder with {SKILL_FILE}, a package one with {MANIFEST}"
             self.problems.append(Problem(source.path, what, hint, lost="source"))
 
-    def _add_package(self, package: Package, source: Source) -> None:
+    def _add_package(self, package: Package, names: Sequence[str], source: Source) -> None:
         manifest, problems = read_manifest(package)
         self.problems += problems
         if manifest is None:
             return
-        added = [*self._package_skills(package, source, manifest)]
-        servers, problems = read_servers(package)
+        added = [*self._package_skills(package, source, manifest)] if "skills" in names else []
+        servers, problems = read_servers(package) if SERVERS in names else ([], [])
         self.problems += problems
         self.packages.append(
             FoundPackage(manifest, package.root, source, tuple(added), tuple(servers))
@@ -126,8 +126,6 @@ class Shelf:
     ) -> Iterator[str]:
         place = ("skills",)
         try:
-            if "skills" not in _names(package):
-                return
             kind = package.kind(place)
             if kind != "folder":
                 what = "is no folder" if kind else "is a link that leads nowhere"
