@@ -345,6 +345,17 @@ def test_a_deep_and_a_wide_skill_are_bounded(tmp_path: Path) -> None:
     assert "1000 files are enough" in messages(shelf)
 
 
+def test_more_skills_than_anybody_needs_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_host_skills.library.MAX_SKILLS", 6)
+    for number in range(9):
+        write_skill(tmp_path, f"s{number}", "name: broken\n" if number % 2 else None)
+    shelf = look(tmp_path)
+    assert len(shelf.skills) == 3
+    assert messages(shelf).count("6 skills are enough") == 1
+
+
 def test_two_skills_of_one_name_are_told_with_the_one_that_counts(tmp_path: Path) -> None:
     for place in ("first", "second"):
         write_skill(tmp_path / place, body=f"I am {place}.\n")

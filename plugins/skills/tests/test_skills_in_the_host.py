@@ -44,6 +44,7 @@ def instructions(app: AgentApplication, **settings: Any) -> str | None:
     stack = app.stack(provider="echo", settings=settings)
     feature = stack.managers.feature
     config = app.request_config(provider="echo", settings=settings)
+    text: str | None
     (text,) = feature.hook.get_instructions(
         session=app.create_session(), config=config, context={}
     ) or [None]

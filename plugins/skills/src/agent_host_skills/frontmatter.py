@@ -20,6 +20,8 @@ __all__ = ["MAX_HEAD", "Head", "HeadError", "Value", "parse_head", "split_head"]
 MAX_HEAD = 32_768
 MAX_DEPTH = 8
 MAX_VALUES = 2_000
+#: A parser of YAML takes time with the square of them.
+MAX_BRACKETS = 200
 _DASHES = "---"
 
 Value = Union[str, "list[Value]", "dict[str, Value]"]
@@ -72,6 +74,8 @@ def parse_head(yaml_text: str) -> Head:
 
     if len(yaml_text) > MAX_HEAD:
         raise HeadError(f"has more than {MAX_HEAD} characters of fields")
+    if yaml_text.count("[") + yaml_text.count("{") > MAX_BRACKETS:
+        raise HeadError(f"has more than {MAX_BRACKETS} opening brackets")
     try:
         return _Reader(yaml.parse(yaml_text, Loader=yaml.SafeLoader)).read_document()
     except yaml.YAMLError as error:

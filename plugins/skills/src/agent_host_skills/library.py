@@ -31,7 +31,7 @@ from agent_host_skills.sources import Source, find_sources, user_folder
 
 __all__ = ["FoundPackage", "FoundSkill", "Library", "Shelf", "find_library", "open_library"]
 
-#: How many skills there may be, and how many names of one folder are looked at.
+#: How many skills are read, whether or not they are valid, and how many names of one folder.
 MAX_SKILLS = 1_000
 MAX_NAMES = 5_000
 
@@ -63,6 +63,7 @@ class Shelf:
     skills: list[FoundSkill] = field(default_factory=list)
     packages: list[FoundPackage] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    _read: int = 0
 
     def add_folder(self, source: Source) -> None:
         """Add a folder: a package, a skill, or a folder of such."""
@@ -160,13 +161,15 @@ class Shelf:
         name: str,
         plugin: str | None = None,
     ) -> bool:
+        self._read += 1
+        if self._read > MAX_SKILLS:
+            if self._read == MAX_SKILLS + 1:
+                what = f"and what follows is left out: {MAX_SKILLS} skills are enough"
+                self.problems.append(Problem(package.path(folder), what, lost="skill"))
+            return False
         skill, problems = read_skill(package, folder, name, plugin)
         self.problems += problems
         if skill is None:
-            return False
-        if len(self.skills) >= MAX_SKILLS:
-            what = f"is left out: there are {MAX_SKILLS} skills already"
-            self.problems.append(Problem(skill.path, what, lost="skill"))
             return False
         self.skills.append(FoundSkill(skill, source))
         return True

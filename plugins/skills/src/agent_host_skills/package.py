@@ -46,23 +46,24 @@ class FileStamp:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """A name in a folder of a package and what it stands for, links followed.
-
-    ``kind`` is None where nothing is, or what leads out of the package; ``problem`` says which.
-    """
-
-    name: str
-    kind: ItemKind | None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class PackageFile:
     """A regular file of a package: where it really is, below the root, and how it looked."""
 
     parts: Parts
     stamp: FileStamp
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A name in a folder of a package: a ``file``, or a ``folder`` by its real names; else why not.
+
+    Links are followed, and those that lead out of the package are neither.
+    """
+
+    name: str
+    file: PackageFile | None = None
+    folder: Parts | None = None
+    problem: str = ""
 
 
 class Package:
@@ -96,17 +97,27 @@ class Package:
             return None
         return _kind(status)
 
-    def items(self, parts: Parts = ()) -> Iterator[Item]:
-        """What is directly in a folder, in the order of the system."""
-        with os.scandir(self.path(self.resolve(parts))) as entries:
+    def items(self, real: Parts) -> Iterator[Item]:
+        """What is directly in a folder, which is given as `resolve` does, in no order."""
+        with os.scandir(self.path(real)) as entries:
             for entry in entries:
-                try:
-                    kind = self.kind((*parts, entry.name))
-                except OSError as error:
-                    yield Item(entry.name, None, describe_os_error(error))
-                else:
-                    broken = kind is None and entry.is_symlink()
-                    yield Item(entry.name, kind, "is a link that leads nowhere" if broken else "")
+                yield self._item(entry, (*real, entry.name))
+
+    def _item(self, entry: os.DirEntry[str], place: Parts) -> Item:
+        try:
+            if entry.is_symlink():
+                place = self.resolve(place)
+                status = os.stat(self.path(place), follow_symlinks=False)
+            else:
+                status = entry.stat(follow_symlinks=False)
+        except OSError as error:
+            return Item(entry.name, problem=describe_os_error(error))
+        kind = _kind(status)
+        if kind == "file":
+            return Item(entry.name, file=PackageFile(place, FileStamp.of(status)))
+        if kind == "folder":
+            return Item(entry.name, folder=place)
+        return Item(entry.name, problem="is no regular file")
 
     def find_file(self, parts: Parts) -> PackageFile:
         """Where a regular file is and how it looks now; it is not opened."""

@@ -152,22 +152,18 @@ def find_files(
     """
     found: dict[str, PackageFile] = {}
     problems: list[Problem] = []
-    seen: set[tuple[str, ...]] = set()
-    waiting: list[tuple[str, ...]] = [()]
     base = package.path(folder)
+    start = package.resolve(folder)
+    seen = {start}
+    waiting: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), start)]
 
     def leave_out(names: tuple[str, ...], why: str, hint: str = "") -> None:
         problems.append(Problem(os.path.join(base, *names), why, hint, lost="file"))
 
     while waiting:
-        names = waiting.pop()
+        names, real = waiting.pop()
         try:
-            real = package.resolve((*folder, *names))
-            if real in seen:
-                # Nothing is lost: a link leads back to what was looked at already.
-                continue
-            seen.add(real)
-            items = sorted(package.items((*folder, *names)), key=lambda item: item.name)
+            items = sorted(package.items(real), key=lambda item: item.name)
         except OSError as error:
             leave_out(names, describe_os_error(error))
             continue
@@ -177,20 +173,20 @@ def find_files(
                 continue
             if not item.name.isprintable():
                 leave_out(inside, "has a name with characters that cannot be shown", "rename it")
-            elif item.kind == "folder" and len(inside) > MAX_DEPTH:
+            elif item.folder is not None and len(inside) > MAX_DEPTH:
                 leave_out(inside, f"is more than {MAX_DEPTH} folders deep")
-            elif item.kind == "folder":
-                waiting.append(inside)
-            elif item.kind == "file":
-                if len(found) >= MAX_FILES:
-                    leave_out(inside, f"and what follows is left out: {MAX_FILES} files are enough")
-                    return found, problems
-                try:
-                    found["/".join(inside)] = package.find_file((*folder, *inside))
-                except OSError as error:
-                    leave_out(inside, describe_os_error(error))
+            elif item.folder is not None:
+                # A link may lead back to what was looked at already.
+                if item.folder not in seen:
+                    seen.add(item.folder)
+                    waiting.append((inside, item.folder))
+            elif item.file is None:
+                leave_out(inside, item.problem)
+            elif len(found) >= MAX_FILES:
+                leave_out(inside, f"and what follows is left out: {MAX_FILES} files are enough")
+                return found, problems
             else:
-                leave_out(inside, item.problem or "is no regular file")
+                found["/".join(inside)] = item.file
     return dict(sorted(found.items())), problems
 
 
