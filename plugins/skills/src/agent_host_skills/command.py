@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from agent_hookspecs import ConfigError
-from agent_host_skills.handover import server_settings
+from agent_host_skills.handover import reason_to_withhold, server_settings
 from agent_host_skills.library import FoundPackage, FoundSkill, Library, Shelf, open_library
 from agent_host_skills.listing import describe_skills
 from agent_host_skills.problems import Problem
@@ -221,11 +221,20 @@ def _print_package(found: FoundPackage, data: Mapping[str, Any]) -> None:
     if manifest.description:
         click.echo(f"Description    {show_line(manifest.description)}")
     click.echo(f"Skills         {', '.join(map(show_line, found.skills)) or 'none'}")
-    if found.servers:
-        click.echo("\nMCP servers, which are not started here; give this to agent-host-mcp:")
-        click.echo(json.dumps({"mcpServers": data["mcpServers"]}, indent=2))
-        if any(server.transport == "stdio" for server in found.servers):
+    servers = data["mcpServers"]
+    if servers:
+        click.echo("\nMCP servers, which are not started here:")
+        click.echo(json.dumps({"mcpServers": servers}, indent=2))
+        click.echo(
+            "To use them, write what --json prints to a file, and name that in mcp.files for "
+            "agent-host-mcp."
+        )
+        if any(each["type"] == "stdio" for each in servers.values()):
             click.echo(f"Before that, make the folder {show_line(data['data'])}")
+    _print_section(
+        "MCP servers that are withheld",
+        (show_line(f"{name}: {reason}") for name, reason in data["withheld"].items()),
+    )
 
 
 def _print_verdict(shelf: Shelf, is_broken: bool) -> None:
@@ -255,6 +264,12 @@ def _skill_data(found: FoundSkill) -> dict[str, Any]:
 
 def _package_data(found: FoundPackage) -> dict[str, Any]:
     data = os.path.join(data_folder(), "plugin-data", found.manifest.name)
+    servers = {each.name: server_settings(found.path, data, each) for each in found.servers}
+    withheld = {
+        name: reason
+        for name, settings in servers.items()
+        if (reason := reason_to_withhold(settings)) is not None
+    }
     return {
         "name": found.manifest.name,
         "version": found.manifest.version or None,
@@ -262,9 +277,8 @@ def _package_data(found: FoundPackage) -> dict[str, Any]:
         "folder": found.path,
         "data": data,
         "skills": [*found.skills],
-        "mcpServers": {
-            server.name: server_settings(found.path, data, server) for server in found.servers
-        },
+        "mcpServers": {name: servers[name] for name in servers if name not in withheld},
+        "withheld": withheld,
     }
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_host_skills.package import OutsideError, Package, describe_os_error
+from agent_host_skills.package import Package, describe_os_error
 from agent_host_skills.problems import Loss, Problem
 
 __all__ = ["MANIFEST", "SERVERS", "Manifest", "Server", "read_manifest", "read_servers"]
@@ -226,8 +226,6 @@ def _escapes(package: Package, path: str) -> Iterator[str]:
         return
     try:
         package.resolve(tuple(part for part in path.split("/") if part not in ("", ".")))
-    except OutsideError:
-        yield "leads out of the package"
     except OSError as error:
         yield describe_os_error(error)
 
@@ -261,6 +259,7 @@ def _url_problem(url: str) -> str:
         host = parts.hostname
         _ = parts.port
     except ValueError:
+        # Nothing is lost: what is wrong with it is told in words.
         return "is no address"
     if parts.scheme.lower() not in ("http", "https") or not host:
         return "is no absolute http or https address"
@@ -279,6 +278,7 @@ def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
+        # Nothing is lost: a name other than localhost may lead anywhere.
         return False
 
 

@@ -7,12 +7,13 @@ form is the common ``mcpServers``. Owns what the placeholders of a package stand
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_host_skills.documents import Server
 from agent_host_skills.package import Package
 
-__all__ = ["server_settings"]
+__all__ = ["reason_to_withhold", "server_settings"]
 
 _ROOT, _DATA = "${PLUGIN_ROOT}", "${PLUGIN_DATA}"
 
@@ -35,6 +36,23 @@ def server_settings(root: str, data: str, server: Server) -> dict[str, Any]:
         "env": {**env, "PLUGIN_ROOT": package.root, "PLUGIN_DATA": data},
         "cwd": os.path.normpath(os.path.join(package.root, cwd)),
     }
+
+
+def reason_to_withhold(settings: Mapping[str, Any]) -> str | None:
+    """Why settings are not for a client, which would fail, or do what the package does not mean."""
+    if settings["type"] == "sse":
+        return "it uses the old transport 'sse', which agent-host-mcp does not have"
+    text = _find_placeholder(settings)
+    return None if text is None else f"{text!r} would be filled from your environment"
+
+
+def _find_placeholder(value: object) -> str | None:
+    """A text with a placeholder left in it, which in a package stands for itself."""
+    if isinstance(value, str):
+        return value if "${" in value else None
+    parts = value.values() if isinstance(value, Mapping) else value
+    found = map(_find_placeholder, parts) if isinstance(parts, Iterable) else ()
+    return next((text for text in found if text is not None), None)
 
 
 def _expand(text: str, root: str, data: str) -> str:

@@ -84,31 +84,41 @@ class Shelf:
 
     def _add_children(self, parent: Package, names: Sequence[str], source: Source) -> None:
         before = len(self.skills), len(self.packages), len(self.problems)
-        for name in names:
-            if name.startswith("."):
-                continue
-            path = parent.path((name,))
-            try:
-                if parent.kind((name,)) != "folder":
-                    continue
-                child = Package(path)
-                inside = _names(child)
-                if MANIFEST in inside:
-                    self._add_package(child, inside, source)
-                elif SKILL_FILE in inside:
-                    self._add_skill(child, (), source, name)
-                else:
-                    self._tell_near_miss(path, inside)
-            except OutsideError as error:
-                hint = "name the folder that it leads to in skills_folders"
-                self.problems.append(Problem(path, describe_os_error(error), hint, lost="skill"))
-            except OSError as error:
-                self.problems.append(Problem(path, describe_os_error(error), lost="skill"))
+        for name, inside in self._child_folders(parent, (), names):
+            child = Package(parent.path((name,)))
+            if MANIFEST in inside:
+                self._add_package(child, inside, source)
+            elif SKILL_FILE in inside:
+                self._add_skill(child, (), source, name)
+            else:
+                self._tell_near_miss(child.root, inside)
         after = len(self.skills), len(self.packages), len(self.problems)
         if before == after and source.kind != "user":
             what = "has neither skills nor packages in it"
             hint = f"a skill is a folder with {SKILL_FILE}, a package one with {MANIFEST}"
             self.problems.append(Problem(source.path, what, hint, lost="source"))
+
+    def _child_folders(
+        self, package: Package, place: tuple[str, ...], names: Sequence[str]
+    ) -> Iterator[tuple[str, Sequence[str]]]:
+        """The folders among some names, with the names in each; what cannot be used is told."""
+        for name in names:
+            if name.startswith("."):
+                continue
+            folder = (*place, name)
+            hint = ""
+            try:
+                kind = package.kind(folder)
+                inside = _names(package, folder) if kind == "folder" else []
+                what = "" if kind else "is a link that leads nowhere"
+            except OSError as error:
+                what = describe_os_error(error)
+                if isinstance(error, OutsideError):
+                    hint = "name the folder that it leads to in skills_folders"
+            if what:
+                self.problems.append(Problem(package.path(folder), what, hint, lost="skill"))
+            elif kind == "folder":
+                yield name, inside
 
     def _add_package(self, package: Package, names: Sequence[str], source: Source) -> None:
         manifest, problems = read_manifest(package)
@@ -137,21 +147,12 @@ class Shelf:
             what = describe_os_error(error)
             self.problems.append(Problem(package.path(place), what, lost="skills"))
             return
-        for name in names:
+        for name, inside in self._child_folders(package, place, names):
             folder = (*place, name)
-            if name.startswith("."):
-                continue
-            try:
-                if package.kind(folder) != "folder":
-                    continue
-                inside = _names(package, folder)
-                if SKILL_FILE not in inside:
-                    self._tell_near_miss(package.path(folder), inside)
-                elif self._add_skill(package, folder, source, name, manifest.name):
-                    yield name
-            except OSError as error:
-                what = describe_os_error(error)
-                self.problems.append(Problem(package.path(folder), what, lost="skill"))
+            if SKILL_FILE not in inside:
+                self._tell_near_miss(package.path(folder), inside)
+            elif self._add_skill(package, folder, source, name, manifest.name):
+                yield name
 
     def _add_skill(
         self,

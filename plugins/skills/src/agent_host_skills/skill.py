@@ -87,8 +87,9 @@ def read_skill(
         text = decode_text(data)
         yaml_text, body = split_head(text)
         head = parse_head(yaml_text)
-    except UnicodeDecodeError:
-        return None, [Problem(file, "is not UTF-8", "save it as UTF-8", lost="skill")]
+    except UnicodeDecodeError as error:
+        what = f"is not UTF-8: byte {error.start + 1} is wrong"
+        return None, [Problem(file, what, "save it as UTF-8", lost="skill")]
     except HeadError as error:
         return None, [Problem(file, error.message, error.hint, line=error.line, lost="skill")]
     files, left_out = find_files(package, folder)
