@@ -63,7 +63,7 @@ class Shelf:
     skills: list[FoundSkill] = field(default_factory=list)
     packages: list[FoundPackage] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    _read: int = 0
+    _read: int = field(default=0, init=False, repr=False)
 
     def add_folder(self, source: Source) -> None:
         """Add a folder: a package, a skill, or a folder of such."""

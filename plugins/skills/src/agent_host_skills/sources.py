@@ -84,9 +84,11 @@ def _installed_sources(problems: list[Problem]) -> Iterator[Source]:
     # No folder is called so, and the finder of folders would give up all others for it.
     for distribution in distributions(path=[each for each in sys.path if "\0" not in each]):
         try:
-            text = distribution.read_text("entry_points.txt") or ""
-            name = distribution.metadata["Name"] if GROUP in text else ""
-            if not name or (key := re.sub(r"[-_.]+", "-", name).lower()) in seen:
+            if GROUP not in (distribution.read_text("entry_points.txt") or ""):
+                continue
+            name = distribution.metadata["Name"] or _root(distribution)
+            key = re.sub(r"[-_.]+", "-", name).lower()
+            if key in seen:
                 continue
             seen.add(key)
             points = [each for each in distribution.entry_points if each.group == GROUP]
