@@ -70,7 +70,7 @@ def test_no_name_of_a_file_leads_out_of_the_skill(tmp_path: Path, file: str) -> 
 
 
 @given(st.text(alphabet=string.printable + "./\\~\0\uff0e\u2215", max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_whatever_is_asked_for_only_what_was_found_is_read(
     tmp_path_factory: pytest.TempPathFactory, file: str
 ) -> None:

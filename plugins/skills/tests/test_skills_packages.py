@@ -252,7 +252,7 @@ _keys = st.sampled_from(
 
 
 @given(st.dictionaries(_keys, _values), st.dictionaries(_keys, _values))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_whatever_the_documents_say_skills_or_problems_come_of_it(
     tmp_path_factory: pytest.TempPathFactory, manifest: Any, servers: Any
 ) -> None:
