@@ -191,6 +191,27 @@ def test_links_inside_a_package_are_followed_as_the_specification_allows(tmp_pat
     assert read(package, file="shared.md") == "shared"
 
 
+def test_a_link_does_not_take_the_place_of_what_it_leads_to(tmp_path: Path) -> None:
+    folder = write_skill(tmp_path)
+    (folder / "references").mkdir()
+    (folder / "references" / "a.md").touch()
+    (folder / "alias").symlink_to("references")
+    (skill,) = [found.skill for found in look(tmp_path).skills]
+    assert [*skill.files] == ["SKILL.md", "alias/a.md", "references/a.md"]
+
+
+def test_folders_that_lead_to_each_other_come_to_an_end(tmp_path: Path) -> None:
+    folder = write_skill(tmp_path)
+    for one in "abcdefgh":
+        (folder / one).mkdir()
+    for one in "abcdefgh":
+        for other in "abcdefgh":
+            (folder / one / f"to-{other}").symlink_to(f"../{other}")
+    shelf = look(tmp_path)
+    assert len(shelf.skills) == 1
+    assert "1000 folders are enough" in messages(shelf)
+
+
 def test_a_folder_that_is_swapped_for_a_link_leads_nobody_out(tmp_path: Path) -> None:
     folder = write_skill(tmp_path / "skills")
     (folder / "references").mkdir()
@@ -306,6 +327,12 @@ def test_no_document_costs_more_than_what_it_speaks_for(
 def test_what_is_not_utf_8_is_told(tmp_path: Path, data: bytes) -> None:
     (write_skill(tmp_path) / "SKILL.md").write_bytes(data)
     assert "is not UTF-8" in messages(look(tmp_path))
+
+
+def test_a_nul_in_the_instructions_is_told(tmp_path: Path) -> None:
+    write_skill(tmp_path, body="one\n\0\n")
+    (problem,) = look(tmp_path).problems
+    assert (problem.line, problem.lost) == (6, "skill")
 
 
 def test_a_huge_skill_file_is_not_read_whole(tmp_path: Path) -> None:

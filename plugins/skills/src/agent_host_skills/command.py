@@ -15,7 +15,7 @@ import click
 from agent_hookspecs import ConfigError
 from agent_host_skills.handover import reason_to_withhold, server_settings
 from agent_host_skills.library import FoundPackage, FoundSkill, Library, Shelf, open_library
-from agent_host_skills.listing import describe_skills
+from agent_host_skills.listing import list_skills
 from agent_host_skills.problems import Problem
 from agent_host_skills.reader import read_text
 from agent_host_skills.settings import Settings
@@ -55,7 +55,7 @@ def make_command(open_application: Callable[..., Any]) -> click.Group:
     @_config_option
     @_agent_option
     @_json_option
-    def list_skills(config_file: str | None, agent: str | None, as_json: bool) -> None:
+    def list_all(config_file: str | None, agent: str | None, as_json: bool) -> None:
         """List the skills that models are told of, what else was found, and what is left out."""
         settings, library = load(config_file, agent)
         _print_json(_library_data(settings, library)) if as_json else _print_library(library)
@@ -284,13 +284,14 @@ def _package_data(found: FoundPackage) -> dict[str, Any]:
 
 def _library_data(settings: Settings, library: Library) -> dict[str, Any]:
     counting = [found.skill for found in library.skills.values()]
-    text, width = describe_skills(counting, settings.list_bytes)
+    listed = list_skills(counting, settings.list_bytes)
     return {
         "skills": [_skill_data(found) for found in library.skills.values()],
         "packages": [_package_data(found) for found in library.packages],
         "hidden": [{**_skill_data(each), "by": each.winner} for each in library.shadowed],
         "switched_off": [_skill_data(found) for found in library.switched_off],
         "problems": [problem.to_dict() for problem in library.problems],
-        "list_bytes": len(text.encode()),
-        "descriptions_cut_to": width,
+        "list_bytes": len(listed.text.encode()),
+        "descriptions_cut_to": listed.width,
+        "unlisted": listed.unlisted,
     }

@@ -15,11 +15,8 @@ from agent_hookspecs.logs import get_warn_from_context
 from agent_host_skills._version import __version__
 from agent_host_skills.declarations import CONFIG_SCHEMA, TOOL
 from agent_host_skills.library import find_library
-from agent_host_skills.listing import describe_skills
+from agent_host_skills.listing import list_skills
 from agent_host_skills.settings import Settings
-
-if TYPE_CHECKING:
-    pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,13 +56,14 @@ class Skills(FeaturePlugin):
         losses = library.describe_losses()
         if losses and library.is_first("losses"):
             warn(f"skills: {losses}; agent-host skills list says it all")
-        text, width = describe_skills(
-            (found.skill for found in library.skills.values()), settings.list_bytes
+        listed = list_skills(
+            [found.skill for found in library.skills.values()], settings.list_bytes
         )
-        if width is not None and library.is_first("width"):
+        if listed.width is not None and library.is_first("width"):
+            lost = f", and not the last {listed.unlisted} skills" if listed.unlisted else ""
             warn(
                 f"skills: there are {len(library.skills)}, so models are sent descriptions of at "
-                f"most {width} characters; name fewer in use_skills, or allow more in "
+                f"most {listed.width} characters{lost}; name fewer in use_skills, or allow more in "
                 "max_skill_list_bytes"
             )
-        return text or None
+        return listed.text or None

@@ -5,11 +5,13 @@ The same skills give the same bytes. What a skill is, and how it is read, is not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from agent_host_skills.skill import Skill
 
-__all__ = ["DEFAULT_LIST_BYTES", "describe_skills"]
+__all__ = ["DEFAULT_LIST_BYTES", "SkillList", "list_skills"]
 
 #: About ten thousand tokens of English.
 DEFAULT_LIST_BYTES = 40_000
@@ -21,20 +23,35 @@ _HEAD = (
     "read_skill with its name before you begin, and follow it."
 )
 _CUT = "Descriptions are cut short here; read_skill has the whole of each skill."
+_UNLISTED = "There are more skills than are listed."
 
 
-def describe_skills(skills: Iterable[Skill], limit: int) -> tuple[str, int | None]:
-    """The text, and to how many characters descriptions had to be cut; None if they are whole."""
+@dataclass(frozen=True, slots=True)
+class SkillList:
+    """The text; to how many characters descriptions are cut, if they are; how many have no line."""
+
+    text: str
+    width: int | None = None
+    unlisted: int = 0
+
+
+def list_skills(skills: Sequence[Skill], limit: int) -> SkillList:
+    """A line for each skill in at most ``limit`` bytes, and whole descriptions if they fit."""
+    if not skills:
+        return SkillList("")
     lines = [(skill.name, " ".join(skill.description.split())) for skill in skills]
-    if not lines:
-        return "", None
     for width in _WIDTHS:
         is_cut = any(len(description) > width for _, description in lines)
         head = f"{_HEAD} {_CUT}" if is_cut else _HEAD
-        text = "\n".join([head, *(_line(name, description, width) for name, description in lines)])
+        shown = [_line(name, description, width) for name, description in lines]
+        text = "\n".join([head, *shown])
         if len(text.encode()) <= limit:
-            break
-    return text, width if is_cut else None
+            return SkillList(text, width if is_cut else None)
+    # Names are ASCII, so that lines have as many bytes as letters.
+    room = limit - len(f"{head} {_UNLISTED}\n")
+    ends = accumulate(len(line) + 1 for line in shown)
+    kept = [line for line, end in zip(shown, ends, strict=True) if end <= room]
+    return SkillList("\n".join([f"{head} {_UNLISTED}", *kept]), 0, len(shown) - len(kept))
 
 
 def _line(name: str, description: str, width: int) -> str:

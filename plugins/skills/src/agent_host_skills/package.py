@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["FileStamp", "Item", "ItemKind", "OutsideError", "Package", "PackageFile"]
+__all__ = [
+    "FileStamp",
+    "Item",
+    "ItemKind",
+    "OutsideError",
+    "Package",
+    "PackageFile",
+    "describe_os_error",
+]
 
 ItemKind = Literal["file", "folder", "other"]
 Parts = tuple[str, ...]

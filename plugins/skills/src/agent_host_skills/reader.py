@@ -30,7 +30,7 @@ from agent_host_skills.settings import Settings
 from agent_host_skills.skill import MAX_FILE_BYTES, SKILL_FILE, Skill, decode_text
 from agent_host_skills.sources import user_folder
 
-__all__ = ["SkillReader"]
+__all__ = ["SkillReader", "read_text"]
 
 #: How many files of a skill are listed below its instructions.
 _MAX_LISTED = 100

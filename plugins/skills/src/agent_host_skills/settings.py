@@ -31,11 +31,11 @@ class Settings:
 
 
 def _texts(key: str, value: object) -> tuple[str, ...]:
-    given = [value] if isinstance(value, str) else value
-    if isinstance(given, (list, tuple)) and all(
-        isinstance(each, str) and each and "\0" not in each for each in given
+    # One text alone is refused: the host would not know it for a folder that takes trust.
+    if isinstance(value, (list, tuple)) and all(
+        isinstance(each, str) and each and "\0" not in each for each in value
     ):
-        return tuple(given)
+        return tuple(value)
     raise ConfigError(
         f"plugin 'skills': setting {key!r} is no list of texts",
         key=key,

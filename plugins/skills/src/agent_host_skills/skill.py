@@ -14,16 +14,13 @@ from dataclasses import dataclass
 
 from agent_host_skills.frontmatter import Head, HeadError, parse_head, split_head
 from agent_host_skills.package import Package, PackageFile, describe_os_error
-from agent_host_skills.problems import Loss, Problem
+from agent_host_skills.problems import Problem
 
 __all__ = [
-    "MAX_DESCRIPTION",
     "MAX_FILE_BYTES",
-    "MAX_NAME",
     "SKILL_FILE",
     "Skill",
     "decode_text",
-    "find_hidden_characters",
     "read_skill",
 ]
 
@@ -85,6 +82,8 @@ def read_skill(
         return None, [Problem(file, what, hint, lost="skill")]
     try:
         text = decode_text(data)
+        if "\0" in text:
+            raise HeadError("has a NUL character", text[: text.index("\0")].count("\n") + 1)
         yaml_text, body = split_head(text)
         head = parse_head(yaml_text)
     except UnicodeDecodeError as error:
@@ -92,7 +91,9 @@ def read_skill(
         return None, [Problem(file, what, "save it as UTF-8", lost="skill")]
     except HeadError as error:
         return None, [Problem(file, error.message, error.hint, line=error.line, lost="skill")]
-    files, left_out = find_files(package, folder)
+    files, left_out = _find_files(package, folder)
+    # What was looked at is what will be read, whoever changes it meanwhile.
+    files[SKILL_FILE] = found
     problems = [
         *_check_fields(file, head, folder_name),
         *left_out,
@@ -122,7 +123,7 @@ def decode_text(data: bytes) -> str:
     return data.decode("utf-8-sig").replace("\r\n", "\n")
 
 
-def find_hidden_characters(text: str, *, keep: str = "\n\t") -> Iterator[tuple[int, str]]:
+def _find_hidden(text: str) -> Iterator[tuple[int, str]]:
     """What nobody sees or what turns the order of letters around, with the number of its line."""
     if text.isascii() and text.isprintable():
         return
@@ -130,7 +131,7 @@ def find_hidden_characters(text: str, *, keep: str = "\n\t") -> Iterator[tuple[i
     for letter in text:
         if letter == "\n":
             line += 1
-        if letter not in keep and _is_hidden(letter):
+        if letter not in "\n\t" and _is_hidden(letter):
             yield line, f"U+{ord(letter):04X}"
 
 
@@ -144,7 +145,7 @@ def _is_hidden(letter: str) -> bool:
     )
 
 
-def find_files(
+def _find_files(
     package: Package, folder: tuple[str, ...]
 ) -> tuple[dict[str, PackageFile], list[Problem]]:
     """The files of a skill by their paths in it, and what is none of them and why.
@@ -153,18 +154,24 @@ def find_files(
     """
     found: dict[str, PackageFile] = {}
     problems: list[Problem] = []
+    waiting: list[tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]]
     base = package.path(folder)
     start = package.resolve(folder)
-    seen = {start}
-    waiting: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), start)]
+    # Each folder to look at by its names, with the real folders that lead to it.
+    waiting = [((), (start,))]
+    looked = 0
 
     def leave_out(names: tuple[str, ...], why: str, hint: str = "") -> None:
         problems.append(Problem(os.path.join(base, *names), why, hint, lost="file"))
 
     while waiting:
-        names, real = waiting.pop()
+        names, chain = waiting.pop()
+        looked += 1
+        if looked > MAX_FILES:
+            leave_out(names, f"and what follows is left out: {MAX_FILES} folders are enough")
+            break
         try:
-            items = sorted(package.items(real), key=lambda item: item.name)
+            items = sorted(package.items(chain[-1]), key=lambda item: item.name)
         except OSError as error:
             leave_out(names, describe_os_error(error))
             continue
@@ -177,10 +184,9 @@ def find_files(
             elif item.folder is not None and len(inside) > MAX_DEPTH:
                 leave_out(inside, f"is more than {MAX_DEPTH} folders deep")
             elif item.folder is not None:
-                # A link may lead back to what was looked at already.
-                if item.folder not in seen:
-                    seen.add(item.folder)
-                    waiting.append((inside, item.folder))
+                # A link may lead back to where it is.
+                if item.folder not in chain:
+                    waiting.append((inside, (*chain, item.folder)))
             elif item.file is None:
                 leave_out(inside, item.problem)
             elif len(found) >= MAX_FILES:
@@ -194,8 +200,8 @@ def find_files(
 def _check_fields(file: str, head: Head, folder_name: str) -> Iterator[Problem]:
     fields = head.fields
 
-    def wrong(key: str, message: str, hint: str = "", lost: Loss = "skill") -> Problem:
-        return Problem(file, message, hint, key, head.lines.get(key), lost)
+    def wrong(key: str, message: str, hint: str) -> Problem:
+        return Problem(file, message, hint, key, head.lines.get(key), lost="skill")
 
     for key in ("name", "description"):
         if key not in fields:
@@ -240,7 +246,7 @@ def _description_problems(text: str) -> Iterator[tuple[str, str]]:
         yield "is empty", "say what the skill does and when to use it"
     if len(text) > MAX_DESCRIPTION:
         yield f"has {len(text)} characters", f"at most {MAX_DESCRIPTION} are allowed"
-    hidden = [*dict.fromkeys(code for _, code in find_hidden_characters(text))]
+    hidden = [*dict.fromkeys(code for _, code in _find_hidden(text))]
     if hidden:
         yield f"has characters that nobody sees: {', '.join(hidden[:5])}", "remove them"
 
@@ -253,7 +259,7 @@ def _advise(file: str, body: str, lines_before: int) -> Iterator[Problem]:
     if lines > _ADVISED_LINES:
         what = f"has {lines} lines of instructions; at most {_ADVISED_LINES} are recommended"
         yield Problem(file, what, "move details to files beside it", advice=True)
-    hidden = next(find_hidden_characters(body), None)
+    hidden = next(_find_hidden(body), None)
     if hidden is not None:
         line, code = hidden
         what = f"has characters that nobody sees, such as {code}"
