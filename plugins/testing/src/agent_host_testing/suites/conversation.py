@@ -54,6 +54,9 @@ class ConversationChecks(ProviderSuite):
             apart = [text for _, text in said if text not in inside]
             found = sent.in_order(apart)
             require(found == apart, f"the instructions are sent as {', '.join(found)}")
+            first = [text for text in apart if text in among] + inside
+            found = sent.in_order(first)
+            require(found == first, f"not all instructions come first: {', '.join(found)}")
             spoken = [text for role, text in said if role != "system"]
             lost = [text for text in spoken if text not in inside]
             require(not lost, f"{', '.join(lost)} does not stand among the turns")
