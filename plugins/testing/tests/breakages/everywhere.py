@@ -45,6 +45,10 @@ _SUBJECTS = {
 }
 
 
+#: Those whose formats send calls each in its own way.
+_CALLING = ("anthropic", "cohere", "google", "ollama", "responses", "chat")
+
+
 def _make(
     name: str, kind: str, sentence: str, red: tuple[str, ...], hook: str, lines: str, *subjects: str
 ) -> Iterator[Breakage]:
@@ -476,6 +480,86 @@ _MESSAGES = (
             "        break"
         ),
         *("anthropic", "cohere", "google", "ollama", "responses", "chat"),
+    ),
+    *_make(
+        "sends-calls-round",
+        "calls",
+        "The calls of a turn go back in the other order.",
+        ("test_results_stand_beside_their_calls",),
+        "build_request",
+        _request(
+            "def turn_round(calls, parts):\n"
+            "    if len(parts) > 1:\n"
+            "        first, last = dict(parts[0]), dict(parts[-1])\n"
+            "        [part.clear() for part in (parts[0], parts[-1])]\n"
+            "        parts[0].update(last)\n"
+            "        parts[-1].update(first)\n"
+            "_edit_calls(body, turn_round)"
+        ),
+        *_CALLING,
+    ),
+    *_make(
+        "sends-others-arguments",
+        "calls",
+        "Two calls of a turn go back with each other's arguments.",
+        ("test_results_stand_beside_their_calls",),
+        "build_request",
+        _request(
+            "def mix_up(calls, parts):\n"
+            "    if len(calls) > 1:\n"
+            "        _swap(calls[0], calls[1], 'arguments', 'args', 'input')\n"
+            "_edit_calls(body, mix_up)"
+        ),
+        *_CALLING,
+    ),
+    *_make(
+        "sends-others-names",
+        "calls",
+        "Two calls of a turn go back with each other's names.",
+        ("test_results_stand_beside_their_calls",),
+        "build_request",
+        _request(
+            "def mix_up(calls, parts):\n"
+            "    if len(calls) > 1:\n"
+            "        _swap(calls[0], calls[1], 'name')\n"
+            "_edit_calls(body, mix_up)"
+        ),
+        *_CALLING,
+    ),
+    *_make(
+        "sends-texts-last",
+        "calls",
+        "What was said between calls goes back after them.",
+        ("test_parts_keep_their_places",),
+        "build_request",
+        _request(
+            "for message in body.get('messages') or body.get('contents') or ():\n"
+            "    for key in ('content', 'parts'):\n"
+            "        if isinstance(message.get(key), list):\n"
+            "            message[key] = sorted(message[key], key=lambda each: 'text' in each)"
+        ),
+        *("anthropic", "google"),
+    ),
+    *_make(
+        "asks-for-more",
+        "strange keys",
+        "A key that the API does not know is sent.",
+        ("test_text",),
+        "build_request",
+        _request("body['further_wishes'] = True"),
+        *("anthropic", "cohere", "google", "responses", "chat"),
+    ),
+    *_make(
+        "writes-notes-on-messages",
+        "strange keys",
+        "Messages are sent with a key of the plugin's own.",
+        ("test_text",),
+        "build_request",
+        _request(
+            "for message in body.get('messages') or body.get('contents') or body.get('input'):\n"
+            "    message['note'] = 'ours'"
+        ),
+        *("anthropic", "cohere", "google", "responses", "chat"),
     ),
     *_make(
         "forgets-why-it-failed",
