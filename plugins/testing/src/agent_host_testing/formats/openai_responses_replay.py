@@ -83,7 +83,8 @@ def _turns(items: list[Node]) -> Iterator[list[tuple[Node, Call]]]:
 
 
 def _call(item: dict[str, Any]) -> Call:
-    return Call(item["name"], item.get("arguments", item.get("input")), item["call_id"])
+    given = item["arguments"] if item["type"] == "function_call" else item["input"]
+    return Call(item["name"], given, item["call_id"])
 
 
 def _check_reasoning(item: Node, following: list[Node], ledger: Ledger) -> None:

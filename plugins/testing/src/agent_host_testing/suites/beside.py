@@ -65,7 +65,7 @@ class _Turns:
 
     def __init__(self, count: int) -> None:
         self._changed = threading.Condition()
-        self._there = [*range(count)]
+        self._there: list[int] = [*range(count)]
         self._now = 0
         self._paused = 0
 
