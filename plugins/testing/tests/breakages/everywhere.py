@@ -541,6 +541,32 @@ _MESSAGES = (
         *("anthropic", "google"),
     ),
     *_make(
+        "writes-arguments-anew",
+        "exact bytes",
+        "The arguments of calls are written anew when they go back.",
+        ("test_arguments_are_replayed_exactly",),
+        "build_request",
+        _request(
+            "import json\n\n"
+            "def rewrite(calls, parts):\n"
+            "    for call in calls:\n"
+            "        call['arguments'] = json.dumps(json.loads(call['arguments']))\n"
+            "_edit_calls(body, rewrite)"
+        ),
+        *("responses", "cohere"),
+    ),
+    *_make(
+        "counts-streams-alone",
+        "usage",
+        "Of an answer that is not streamed nobody learns what it took.",
+        ("test_streamed_equals_whole",),
+        "process_chunk",
+        "if native_chunk.get('object') in ('response', 'chat.completion'):\n"
+        "    native_chunk = {k: v for k, v in native_chunk.items() if k != 'usage'}\n"
+        "return ask(native_chunk=native_chunk)",
+        *("responses", "chat"),
+    ),
+    *_make(
         "asks-for-more",
         "strange keys",
         "A key that the API does not know is sent.",
@@ -608,6 +634,20 @@ _MESSAGES = (
 )
 
 _THOUGHTS = (
+    *_make(
+        "tells-everybody-its-thoughts",
+        "reasoning",
+        "Signed reasoning is made of core messages too, and sent to whoever comes next.",
+        ("test_signatures_stay_with_their_origin",),
+        "to_native_messages",
+        "natives = ask()\n"
+        "for message, native in zip(messages, natives):\n"
+        "    details = (message.get('metadata') or {}).get('reasoning_details')\n"
+        "    if details:\n"
+        "        native['reasoning_details'] = details\n"
+        "return natives",
+        "openrouter",
+    ),
     *_make(
         "thinks-first",
         "reasoning",
