@@ -256,4 +256,6 @@ class _History:
             session_id = self._run.session
             self._session = restore_session(session_id, self._store.load_history(session_id))
         session = self._session
-        return session if session.count <= count else session.with_messages(session.messages[:count])
+        return (
+            session if session.count <= count else session.with_messages(session.messages[:count])
+        )
