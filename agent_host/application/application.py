@@ -307,7 +307,7 @@ class AgentApplication:
 
     def stack(self, **options: Unpack[RunOptions]) -> Stack:
         """The stack that a run with these options has, which are those of `run`; to look at."""
-        run = self._runs.begin_run("", asynchronous=False, is_only_shown=True, **options)
+        run = self._runs.begin_run("never sent", asynchronous=False, is_only_shown=True, **options)
         return self.core.stack(run.config)
 
     def request_config(
