@@ -21,7 +21,7 @@ from typing import Any, Literal, cast, get_args
 import agent_host
 from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.messages import Effect
+from agent_hookspecs.roles import Effect
 from agent_hookspecs.values import dataclass
 from agent_host.agent.preview import NO_PREVIEW, Preview
 from agent_host.plugins.bundle import Bundle, canonical_name
