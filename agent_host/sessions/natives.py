@@ -210,18 +210,27 @@ def retained_history(session: Session, origin: Origin) -> RetainedHistory:
 
 
 def retain_natives(
-    session: Session, natives: list[NativeMessage], origin: Origin, before: RetainedHistory
+    session: Session,
+    natives: list[NativeMessage],
+    origin: Origin,
+    before: RetainedHistory,
+    *,
+    covered: int | None = None,
+    asked: tuple[int, int] | None = None,
 ) -> Session:
-    """The session with ``natives`` retained for all of its messages.
+    """The session with ``natives`` retained for its first ``covered`` messages, or all of them.
 
     ``before`` is what was retained when the natives were made: its checkpoints go on to hold as far
-    as its natives are still the first ones.
+    as its natives are still the first ones. ``asked`` says how many messages there were before the
+    answer, and of how many natives: so what was asked can be told from what was answered.
     """
     same = common_length(natives, before.natives)
     unchanged = same == len(before.natives)
     history = before.natives if unchanged else before.natives.first(same)
-    count = session.count
-    checkpoint = FrozenList([count, len(natives), session.digest(count)])
+    count = session.count if covered is None else covered
+    new = [FrozenList([count, len(natives), session.digest(count)])]
+    if asked is not None and before.covered < asked[0] < count and same <= asked[1] < len(natives):
+        new.insert(0, FrozenList([*asked, session.digest(asked[0])]))
     # While nothing retained has changed all of them hold, and there may be thousands.
     earlier = (
         before.checkpoints
@@ -232,7 +241,7 @@ def retain_natives(
         {
             NATIVES: history.with_natives(natives[same:]),
             ORIGIN: origin.to_list(),
-            CHECKPOINTS: FrozenList([*earlier, checkpoint]),
+            CHECKPOINTS: FrozenList([*earlier, *new]),
         }
     )
 
