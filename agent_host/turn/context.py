@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context
+from agent_host.plugins.model_facts import read_facts
 from agent_host.plugins.stack import Stack
 from agent_host.sessions.excerpts import excerpt_items
 from agent_host.sessions.frozen import plain_copy
@@ -56,6 +57,7 @@ RESERVED = frozenset(
         "retained",
         "tags",
         "warn",
+        "window",
     }
 )
 
@@ -140,6 +142,7 @@ def action_context(
         **request,
         "session": session.to_dict(),
         "excerpt": excerpt_items(session),
+        "window": read_facts(stack.model).window if stack.model is not None else None,
         "request_context": request,
         "request_runtime": {"provider": stack.provider.instance, "features": features},
         **known,

@@ -71,13 +71,17 @@ def _excerpt_natives(turn: Turn, session: Session, excerpt: Excerpt) -> list[Nat
     place = 0
     while place < len(items):
         item = items[place]
-        end, own = known.get(item, (0, [])) if isinstance(item, int) else (0, [])
-        if isinstance(item, int) and end and items[place : place + end - item] == [*range(item, end)]:
+        if not isinstance(item, int):
+            converted.append(item)
+            place += 1
+            continue
+        end, own = known.get(item, (item, []))
+        if item < end and items[place : place + end - item] == [*range(item, end)]:
             natives += [*_convert_some(turn, converted), *own]
             converted = []
             place += end - item
         else:
-            converted.append(session.messages[item] if isinstance(item, int) else item)
+            converted.append(session.messages[item])
             place += 1
     return [*natives, *_convert_some(turn, converted)]
 
@@ -86,9 +90,7 @@ def _convert_some(turn: Turn, messages: Sequence[CoreMessage]) -> list[NativeMes
     return convert_messages(turn, messages) if messages else []
 
 
-def _known_spans(
-    turn: Turn, session: Session
-) -> Iterator[tuple[int, int, list[NativeMessage]]]:
+def _known_spans(turn: Turn, session: Session) -> Iterator[tuple[int, int, list[NativeMessage]]]:
     """From which message to which natives are retained that belong to just those."""
     retained, excerpt = turn.retained, find_excerpt(session)
     covered, length = (0, 0) if excerpt is None else (-1, 0)
