@@ -59,12 +59,22 @@ def apply_excerpt(turn: Turn, session: Session, items: Sequence[object]) -> Sess
     find_retained(turn, session)
     retained = turn.retained
     excerpt = make_excerpt(session, items, retained.covered)
-    natives = _excerpt_natives(turn, session, excerpt)
-    changed = with_excerpt(session, excerpt)
-    return retain_natives(changed, natives, turn.origin, retained, covered=excerpt.covered)
+    natives, spans = _excerpt_natives(turn, session, excerpt)
+    return retain_natives(
+        with_excerpt(session, excerpt),
+        natives,
+        turn.origin,
+        retained,
+        covered=excerpt.covered,
+        spans=spans,
+    )
 
 
-def _excerpt_natives(turn: Turn, session: Session, excerpt: Excerpt) -> list[NativeMessage]:
+def _excerpt_natives(
+    turn: Turn, session: Session, excerpt: Excerpt
+) -> tuple[list[NativeMessage], list[list[int]]]:
+    """The natives of an excerpt, and which of them are as they came."""
+    spans: list[list[int]] = []
     known = {start: (end, natives) for start, end, natives in _known_spans(turn, session)}
     items, natives = excerpt.items, list[NativeMessage]()
     converted: list[CoreMessage] = []
@@ -77,13 +87,15 @@ def _excerpt_natives(turn: Turn, session: Session, excerpt: Excerpt) -> list[Nat
             continue
         end, own = known.get(item, (item, []))
         if item < end and items[place : place + end - item] == [*range(item, end)]:
-            natives += [*_convert_some(turn, converted), *own]
+            natives += _convert_some(turn, converted)
+            spans.append([item, end, len(natives), len(natives) + len(own)])
+            natives += own
             converted = []
             place += end - item
         else:
             converted.append(session.messages[item])
             place += 1
-    return [*natives, *_convert_some(turn, converted)]
+    return [*natives, *_convert_some(turn, converted)], spans
 
 
 def _convert_some(turn: Turn, messages: Sequence[CoreMessage]) -> list[NativeMessage]:
@@ -93,6 +105,8 @@ def _convert_some(turn: Turn, messages: Sequence[CoreMessage]) -> list[NativeMes
 def _known_spans(turn: Turn, session: Session) -> Iterator[tuple[int, int, list[NativeMessage]]]:
     """From which message to which natives are retained that belong to just those."""
     retained, excerpt = turn.retained, find_excerpt(session)
+    if excerpt is not None:
+        yield from ((i, j, retained.natives[a:b]) for i, j, a, b in retained.spans)
     covered, length = (0, 0) if excerpt is None else (-1, 0)
     for checkpoint in retained.checkpoints:
         match checkpoint:
