@@ -10,16 +10,15 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from stops import STOPS, Stop
-from touring import WAYS, Way, asked
+from touring import WAYS, asked
 
-from agent_hookspecs import ContextLengthError
 from agent_hookspecs.authoring import tool
 from agent_host import AgentApplication, Session
 from agent_host_testing import Answer, Call, Failure, FakeServer, Reply, Text, Thought
@@ -133,7 +132,9 @@ def check_results(session: Session) -> None:
 
 
 @each_format
-def test_a_long_conversation_stays_inside_a_small_window(stop: Stop) -> None:
+def test_a_long_conversation_stays_inside_a_small_window(
+    stop: Stop, record_property: Callable[[str, object], None]
+) -> None:
     model = Model(stop, WINDOW)
     marks: list[int] = []
     warnings: list[Any] = []
@@ -170,7 +171,9 @@ def test_a_long_conversation_stays_inside_a_small_window(stop: Stop) -> None:
             length = len(before["messages"])
             assert after["messages"][:length] == before["messages"], f"request {place + 1}"
             assert after["others"] == before["others"]
-    print(
+    # What a long trial has measured, for whoever reads its report.
+    record_property(
+        "soak",
         f"{stop.name}: {model.turns} turns, {number} questions, {len(marks)} compactions, "
-        f"{model.summaries} summaries, largest request {model.largest} of {WINDOW}"
+        f"{model.summaries} summaries, largest request {model.largest} of {WINDOW}",
     )
