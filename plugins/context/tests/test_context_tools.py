@@ -17,7 +17,7 @@ from agent_host_context.search import Described, search_tools
 from agent_host_context.tool_list import list_tools
 
 SERVERS = ("github", "jira", "slack", "postgres", "browser", "calendar")
-VERBS = "create list get update delete search archive assign close move".split()
+VERBS = [
     "create",
     "list",
     "get",
@@ -28,7 +28,7 @@ VERBS = "create list get update delete search archive assign close move".split()
     "assign",
     "close",
     "move",
-)
+]
 THINGS = ("issue", "comment", "project", "label", "user")
 
 
