@@ -39,6 +39,8 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "final_messages": "dicts",
     "elements": "list",
     "changes": "dicts",
+    "changed": "flag",
+    "warnings": "texts",
     "tags": "texts",
     "formats": "texts",
     "enabled": "flag",
