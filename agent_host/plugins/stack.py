@@ -152,7 +152,7 @@ class Stack:
     list after extensions and features have seen it, ``model`` the entry that is asked for, and
     ``secrets`` what is secret in the config. ``fresh_key`` gets the key if the config says where
     from. ``protected`` are the places that no tool may touch. Whoever works with its tools has
-    entered ``lease``. ``changing_tools`` are those that can say that they are not the same any more.
+    entered ``lease``. ``changing_tools`` are those that can say that they are others by now.
     """
 
     resolution: Resolution

@@ -66,7 +66,7 @@ def config_of(policy: str = "allow", **described: dict[str, Any]) -> dict[str, A
     return {
         "providers": {"main": {"provider": "echo"}},
         "request_defaults": {"mcp": {"servers": described}},
-        "tools": {"rules": [{"tool": "mcp_*", "decision": policy}]} if policy else {},
+        "tools": {"effects": {"execute": policy}} if policy else {},
     }
 
 
@@ -114,6 +114,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "home"
     monkeypatch.setenv("AGENT_HOST_HOME", str(place))
     return place
+
+
+def told(answer: Any) -> list[str]:
+    """What the plugin has to say to whoever runs the request."""
+    return [each["message"] for each in answer.warnings if each.get("plugin") == "mcp"]
 
 
 Asked = list[tuple[str, tuple[str, ...]]]

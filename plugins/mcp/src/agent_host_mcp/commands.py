@@ -206,6 +206,30 @@ def make_group(open_application: OpenApplication) -> click.Group:
             known = ", ".join(found.approvals.names()) or "none"
             raise ConfigError(f"no MCP server {name!r} is approved", hint=f"there are: {known}")
 
+    @group.command(
+        "serve",
+        epilog="\b\nExamples:\n  agent-host mcp serve\n"
+        "  agent-host mcp serve --agent reader --config agent-host.toml\n"
+        "  agent-host mcp serve --json",
+    )
+    @click.option("--agent", metavar="NAME", help="Offer the tools of this agent of the config.")
+    @_CONFIG
+    @click.option("--json", "as_json", is_flag=True, help="Print what would be offered, and end.")
+    def serve(agent: str | None, config_file: Path | None, as_json: bool) -> None:
+        """Offer the installed tools to an MCP client, over standard input and output.
+
+        The client starts this command. The policy of the config decides about each call; what it
+        would ask, the client asks.
+        """
+        from agent_host_mcp.serving import offered_tools, serve_on_stdio
+
+        with open_application(config_file) as application:
+            options = {"agent": agent, "provider": _ANY_PROVIDER}
+            if as_json:
+                _print_json(offered_tools(application, options))
+            else:
+                serve_on_stdio(application, options)
+
     return group
 
 

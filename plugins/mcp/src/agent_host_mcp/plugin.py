@@ -58,24 +58,40 @@ class _Tool:
 
 @dataclass(slots=True)
 class _Shared:
-    """What stacks of one config share: connections, and how tools differ from what was approved."""
+    """What stacks of one config share: connections, and the tools that servers have by now."""
 
     servers: tuple[Server, ...]
     limits: Limits
     approvals: Approvals
     connections: Connections = field(init=False)
-    differences: dict[str, Differences] = field(default_factory=dict)
+    current: dict[str, Mapping[str, Definition]] = field(default_factory=dict)
+    #: How often servers turned out to have other tools than before.
+    changes: int = 0
     users: int = 0
 
     def __post_init__(self) -> None:
         self.connections = Connections(self.limits, self._look_at_tools)
 
     def _look_at_tools(self, server: Server, tools: Mapping[str, Definition]) -> None:
-        found = self.approvals.find(server)
-        found_now = compare(found.tools if found is not None else {}, tools)
-        if found_now and found_now != self.differences.get(server.name):
-            log.warning("mcp_tools_differ", server=server.name, **_words_of(found_now))
-        self.differences[server.name] = found_now
+        before = self.differences(server)
+        self.current[server.name] = tools
+        differences = self.differences(server)
+        if differences != before:
+            self.changes += 1
+            log.warning("mcp_tools_differ", server=server.name, **_words_of(differences))
+
+    def differences(self, server: Server) -> Differences:
+        """How the tools that a server has differ from those that were approved, once it has run."""
+        approved = self.approvals.find(server)
+        current = self.current.get(server.name)
+        if approved is None or current is None:
+            return Differences()
+        return compare(approved.tools, current)
+
+    @property
+    def stamp(self) -> tuple[object, ...]:
+        """What changes when something is approved, or servers have other tools."""
+        return self.approvals.stamp, self.changes
 
 
 class McpTools(ToolPlugin):
@@ -101,8 +117,9 @@ class McpTools(ToolPlugin):
         servers = tuple(each for each in read_servers(config) if not each.disabled)
         limits = read_limits(config)
         if not servers:
-            return {"shared": None, "tools": {}, "stamp": None, "differences": {}}
+            return {"shared": None, "tools": {}, "stamp": ()}
         shared = self._share(servers, limits, str(config.get(_FOLDER) or ""))
+        stamp = shared.stamp
         tools: dict[str, _Tool] = {}
         for server in servers:
             approved = shared.approvals.find(server)
@@ -112,12 +129,7 @@ class McpTools(ToolPlugin):
                     log.warning("mcp_tool_left_out", server=server.name, tool=definition.name)
                 else:
                     tools[name] = _Tool(server, definition)
-        return {
-            "shared": shared,
-            "tools": tools,
-            "stamp": shared.approvals.stamp,
-            "differences": dict(shared.differences),
-        }
+        return {"shared": shared, "tools": tools, "stamp": stamp}
 
     def get_tool_schemas(self, state: State) -> list[dict[str, Any]]:
         return [
@@ -141,10 +153,7 @@ class McpTools(ToolPlugin):
     def has_changed_tools(self, state: State) -> bool:
         """Whether something was approved since, or a server has other tools."""
         shared: _Shared | None = state["shared"]
-        if shared is None:
-            return False
-        seen = state["stamp"], state["differences"]
-        return seen != (shared.approvals.stamp, shared.differences)
+        return shared is not None and bool(state["stamp"] != shared.stamp)
 
     def execute_tool(
         self, tool_name: str, payload: Any, state: State, context: Context
@@ -251,11 +260,15 @@ def _require_approved(
         return
     ask = context.get("ask_person")
     what = f"the tool {name!r} of the MCP server {server.name!r} is not as it was approved"
-    if ask is None:
-        raise ToolError(what, hint=hint)
     change = describe_change(approved.tools[name].to_plain(), now.to_plain())
-    if ask(f"{what[0].upper()}{what[1:]}:\n{change}", [_APPROVE, _REFUSE]) != _APPROVE:
-        raise ToolError(f"{what}, and a person has refused it as it is now", hint=hint)
+    try:
+        said = ask(f"T{what[1:]}:\n{change}", [_APPROVE, _REFUSE]) if ask is not None else ""
+    except ToolError as error:
+        # Also where the question waits for somebody: then the call runs again with the answer.
+        raise ToolError(f"{what}, and nobody has approved it", hint=hint) from error
+    if said != _APPROVE:
+        who = "a person has refused it as it is now" if said else "there is nobody to ask"
+        raise ToolError(f"{what}, and {who}", hint=hint)
     approvals.approve_tool(server, now)
 
 
@@ -269,7 +282,7 @@ def _warnings(shared: _Shared) -> Generator[str, None, None]:
                 else "is not approved"
             )
             yield f"the MCP server {server.name!r} {was}, so its tools are not offered; {run}"
-        elif differences := shared.differences.get(server.name):
+        elif differences := shared.differences(server):
             found = "; ".join(f"{key}: {value}" for key, value in _words_of(differences).items())
             what = f"has other tools than were approved ({found})"
             yield f"the MCP server {server.name!r} {what}; {run}"
