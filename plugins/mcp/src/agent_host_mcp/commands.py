@@ -7,6 +7,7 @@ margin. Only what a person has approved is started, but for `approve` itself, wh
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -336,7 +337,7 @@ def _approve(found: _Configured, server: Server, yes: bool, quiet: bool) -> dict
         if not quiet:
             _show_server(found, server)
         verb = "Reach" if server.url else "Start"
-        if not yes and not click.confirm(f"{verb} it to see its tools?"):
+        if not yes and not _confirm(f"{verb} it to see its tools?"):
             return report
     with _opening(found) as connections:
         opened = connections.open(server).result()
@@ -346,12 +347,21 @@ def _approve(found: _Configured, server: Server, yes: bool, quiet: bool) -> dict
         _show_tools(server, known, opened.tools, differences)
     if before is not None and not differences:
         return {**report, "approved": True, "tools": [*opened.tools]}
-    if not yes and not click.confirm("Approve the server with these tools?"):
+    if not yes and not _confirm("Approve the server with these tools?"):
         return report
     found.approvals.approve(server, opened.tools.values())
     if not quiet:
         click.echo(f"{spell_out(server.name)} is approved, with {len(opened.tools)} tools.")
     return {**report, "approved": True, "tools": [*opened.tools]}
+
+
+def _confirm(question: str) -> bool:
+    try:
+        return click.confirm(question)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise click.UsageError("there is nobody to ask; --yes approves without asking") from None
 
 
 def _show_server(found: _Configured, server: Server) -> None:
