@@ -42,6 +42,8 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "final_messages": "dicts",
     "elements": "list",
     "changes": "dicts",
+    "changed": "flag",
+    "warnings": "texts",
     "tags": "texts",
     "formats": "texts",
     "enabled": "flag",
