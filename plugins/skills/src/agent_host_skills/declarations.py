@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_hookspecs.messages import Effect
+from agent_hookspecs import Effect
 from agent_host_skills.listing import DEFAULT_LIST_BYTES
 
 __all__ = ["CONFIG_SCHEMA", "EFFECTS", "SCHEMA", "TOOL"]
