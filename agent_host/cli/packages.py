@@ -19,17 +19,11 @@ import click
 from agent_host.cli.outside import clean_text
 from agent_host.cli.render import is_terminal, print_json, print_table, print_text, style_text
 from agent_host.packages.changes import Change, Objection
+from agent_host.packages.drift import lock_file, wanted_file
 from agent_host.packages.environment import Environment, InstallerName, find_environment
 from agent_host.packages.errors import PackageError
 from agent_host.packages.installers import open_installer
-from agent_host.packages.manage import (
-    COOLDOWN,
-    Manager,
-    Plan,
-    lock_file,
-    open_manager,
-    wanted_file,
-)
+from agent_host.packages.manage import COOLDOWN, Manager, Plan, open_manager
 from agent_host.packages.pins import read_lock
 from agent_host.packages.verify import verify_environment
 from agent_host.packages.wanted import parse_wanted, read_wanted

@@ -26,6 +26,7 @@ from agent_host.packages.changes import (
     installed_versions,
 )
 from agent_host.packages.contents import Package, digest_contents, read_packages
+from agent_host.packages.drift import lock_file, wanted_file
 from agent_host.packages.environment import Environment
 from agent_host.packages.errors import ConflictError, LockError, PackageError
 from agent_host.packages.installers import Installer, Resolving, open_installer
@@ -41,11 +42,10 @@ from agent_host.packages.wanted import HOST, Wanted, WantedList, read_wanted
 from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.discover import discover
 
-__all__ = ["COOLDOWN", "Manager", "Plan", "find_drift", "lock_file", "open_manager", "wanted_file"]
+__all__ = ["COOLDOWN", "Manager", "Plan", "open_manager"]
 
 #: Most of what is published with bad intent is found and withdrawn within days.
 COOLDOWN = timedelta(days=3)
-_EDITABLE = "installed from its folder, as whoever works on it wants; left as it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +61,6 @@ class Plan:
     @property
     def is_forbidden(self) -> bool:
         return any(each.level == "problem" for each in self.objections)
-
-
-def wanted_file(folder: Path) -> Path:
-    return folder / "plugins.txt"
-
-
-def lock_file(folder: Path) -> Path:
-    return folder / "pylock.toml"
-
-
-def find_drift(folder: Path) -> list[str]:
-    """The locked packages that are missing, or there in another version."""
-    drifted = []
-    for name, pin in read_lock(lock_file(folder)).items():
-        found = _find_installed(name)
-        if found is None:
-            drifted.append(f"{name} {pin.version} is missing")
-        elif found.version != pin.version and not _is_editable(found):
-            drifted.append(f"{name} is {found.version}, not {pin.version}")
-    return drifted
 
 
 @contextmanager

@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from agent_hookspecs.values import dataclass
+from agent_host.packages.drift import load_toml
 from agent_host.packages.errors import LockError
 from agent_host.plugins.bundle import canonical_name
 from agent_host.private import make_private_folder, replace_private
@@ -106,9 +106,8 @@ def _package_table(pin: Pin) -> dict[str, Any]:
 
 def read_lock(file: Path) -> dict[str, Pin]:
     """The pins of a lock by their names; none if there is no lock."""
-    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = load_toml(file)
     except FileNotFoundError:
         # Nothing is lost: nothing is locked yet.
         return {}
