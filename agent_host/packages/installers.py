@@ -94,7 +94,8 @@ class _Pip:
         with tempfile.TemporaryDirectory() as folder:
             files = _write_files(folder, asked)
             report = Path(folder, "report.json")
-            command = [*self._pip, "install", "--quiet", "--dry-run", "--ignore-installed"]
+            # Not quietly: of a conflict pip names both sides in passing only.
+            command = [*self._pip, "install", "--dry-run", "--ignore-installed"]
             self._run([*command, "--report", str(report), *_ONLY_WHEELS, *files])
             document = json.loads(report.read_text(encoding="utf-8"))
         pins = [_read_reported(each) for each in document["install"]]
