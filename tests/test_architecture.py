@@ -171,7 +171,7 @@ ROOMS = (
     "runs",
     "agent",
     "application",
-    "packages",
+    "distributions",
     "cli",
 )
 #: Modules beside the folders that know nothing of the host.

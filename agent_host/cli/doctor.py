@@ -13,7 +13,7 @@ from agent_host.cli.choice import Choice, choice_options, find_provider
 from agent_host.cli.findings import format_count, print_findings
 from agent_host.cli.records import ways_of
 from agent_host.cli.render import print_json
-from agent_host.packages.drift import find_drift
+from agent_host.distributions.drift import find_drift
 from agent_host.plugins.inspect.doctor import Finding, examine
 
 if TYPE_CHECKING:

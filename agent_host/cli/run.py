@@ -24,7 +24,7 @@ from agent_host.cli.screen import quiet_logs
 from agent_host.cli.selection import complete_selection, print_selection
 from agent_host.cli.signals import Interruptions, end_on_signals, exit_code_of
 from agent_host.cli.trace import HookTrace
-from agent_host.packages.drift import describe_drift
+from agent_host.distributions.drift import describe_drift
 from agent_host.threads import EXIT_SECONDS, pending_calls
 
 if TYPE_CHECKING:

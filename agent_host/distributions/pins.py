@@ -1,7 +1,7 @@
-"""Packages at one version with their hashes, and the lock that holds them (``pylock.toml``).
+"""Distributions at one version with their hashes, and the lock that holds them (``pylock.toml``).
 
 The form is PEP 751's, so that other tools can read it. It is written for one environment: of
-each package there is the one file that this environment takes.
+each distribution there is the one file that this environment takes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from agent_hookspecs.values import dataclass
-from agent_host.packages.drift import load_toml
-from agent_host.packages.errors import LockError
+from agent_host.distributions.drift import load_toml
+from agent_host.distributions.errors import LockError
 from agent_host.plugins.bundle import canonical_name
 from agent_host.private import make_private_folder, replace_private
 
@@ -27,7 +27,7 @@ _TOOL = "agent-host"
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A package at one version. ``url`` leads to its wheel, its folder or its repository.
+    """A distribution at one version. ``url`` leads to its wheel, its folder or its repository.
 
     A ``wheel`` is one that an index offers, an ``archive`` one that was named by its address.
     ``contents`` is a digest of the hashes that its wheel lists; ``uploaded`` is known if the

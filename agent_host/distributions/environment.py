@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_hookspecs.values import dataclass
-from agent_host.packages.errors import PackageError
+from agent_host.distributions.errors import DistributionError
 
 __all__ = ["Environment", "InstallerName", "find_environment"]
 
@@ -24,7 +24,7 @@ Maker = Literal["venv", "uv", "uv tool", "pipx"]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A Python with packages of its own. ``installer`` changes it, as the program ``uv`` or pip."""
+    """A Python with distributions of its own, and who changes them: pip, or the program ``uv``."""
 
     python: str
     prefix: Path
@@ -43,13 +43,13 @@ def find_environment(installer: InstallerName | None = None) -> Environment:
     """The environment of this process, unless it is one that nobody should change this way."""
     prefix = Path(sys.prefix)
     if (prefix / "conda-meta").is_dir():
-        raise PackageError(
+        raise DistributionError(
             f"{prefix} belongs to conda, which would not know what is installed here",
             hint="install the host by itself: uv tool install agent-host-core",
         )
     if sys.prefix == sys.base_prefix:
-        raise PackageError(
-            f"{prefix} is a Python of the system, whose packages are not ours to change",
+        raise DistributionError(
+            f"{prefix} is a Python of the system, whose distributions are not ours to change",
             hint="install the host by itself: uv tool install agent-host-core, "
             "or pipx install agent-host-core",
         )
@@ -58,12 +58,12 @@ def find_environment(installer: InstallerName | None = None) -> Environment:
     has_pip = find_spec("pip") is not None
     chosen = installer or _choose_installer(maker, bool(uv), has_pip)
     if chosen == "uv" and not uv:
-        raise PackageError(
+        raise DistributionError(
             f"{prefix} was made by uv, which is not on the PATH",
             hint="install uv, or let it have pip: python -m ensurepip",
         )
     if chosen == "pip" and not has_pip:
-        raise PackageError(
+        raise DistributionError(
             f"there is no pip in {prefix}", hint="python -m ensurepip, or take --installer uv"
         )
     return Environment(sys.executable, prefix, maker, chosen, uv)

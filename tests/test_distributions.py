@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_host.packages.environment import find_environment
-from agent_host.packages.errors import LockError, PackageError
-from agent_host.packages.wanted import WantedList, parse_wanted, read_wanted
+from agent_host.distributions.environment import find_environment
+from agent_host.distributions.errors import DistributionError, LockError
+from agent_host.distributions.wanted import WantedList, parse_wanted, read_wanted
 from indexes import Index, Place, make_environment, make_wheel, pack_host, serve_index
 from making import POISON, full
 
@@ -73,14 +73,14 @@ def test_a_plugin_comes_and_goes_with_what_it_needs(
         ("add", "acme-one", "wanted"),
         ("add", "needed-lib", "needed by acme-one"),
     ]
-    assert read_wanted(place.home / "plugins.txt").packages.keys() == {"acme-one"}
+    assert read_wanted(place.home / "plugins.txt").by_name.keys() == {"acme-one"}
     assert "acme-one" in place.host("plugins", "list").out
     verified = place.host("plugins", "verify")
     assert verified.code == 0, verified.out
     removed = place.host("plugins", "remove", "acme-one", "--yes")
     assert removed.out.splitlines() == ["- acme-one 1.0", "- needed-lib 1.0", "Done."]
     assert place.files() == before
-    assert not read_wanted(place.home / "plugins.txt").packages
+    assert not read_wanted(place.home / "plugins.txt").by_name
 
 
 @pytest.mark.parametrize("maker", ["venv", "uv"])
@@ -376,7 +376,7 @@ def test_a_list_of_files_that_was_rewritten_is_found(place: Place, index: Index)
 
 def test_a_python_of_the_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    with pytest.raises(PackageError, match="a Python of the system") as caught:
+    with pytest.raises(DistributionError, match="a Python of the system") as caught:
         find_environment()
     assert "uv tool install agent-host-core" in str(caught.value.hint)
 
@@ -384,14 +384,14 @@ def test_a_python_of_the_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_conda_environment_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "conda-meta").mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with pytest.raises(PackageError, match="belongs to conda"):
+    with pytest.raises(DistributionError, match="belongs to conda"):
         find_environment()
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("git+https://example.com/a", "does not say how the package is called"),
+        ("git+https://example.com/a", "does not say how the distribution is called"),
         ("a @ git+https://example.com/a@main", "is not pinned"),
         ("not a name", "is no requirement"),
         ("./nowhere", "there is no project in nowhere"),
@@ -399,7 +399,7 @@ def test_a_conda_environment_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     ],
 )
 def test_what_cannot_be_wanted_is_refused(text: str, said: str) -> None:
-    with pytest.raises(PackageError, match=said) as caught:
+    with pytest.raises(DistributionError, match=said) as caught:
         parse_wanted(text)
     assert caught.value.hint
 
@@ -408,7 +408,7 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file = tmp_path / "plugins.txt"
     file.write_text("fine\n\nnot a name\n", encoding="utf-8")
     with pytest.raises(LockError, match=r"plugins\.txt, line 3"):
-        _ = read_wanted(file).packages
+        _ = read_wanted(file).by_name
 
 
 NAMES = st.from_regex(r"[a-z]{1,8}(-[a-z]{1,8})?", fullmatch=True)
@@ -418,14 +418,14 @@ LINES = st.lists(st.one_of(NAMES, st.just(""), NAMES.map(lambda name: f"# {name}
 @given(LINES, st.lists(NAMES, min_size=1, max_size=4, unique=True))
 def test_adding_and_removing_keeps_all_other_lines(lines: list[str], names: list[str]) -> None:
     listed = WantedList(Path("plugins.txt"), tuple(lines))
-    added = listed.with_packages([parse_wanted(name) for name in names])
-    assert {*names} <= {*added.packages}
-    left = added.without_packages(names)
+    added = listed.with_wanted([parse_wanted(name) for name in names])
+    assert {*names} <= {*added.by_name}
+    left = added.without_names(names)
     assert [*left.lines] == [line for line in lines if line not in names]
 
 
 def test_the_lock_is_what_other_tools_read(tmp_path: Path) -> None:
-    from agent_host.packages.pins import Pin, read_lock, write_lock
+    from agent_host.distributions.pins import Pin, read_lock, write_lock
 
     pins = [
         Pin("b", "1.0", "wheel", "https://example.com/b-1.0-py3-none-any.whl", sha256="0" * 64),

@@ -22,9 +22,9 @@ from zipfile import ZipFile
 
 from agent_hookspecs.logs import redact
 from agent_hookspecs.values import dataclass
-from agent_host.packages.environment import Environment
-from agent_host.packages.errors import ConflictError, InstallerError, PackageError
-from agent_host.packages.pins import Pin, read_lock
+from agent_host.distributions.environment import Environment
+from agent_host.distributions.errors import ConflictError, DistributionError, InstallerError
+from agent_host.distributions.pins import Pin, read_lock
 from agent_host.plugins.bundle import canonical_name
 
 __all__ = ["Installer", "Outdated", "Resolving", "open_installer"]
@@ -43,8 +43,8 @@ Run = Callable[[Sequence[str]], str]
 class Resolving:
     """What to resolve: requirements, within constraints.
 
-    Of what an index offers wheels are taken alone, because building runs a package's code. What
-    comes from a folder or a repository is built: whoever names it wants that.
+    Of what an index offers wheels are taken alone, because building runs what is built. What comes
+    from a folder or a repository is built: whoever names it wants that.
     """
 
     requirements: tuple[str, ...]
@@ -53,7 +53,7 @@ class Resolving:
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """A package of which there is a newer version."""
+    """A distribution of which there is a newer version."""
 
     name: str
     version: str
@@ -64,10 +64,10 @@ class Installer(Protocol):
     """What can be asked of an installer."""
 
     def resolve(self, asked: Resolving) -> dict[str, Pin]:
-        """The packages that fit, with all that they need, by name. Installs nothing."""
+        """The distributions that fit, with all that they need, by name. Installs nothing."""
 
     def fetch(self, pins: Sequence[Pin], folder: Path) -> list[str]:
-        """Bring the packages into a folder, and give the search path on which they are found."""
+        """Bring them into a folder, and give the search path on which they are found."""
 
     def install(self, pins: Sequence[Pin], folder: Path) -> None:
         """Install these and nothing else; ``folder`` is what `fetch` filled."""
@@ -76,7 +76,7 @@ class Installer(Protocol):
         """Uninstall these and nothing else."""
 
     def find_outdated(self) -> list[Outdated]:
-        """The installed packages of which the index has newer versions."""
+        """The installed distributions of which the index has newer versions."""
 
 
 def open_installer(environment: Environment, held: int | None = None) -> Installer:
@@ -235,7 +235,7 @@ def _requirements(lines: Iterable[str]) -> Iterator[Path]:
 
 
 def _read_reported(reported: Mapping[str, Any]) -> Pin:
-    """A package in pip's report."""
+    """A distribution in pip's report."""
     about, found = reported["metadata"], reported["download_info"]
     name, version, url = canonical_name(about["name"]), about["version"], found["url"]
     if "vcs_info" in found:
@@ -244,7 +244,7 @@ def _read_reported(reported: Mapping[str, Any]) -> Pin:
     if "dir_info" in found:
         return Pin(name, version, "folder", url)
     if not urlsplit(url).path.endswith(".whl"):
-        raise PackageError(
+        raise DistributionError(
             f"of {name} {version} there is no wheel, only its source",
             hint="building it runs its code; if you trust it, build a wheel and name that",
         )

@@ -12,8 +12,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from agent_hookspecs.values import dataclass
-from agent_host.packages.contents import Package
-from agent_host.packages.pins import Pin
+from agent_host.distributions.contents import Fetched
+from agent_host.distributions.pins import Pin
 from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.catalog import PluginRecord, build_catalog
 from agent_host.plugins.discover import discover
@@ -25,7 +25,7 @@ Kind = Literal["add", "upgrade", "downgrade", "replace", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One package that comes, goes or changes, and because of what."""
+    """One distribution that comes, goes or changes, and because of what."""
 
     kind: Kind
     name: str
@@ -39,12 +39,12 @@ class Objection:
     """What speaks against a change. A ``problem`` forbids it, a ``warning`` is for a person."""
 
     level: Literal["problem", "warning"]
-    package: str
+    distribution: str
     message: str
 
 
 def installed_versions() -> dict[str, str]:
-    """The installed packages of this environment by name; of several the first on the path."""
+    """The installed distributions of this environment by name; of several the first on the path."""
     found: dict[str, str] = {}
     for distribution in distributions():
         name = distribution.metadata["Name"]
@@ -91,7 +91,7 @@ def _direction(before: str, after: str) -> Kind:
 def find_objections(
     changes: Iterable[Change],
     pins: Mapping[str, Pin],
-    packages: Mapping[str, Package],
+    fetched: Mapping[str, Fetched],
     *,
     cooldown: timedelta,
     exact: Iterable[str] = (),
@@ -99,15 +99,15 @@ def find_objections(
     """What speaks against the changes; ``exact`` names what was asked for at just this version."""
     asked, coming = {*exact}, [each.name for each in changes if each.kind != "remove"]
     for name in coming:
-        pin, package = pins[name], packages.get(name)
+        pin, found = pins[name], fetched.get(name)
         if pin.yanked and name not in asked:
             yield Objection("problem", name, f"{pin.version} was withdrawn by its author (yanked)")
         yield from _object_to_age(pin, cooldown)
-        if package is None:
+        if found is None:
             yield Objection("problem", name, "what was fetched does not hold it")
             continue
-        yield from _object_to_package(package)
-    yield from _object_to_plugins(coming, [c.name for c in changes if c.kind == "remove"], packages)
+        yield from _object_to_fetched(found)
+    yield from _object_to_plugins(coming, [c.name for c in changes if c.kind == "remove"], fetched)
 
 
 def _object_to_age(pin: Pin, cooldown: timedelta) -> Iterator[Objection]:
@@ -128,33 +128,33 @@ def _show_age(age: timedelta) -> str:
     return f"{hours // 24} days" if hours >= 48 else f"{hours} hours"
 
 
-def _object_to_package(package: Package) -> Iterator[Objection]:
-    if package.starters:
-        named = ", ".join(package.starters)
+def _object_to_fetched(found: Fetched) -> Iterator[Objection]:
+    if found.starters:
+        named = ", ".join(found.starters)
         yield Objection(
-            "warning", package.name, f"brings {named}, which Python runs whenever it starts"
+            "warning", found.name, f"brings {named}, which Python runs whenever it starts"
         )
-    plugins = [bundle for bundle in package.bundles if bundle.descriptor or bundle.problem]
-    if package.scripts and plugins:
-        named = ", ".join(package.scripts)
-        yield Objection("warning", package.name, f"brings the commands {named}")
+    plugins = [bundle for bundle in found.bundles if bundle.descriptor or bundle.problem]
+    if found.scripts and plugins:
+        named = ", ".join(found.scripts)
+        yield Objection("warning", found.name, f"brings the commands {named}")
     try:
-        fits = SpecifierSet(package.python).contains(".".join(map(str, sys.version_info[:3])))
+        fits = SpecifierSet(found.python).contains(".".join(map(str, sys.version_info[:3])))
     except InvalidSpecifier:
         # Nothing is lost: the installer has read it, too, and would have refused.
         fits = True
     if not fits:
-        yield Objection("problem", package.name, f"needs Python {package.python}")
+        yield Objection("problem", found.name, f"needs Python {found.python}")
 
 
 def _object_to_plugins(
-    coming: Iterable[str], going: Iterable[str], packages: Mapping[str, Package]
+    coming: Iterable[str], going: Iterable[str], fetched: Mapping[str, Fetched]
 ) -> Iterator[Objection]:
     """What the host would say of the plugins when all are there."""
     new = {*coming}
     absent = {*going, *new}
     stay = [b for b in discover() if canonical_name(b.distribution) not in absent]
-    arrive = [bundle for name in new if name in packages for bundle in packages[name].bundles]
+    arrive = [bundle for name in new if name in fetched for bundle in fetched[name].bundles]
     before = {_identify(r) for r in build_catalog(discover()) if not r.usable}
     for record in build_catalog([*stay, *arrive]):
         name = canonical_name(record.bundle.distribution)

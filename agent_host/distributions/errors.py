@@ -1,17 +1,17 @@
-"""What can go wrong with packages; the messages name the package, the file and the way out."""
+"""What can go wrong with distributions; each says which one, which file, and the way out."""
 
 from __future__ import annotations
 
 from agent_hookspecs.errors import AgentError
 
-__all__ = ["ConflictError", "InstallerError", "LockError", "PackageError"]
+__all__ = ["ConflictError", "DistributionError", "InstallerError", "LockError"]
 
 
-class PackageError(AgentError):
+class DistributionError(AgentError):
     """An environment cannot be changed, or not in this way."""
 
 
-class InstallerError(PackageError):
+class InstallerError(DistributionError):
     """The installer failed; ``output`` is the end of what it said."""
 
     details: tuple[str, ...] = ("output",)
@@ -25,8 +25,8 @@ class ConflictError(InstallerError):
     """No set of versions fits all that is wanted; the message names both sides."""
 
 
-class LockError(PackageError):
-    """A list of wanted packages or a lock that cannot be read; ``file`` is its path."""
+class LockError(DistributionError):
+    """A list of wanted distributions or a lock that cannot be read; ``file`` is its path."""
 
     details: tuple[str, ...] = ("file",)
 

@@ -1,4 +1,4 @@
-"""The list of packages that the user wants beside the host: requirements, one in each line.
+"""The list of distributions that the user wants beside the host: requirements, one in each line.
 
 The file is the user's own: comments, blank lines and the order are kept. Installers are asked for
 exactly what stands there; whether it can be had is theirs to say.
@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 
 from agent_hookspecs.values import dataclass
-from agent_host.packages.errors import LockError, PackageError
+from agent_host.distributions.errors import DistributionError, LockError
 from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.project import read_project_file
 from agent_host.private import make_private_folder, replace_private
@@ -28,7 +28,7 @@ _GIT = re.compile(r"git\+(https|ssh)://\S+@(?P<commit>[0-9a-f]{40})(#subdirector
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One package that is asked for: its canonical name, and the requirement."""
+    """One distribution that is asked for: its canonical name, and the requirement."""
 
     name: str
     requirement: str
@@ -48,21 +48,21 @@ class WantedList:
     lines: tuple[str, ...] = ()
 
     @property
-    def packages(self) -> dict[str, Wanted]:
+    def by_name(self) -> dict[str, Wanted]:
         found = {}
         for number, line in enumerate(self.lines, 1):
             text = line.partition(" #")[0].strip()
             if text and not text.startswith("#"):
                 try:
                     wanted = parse_wanted(text)
-                except PackageError as error:
+                except DistributionError as error:
                     raise LockError(
                         f"{self.file}, line {number}: {error}", file=str(self.file), hint=error.hint
                     ) from None
                 found[wanted.name] = wanted
         return found
 
-    def with_packages(self, added: Iterable[Wanted]) -> WantedList:
+    def with_wanted(self, added: Iterable[Wanted]) -> WantedList:
         """The list with these in it; one of the same name is replaced in its place."""
         lines, rest = [*self.lines], {each.name: each.requirement for each in added}
         for number, line in enumerate(lines):
@@ -71,7 +71,7 @@ class WantedList:
                 lines[number] = rest.pop(name)
         return WantedList(self.file, (*lines, *rest.values()))
 
-    def without_packages(self, names: Iterable[str]) -> WantedList:
+    def without_names(self, names: Iterable[str]) -> WantedList:
         gone = {*names}
         return WantedList(self.file, tuple(x for x in self.lines if self._name_in(x) not in gone))
 
@@ -107,20 +107,20 @@ def parse_wanted(text: str) -> Wanted:
     if is_path or text in (".", ".."):
         return _parse_folder(path)
     if text.startswith("git+"):
-        raise PackageError(
-            f"{text!r} does not say how the package is called",
+        raise DistributionError(
+            f"{text!r} does not say how the distribution is called",
             hint=f"write NAME @ {text if _GIT.fullmatch(text) else 'git+https://HOST/REPO@COMMIT'}",
         )
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:
-        raise PackageError(
+        raise DistributionError(
             f"{text!r} is no requirement: {str(error).splitlines()[0]}",
-            hint="name a package, a wheel, a folder or NAME @ git+https://HOST/REPO@COMMIT",
+            hint="name a distribution, a wheel, a folder or NAME @ git+https://HOST/REPO@COMMIT",
         ) from None
     url = requirement.url or ""
     if url.startswith("git+") and not _GIT.fullmatch(url):
-        raise PackageError(
+        raise DistributionError(
             f"{text!r} is not pinned: what a branch or a tag names can change",
             hint="give the full commit id of 40 hexadecimal digits after the @",
         )
@@ -131,24 +131,24 @@ def _parse_wheel(path: Path) -> Wanted:
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
     if not path.is_file():
-        raise PackageError(f"there is no wheel {path}", hint="correct the path")
+        raise DistributionError(f"there is no wheel {path}", hint="correct the path")
     try:
         name = parse_wheel_filename(path.name)[0]
     except InvalidWheelFilename as error:
-        raise PackageError(f"{path} is no wheel: {error}", hint="build it anew") from None
+        raise DistributionError(f"{path} is no wheel: {error}", hint="build it anew") from None
     return Wanted(name, f"{name} @ {path.resolve().as_uri()}")
 
 
 def _parse_folder(path: Path) -> Wanted:
     if not (path / "pyproject.toml").is_file():
-        raise PackageError(
+        raise DistributionError(
             f"there is no project in {path}", hint="name a folder with a pyproject.toml"
         )
     try:
         name = str(read_project_file(path)["project"]["name"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PackageError(
-            f"{path / 'pyproject.toml'} does not name its package: {error!r}",
+        raise DistributionError(
+            f"{path / 'pyproject.toml'} does not name its distribution: {error!r}",
             hint="give it a [project] table with a name",
         ) from None
     return Wanted(canonical_name(name), f"{canonical_name(name)} @ {path.resolve().as_uri()}")

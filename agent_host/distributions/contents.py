@@ -1,4 +1,4 @@
-"""What packages bring with them, read from wheels or folders that were fetched and not installed.
+"""What distributions bring with them, read from what was fetched and is not installed.
 
 Nothing is imported or run: metadata and descriptors are read as data.
 """
@@ -16,15 +16,15 @@ from agent_hookspecs.values import dataclass
 from agent_host.plugins.bundle import Bundle, canonical_name
 from agent_host.plugins.discover import discover
 
-__all__ = ["Package", "digest_contents", "is_starter", "read_packages", "record_of"]
+__all__ = ["Fetched", "digest_contents", "is_starter", "read_fetched", "record_of"]
 
 #: Modules that Python imports by itself when it starts.
 _STARTERS = ("sitecustomize.py", "usercustomize.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
-    """A package that was fetched: what it needs, and what it would bring besides its modules.
+class Fetched:
+    """A distribution that was fetched: what it needs, and what it would bring besides its modules.
 
     ``starters`` are the files that Python would run at every start.
     """
@@ -39,17 +39,17 @@ class Package:
     bundles: tuple[Bundle, ...]
 
 
-def read_packages(search_path: Sequence[str]) -> dict[str, Package]:
-    """Every package on the search path, by name."""
+def read_fetched(search_path: Sequence[str]) -> dict[str, Fetched]:
+    """Every distribution on the search path, by name."""
     bundles: dict[str, list[Bundle]] = {}
     for bundle in discover(search_path):
         bundles.setdefault(canonical_name(bundle.distribution), []).append(bundle)
-    packages = {}
+    fetched = {}
     find: Any = distributions
     for found in find(path=[*search_path]):
         name = canonical_name(found.name)
         files = [path for path, _ in record_of(found)]
-        packages[name] = Package(
+        fetched[name] = Fetched(
             name=name,
             version=found.version,
             requires=tuple(found.requires or ()),
@@ -65,11 +65,11 @@ def read_packages(search_path: Sequence[str]) -> dict[str, Package]:
             contents=digest_contents(found),
             bundles=tuple(bundles.get(name, ())),
         )
-    return packages
+    return fetched
 
 
 def is_starter(path: str) -> bool:
-    """Whether Python runs a file of this name at the top of a folder of packages when it starts."""
+    """Whether Python runs a file of this name, at the top of a search path, when it starts."""
     return "/" not in path and (path.endswith(".pth") or path in _STARTERS)
 
 

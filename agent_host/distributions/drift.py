@@ -34,7 +34,7 @@ def load_toml(file: Path) -> dict[str, Any]:
 
 
 def find_drift() -> list[str]:
-    """What is wrong with the packages of the user's lock: missing, or in another version."""
+    """What is wrong with the distributions of the user's lock: missing, or in another version."""
     file = lock_file(Path(config_folder()))
     if not os.path.isfile(file):
         return []

@@ -1,6 +1,6 @@
 """Whether an environment is what its lock says, file by file.
 
-Every file that a locked package lists is read and compared with its hash there, the list
+Every file that a locked distribution lists is read and compared with its hash there, the list
 itself with the lock; what Python runs at every start must belong to somebody. Reads, changes
 nothing, imports nothing of it.
 """
@@ -18,9 +18,9 @@ from typing import Any
 from importlib_metadata import PackageNotFoundError, distribution, distributions
 
 from agent_hookspecs.values import dataclass
-from agent_host.packages.contents import digest_contents, is_starter, record_of
-from agent_host.packages.environment import Environment
-from agent_host.packages.pins import Pin
+from agent_host.distributions.contents import digest_contents, is_starter, record_of
+from agent_host.distributions.environment import Environment
+from agent_host.distributions.pins import Pin
 
 __all__ = ["Deviation", "verify_environment"]
 
@@ -29,9 +29,9 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One thing that is not as the lock says; ``file`` is empty if it is a whole package."""
+    """One thing that is not as the lock says; ``file`` is empty if it is a whole distribution."""
 
-    package: str
+    distribution: str
     message: str
     file: str = ""
 
@@ -99,7 +99,7 @@ def _encode(digest: bytes) -> str:
 
 
 def _find_starters(environment: Environment) -> Iterator[Deviation]:
-    """Files that Python runs at every start, and that no package lists."""
+    """Files that Python runs at every start, and that no distribution lists."""
     listed = {
         os.path.normpath(str(each.locate_file(path)))
         for each in distributions()
@@ -109,7 +109,7 @@ def _find_starters(environment: Environment) -> Iterator[Deviation]:
     for folder in environment.folders[:-1] or environment.folders:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if is_starter(entry.name) and os.path.normpath(entry.path) not in listed:
-                message = "is run by Python whenever it starts, and no package lists it"
+                message = "is run by Python whenever it starts, and no distribution lists it"
                 if entry.name not in _OF_ENVIRONMENTS:
                     yield Deviation("", message, entry.path)
 

@@ -1,7 +1,7 @@
 """``agent-host plugins add`` and its like: what is wanted, locked and installed.
 
 Each command shows what it would do before it does it; what the installers are asked is in
-``agent_host.packages``.
+``agent_host.distributions``.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import click
 
 from agent_host.cli.outside import clean_text
 from agent_host.cli.render import is_terminal, print_json, print_table, print_text, style_text
-from agent_host.packages.changes import Change, Objection
-from agent_host.packages.drift import lock_file, wanted_file
-from agent_host.packages.environment import Environment, InstallerName, find_environment
-from agent_host.packages.errors import PackageError
-from agent_host.packages.installers import open_installer
-from agent_host.packages.manage import COOLDOWN, Manager, Plan, open_manager
-from agent_host.packages.pins import read_lock
-from agent_host.packages.verify import verify_environment
-from agent_host.packages.wanted import parse_wanted, read_wanted
+from agent_host.distributions.changes import Change, Objection
+from agent_host.distributions.drift import lock_file, wanted_file
+from agent_host.distributions.environment import Environment, InstallerName, find_environment
+from agent_host.distributions.errors import DistributionError
+from agent_host.distributions.installers import open_installer
+from agent_host.distributions.manage import COOLDOWN, Manager, Plan, open_manager
+from agent_host.distributions.pins import read_lock
+from agent_host.distributions.verify import verify_environment
+from agent_host.distributions.wanted import parse_wanted, read_wanted
 from agent_host.private import config_home
 
 __all__ = ["add", "lock", "outdated", "remove", "sync", "upgrade", "verify"]
@@ -83,37 +83,37 @@ _cooldown = click.option(
     "  agent-host plugins add 'agent-host-files>=0.1' ./my-plugin --yes\n"
     "  agent-host plugins add dist/agent_host_acme-0.1.0-py3-none-any.whl --dry-run"
 )
-@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...")
+@click.argument("names", nargs=-1, required=True, metavar="DIST...")
 @_cooldown
 @_change_options
-def add(packages: Sequence[str], days: float, **how: Any) -> int:
+def add(names: Sequence[str], days: float, **how: Any) -> int:
     """Install plugins, and remember that they are wanted.
 
-    PACKAGE is a name with or without a version, a wheel, a folder, or NAME @ git+https://HOST/REPO@COMMIT.
+    DIST is a name with or without a version, a wheel, a folder, or NAME @ git+https://HOST/REPO@COMMIT.
     What would change is resolved, looked at without running it, and shown first.
     """
-    wanted = [parse_wanted(each) for each in packages]
+    wanted = [parse_wanted(each) for each in names]
     return _change(lambda manager: manager.plan_add(wanted, timedelta(days=days)), **how)
 
 
 @click.command(epilog="\b\nExamples:\n  agent-host plugins remove agent-host-files")
-@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...")
+@click.argument("names", nargs=-1, required=True, metavar="DIST...")
 @_change_options
-def remove(packages: Sequence[str], **how: Any) -> int:
+def remove(names: Sequence[str], **how: Any) -> int:
     """Uninstall plugins, with what they alone needed."""
-    return _change(lambda manager: manager.plan_remove(packages), **how)
+    return _change(lambda manager: manager.plan_remove(names), **how)
 
 
 @click.command(
     epilog="\b\nExamples:\n  agent-host plugins upgrade\n"
     "  agent-host plugins upgrade agent-host-files --dry-run"
 )
-@click.argument("packages", nargs=-1, metavar="[PACKAGE...]")
+@click.argument("names", nargs=-1, metavar="[DIST...]")
 @_cooldown
 @_change_options
-def upgrade(packages: Sequence[str], days: float, **how: Any) -> int:
-    """Install the newest versions that fit, of the packages named or of all."""
-    return _change(lambda manager: manager.plan_upgrade(packages, timedelta(days=days)), **how)
+def upgrade(names: Sequence[str], days: float, **how: Any) -> int:
+    """Install the newest versions that fit, of the distributions named or of all."""
+    return _change(lambda manager: manager.plan_upgrade(names, timedelta(days=days)), **how)
 
 
 @click.command(epilog="\b\nExamples:\n  agent-host plugins lock")
@@ -142,33 +142,35 @@ def sync(frozen: bool, **how: Any) -> int:
 )
 @_common_options
 def verify(as_json: bool, installer: InstallerName | None, project: bool) -> int:
-    """Compare every installed file with its hash, and the packages with the lock.
+    """Compare every installed file with its hash, and the distributions with the lock.
 
     Exits with 1 if anything is not as it should be.
     """
     folder = _folder(project)
     locked = read_lock(lock_file(folder))
     if not locked:
-        raise PackageError(
+        raise DistributionError(
             f"there is no lock at {lock_file(folder)}", hint="make one: agent-host plugins lock"
         )
     found = [*verify_environment(find_environment(installer), locked)]
     if as_json:
-        print_json({"sound": not found, "packages": len(locked), "found": [*map(asdict, found)]})
+        print_json(
+            {"sound": not found, "distributions": len(locked), "found": [*map(asdict, found)]}
+        )
     for each in () if as_json else found:
-        where = " ".join(part for part in (each.package, each.file) if part)
+        where = " ".join(part for part in (each.distribution, each.file) if part)
         click.echo(f"{style_text('problem', fg='red')}  {clean_text(f'{where} {each.message}')}")
     if not as_json and not found:
-        click.echo(f"{len(locked)} packages are what the lock says.")
+        click.echo(f"{len(locked)} distributions are what the lock says.")
     return 1 if found else 0
 
 
 @click.command(epilog="\b\nExamples:\n  agent-host plugins outdated")
 @_common_options
 def outdated(as_json: bool, installer: InstallerName | None, project: bool) -> None:
-    """List the wanted and locked packages of which the index has newer versions."""
+    """List the wanted and locked distributions of which the index has newer versions."""
     folder = _folder(project)
-    known = {*read_wanted(wanted_file(folder)).packages, *read_lock(lock_file(folder))}
+    known = {*read_wanted(wanted_file(folder)).by_name, *read_lock(lock_file(folder))}
     found = [
         each
         for each in open_installer(find_environment(installer)).find_outdated()
@@ -178,7 +180,7 @@ def outdated(as_json: bool, installer: InstallerName | None, project: bool) -> N
         print_json({"outdated": [*map(asdict, found)]})
     elif found:
         rows = [(each.name, each.version, each.latest) for each in found]
-        print_table(("PACKAGE", "INSTALLED", "NEWEST"), rows)
+        print_table(("DISTRIBUTION", "INSTALLED", "NEWEST"), rows)
     else:
         click.echo("All are the newest.")
 
@@ -235,7 +237,7 @@ def _opened(environment: Environment, folder: Path, *, quiet: bool) -> Iterator[
 
 def _is_agreed() -> bool:
     if not is_terminal(sys.stdin):
-        raise PackageError("nobody can be asked whether to do this", hint="say so with --yes")
+        raise DistributionError("nobody can be asked whether to do this", hint="say so with --yes")
     return click.confirm("Do this?", default=True, err=True)
 
 
@@ -253,5 +255,6 @@ def _describe_change(change: Change) -> str:
 
 
 def _show_objection(objection: Objection) -> None:
-    click.echo(f"{style_text(objection.level, fg=_LEVELS[objection.level])}  {objection.package}")
+    level = style_text(objection.level, fg=_LEVELS[objection.level])
+    click.echo(f"{level}  {objection.distribution}")
     print_text(clean_text(objection.message), indent=4)

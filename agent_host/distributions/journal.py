@@ -1,7 +1,7 @@
 """What was in an environment before it was changed, so that a change that ends early is undone.
 
-Before an installer begins, the names of all files are written down, and the files of the packages
-that it will touch are linked into a folder beside them. Whatever it leaves behind, undoing means:
+Before an installer begins, the names of all files are written down, and the files that it will
+replace or remove are linked into a folder beside them. Whatever it leaves behind, undoing means:
 remove what was not there, put back what was. The folder lies in the environment itself and is found
 by the next command, also when this process was killed.
 """
@@ -19,8 +19,8 @@ from typing import Any
 
 from importlib_metadata import PackageNotFoundError, distribution
 
-from agent_host.packages.environment import Environment
-from agent_host.packages.errors import PackageError
+from agent_host.distributions.environment import Environment
+from agent_host.distributions.errors import DistributionError
 
 __all__ = ["begin_change", "end_change", "find_unfinished", "hold_environment", "undo_change"]
 
@@ -50,7 +50,7 @@ def hold_environment(environment: Environment) -> Iterator[int]:
                 # Nothing is lost: whoever is at work is waited for.
                 time.sleep(1)
         else:
-            raise PackageError(
+            raise DistributionError(
                 f"somebody else is changing {environment.prefix}", hint="wait until it is done"
             )
         yield file
@@ -59,7 +59,7 @@ def hold_environment(environment: Environment) -> Iterator[int]:
 
 
 def begin_change(environment: Environment, names: Sequence[str]) -> None:
-    """Write down what is there, and keep the files of the packages of these names."""
+    """Write down what is there, and keep the files of the distributions of these names."""
     folder = environment.prefix / _FOLDER
     folder.mkdir()
     kept = {}
@@ -68,7 +68,6 @@ def begin_change(environment: Environment, names: Sequence[str]) -> None:
         _link(path, copy)
         kept[str(path)] = copy.name
     journal = {
-        "packages": [*names],
         "files": sorted(str(path) for path in _walk(environment.folders)),
         "kept": kept,
     }

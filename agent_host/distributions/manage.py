@@ -18,27 +18,27 @@ from importlib_metadata import PackageNotFoundError, distribution
 from packaging.requirements import InvalidRequirement, Requirement
 
 from agent_hookspecs.values import dataclass
-from agent_host.packages.changes import (
+from agent_host.distributions.changes import (
     Change,
     Objection,
     compare_pins,
     find_objections,
     installed_versions,
 )
-from agent_host.packages.contents import Package, digest_contents, read_packages
-from agent_host.packages.drift import lock_file, wanted_file
-from agent_host.packages.environment import Environment
-from agent_host.packages.errors import ConflictError, LockError, PackageError
-from agent_host.packages.installers import Installer, Resolving, open_installer
-from agent_host.packages.journal import (
+from agent_host.distributions.contents import Fetched, digest_contents, read_fetched
+from agent_host.distributions.drift import lock_file, wanted_file
+from agent_host.distributions.environment import Environment
+from agent_host.distributions.errors import ConflictError, DistributionError, LockError
+from agent_host.distributions.installers import Installer, Resolving, open_installer
+from agent_host.distributions.journal import (
     begin_change,
     end_change,
     find_unfinished,
     hold_environment,
     undo_change,
 )
-from agent_host.packages.pins import Pin, read_lock, write_lock
-from agent_host.packages.wanted import HOST, Wanted, WantedList, read_wanted
+from agent_host.distributions.pins import Pin, read_lock, write_lock
+from agent_host.distributions.wanted import HOST, Wanted, WantedList, read_wanted
 from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.discover import discover
 
@@ -100,25 +100,25 @@ class Manager:
 
     def plan_add(self, added: Sequence[Wanted], cooldown: timedelta) -> Plan:
         """To have these besides, and all that they need."""
-        wanted = self._wanted.with_packages(added)
+        wanted = self._wanted.with_wanted(added)
         return self._plan(wanted, free={each.name for each in added}, cooldown=cooldown)
 
     def plan_remove(self, names: Iterable[str]) -> Plan:
         """To have these no longer, nor what they alone needed."""
         named = {*map(canonical_name, names)}
-        for missing in sorted(named - {*self._wanted.packages}):
-            raise PackageError(
+        for missing in sorted(named - {*self._wanted.by_name}):
+            raise DistributionError(
                 f"{missing} is not in {self._wanted.file}",
-                hint="that lists: " + (", ".join(self._wanted.packages) or "nothing"),
+                hint="that lists: " + (", ".join(self._wanted.by_name) or "nothing"),
             )
-        return self._plan(self._wanted.without_packages(named), free=set(), gone=named)
+        return self._plan(self._wanted.without_names(named), free=set(), gone=named)
 
     def plan_upgrade(self, names: Iterable[str], cooldown: timedelta) -> Plan:
         """To have the newest that fits of these, or of all that are wanted and the host."""
         named = {*map(canonical_name, names)}
-        known = {*self._wanted.packages, *self._locked, HOST}
+        known = {*self._wanted.by_name, *self._locked, HOST}
         for missing in sorted(named - known):
-            raise PackageError(
+            raise DistributionError(
                 f"{missing} is neither wanted nor locked", hint=f"add it: plugins add {missing}"
             )
         return self._plan(self._wanted, free=named or known, cooldown=cooldown)
@@ -129,7 +129,7 @@ class Manager:
 
     def plan_sync(self, *, frozen: bool) -> Plan:
         """To have what is locked; ``frozen``: without ever making a lock."""
-        missing = sorted({*self._wanted.packages} - {*self._locked})
+        missing = sorted({*self._wanted.by_name} - {*self._locked})
         if missing or not self._locked:
             if frozen:
                 raise LockError(
@@ -151,7 +151,7 @@ class Manager:
     ) -> Plan:
         """Resolve what is wanted; what is not ``free`` stays as it is, if that is possible."""
         self._tell("resolving")
-        requirements = [*self._host_requirements(free), *wanted.packages.values()]
+        requirements = [*self._host_requirements(free), *wanted.by_name.values()]
         asked = tuple(each.requirement for each in requirements)
         current = {name: pin.version for name, pin in self._locked.items()} or installed_versions()
         fixed = tuple(f"{name}=={version}" for name, version in current.items() if name not in free)
@@ -188,17 +188,17 @@ class Manager:
         altered = [name for name, pin in changeable.items() if _is_altered(pin)]
         changes = compare_pins(changeable, installed, gone=gone, changed=altered)
         coming = [pins[each.name] for each in changes if each.kind != "remove"]
-        packages: dict[str, Package] = {}
+        fetched: dict[str, Fetched] = {}
         if coming:
-            self._tell(f"fetching {len(coming)} packages" if len(coming) > 1 else "fetching it")
-            packages = read_packages(self._installer.fetch(coming, self._work))
-        reasons = _reasons(wanted, packages)
-        exact = {n for n, each in wanted.packages.items() if "==" in each.requirement}
+            self._tell(f"fetching {', '.join(pin.name for pin in coming)}")
+            fetched = read_fetched(self._installer.fetch(coming, self._work))
+        reasons = _reasons(wanted, fetched)
+        exact = {n for n, each in wanted.by_name.items() if "==" in each.requirement}
         objections = [
-            *self._object_to_contents(coming, packages),
-            *find_objections(changes, pins, packages, cooldown=cooldown, exact=exact),
+            *self._object_to_contents(coming, fetched),
+            *find_objections(changes, pins, fetched, cooldown=cooldown, exact=exact),
         ]
-        full = {name: _with_contents(pin, packages.get(name)) for name, pin in pins.items()}
+        full = {name: _with_contents(pin, fetched.get(name)) for name, pin in pins.items()}
         return Plan(
             tuple(replace(each, why=reasons.get(each.name, "")) for each in changes),
             tuple(objections),
@@ -208,16 +208,16 @@ class Manager:
         )
 
     def _object_to_contents(
-        self, coming: Iterable[Pin], packages: Mapping[str, Package]
+        self, coming: Iterable[Pin], fetched: Mapping[str, Fetched]
     ) -> Iterator[Objection]:
         """Of what is locked, what was fetched must be the same."""
         for pin in coming:
-            locked, package = self._locked.get(pin.name), packages.get(pin.name)
+            locked, found = self._locked.get(pin.name), fetched.get(pin.name)
             if (
                 locked is not None
-                and package is not None
+                and found is not None
                 and (locked.version, locked.kind) == (pin.version, pin.kind)
-                and locked.contents not in ("", package.contents)
+                and locked.contents not in ("", found.contents)
                 and pin.kind in ("wheel", "archive")
             ):
                 yield Objection(
@@ -277,17 +277,17 @@ def _is_altered(pin: Pin) -> bool:
     return found is not None and digest_contents(found) != pin.contents
 
 
-def _with_contents(pin: Pin, package: Package | None) -> Pin:
-    found = None if package is not None else _find_installed(pin.name)
-    if package is not None:
-        return replace(pin, contents=package.contents)
+def _with_contents(pin: Pin, fetched: Fetched | None) -> Pin:
+    if fetched is not None:
+        return replace(pin, contents=fetched.contents)
+    found = _find_installed(pin.name)
     return replace(pin, contents=pin.contents or digest_contents(found)) if found else pin
 
 
-def _reasons(wanted: WantedList, packages: Mapping[str, Package]) -> dict[str, str]:
-    """Why each package is there: it is wanted, or somebody needs it."""
+def _reasons(wanted: WantedList, fetched: Mapping[str, Fetched]) -> dict[str, str]:
+    """Why each distribution is there: it is wanted, or somebody needs it."""
     reasons: dict[str, str] = {}
-    needs = {name: package.requires for name, package in packages.items()}
+    needs = {name: each.requires for name, each in fetched.items()}
     for name, requires in sorted(needs.items()):
         for text in requires:
             try:
@@ -296,4 +296,4 @@ def _reasons(wanted: WantedList, packages: Mapping[str, Package]) -> dict[str, s
                 # Nothing is lost: the installer has read it in its own way; this is only the why.
                 continue
             reasons.setdefault(needed, f"needed by {name}")
-    return reasons | dict.fromkeys(wanted.packages, "wanted")
+    return reasons | dict.fromkeys(wanted.by_name, "wanted")
