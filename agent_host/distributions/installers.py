@@ -79,9 +79,9 @@ class Installer(Protocol):
         """The installed distributions of which the index has newer versions."""
 
 
-def open_installer(environment: Environment, held: int | None = None) -> Installer:
-    """The environment's installer. It holds on to ``held``, a file, for as long as it runs."""
-    run = partial(_run, held=held)
+def open_installer(environment: Environment, open_file: int | None = None) -> Installer:
+    """The environment's installer. It holds on to ``open_file`` for as long as it runs."""
+    run = partial(_run, open_file=open_file)
     return _Uv(environment, run) if environment.installer == "uv" else _Pip(environment, run)
 
 
@@ -165,7 +165,7 @@ class _Uv:
         return [_read_outdated(each) for each in json.loads(told)]
 
 
-def _run(command: Sequence[str], *, held: int | None) -> str:
+def _run(command: Sequence[str], *, open_file: int | None) -> str:
     """What the installer prints, if it succeeds; it ends with us if we are interrupted."""
     environment = {**os.environ, "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
     # In a group of its own, so that whatever it starts can be ended with it.
@@ -178,7 +178,7 @@ def _run(command: Sequence[str], *, held: int | None) -> str:
         text=True,
         errors="replace",
         start_new_session=True,
-        pass_fds=() if held is None else (held,),
+        pass_fds=() if open_file is None else (open_file,),
     ) as process:
         try:
             out, err = process.communicate()
@@ -260,5 +260,5 @@ def _digest_of(url: str) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _read_outdated(told: Mapping[str, str]) -> Outdated:
-    return Outdated(canonical_name(told["name"]), told["version"], told["latest_version"])
+def _read_outdated(row: Mapping[str, str]) -> Outdated:
+    return Outdated(canonical_name(row["name"]), row["version"], row["latest_version"])
