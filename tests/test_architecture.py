@@ -171,6 +171,7 @@ ROOMS = (
     "runs",
     "agent",
     "application",
+    "distributions",
     "cli",
 )
 #: Modules beside the folders that know nothing of the host.

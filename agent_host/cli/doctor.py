@@ -13,6 +13,7 @@ from agent_host.cli.choice import Choice, choice_options, find_provider
 from agent_host.cli.findings import format_count, print_findings
 from agent_host.cli.records import ways_of
 from agent_host.cli.render import print_json
+from agent_host.distributions.drift import find_drift
 from agent_host.plugins.inspect.doctor import Finding, examine
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def doctor(choice: Choice, as_json: bool, strict: bool) -> int:
         AgentApplication(choice.load_config() or LoadedConfig()) as app,
     ):
         catalog = app.core.stacks.catalog
-        findings = [*examine(catalog), *_find_missing_keys(app, choice)]
+        findings = [*examine(catalog), *_find_missing_keys(app, choice), *_find_drifted()]
     problems = [finding for finding in findings if finding.level == "problem"]
     if as_json:
         print_json(
@@ -80,3 +81,9 @@ def _find_missing_keys(app: AgentApplication, choice: Choice) -> Iterator[Findin
                 message = f"{what}: set {' and '.join(access.missing)}"
                 place = f"{way}: " if way else ""
                 yield Finding("warning", record.name, record.bundle.owner, f"{place}{message}")
+
+
+def _find_drifted() -> Iterator[Finding]:
+    for wrong in find_drift():
+        hint = "agent-host plugins sync mends it"
+        yield Finding("warning", "lock", "plugins.txt", f"not as it is locked: {wrong} ({hint})")

@@ -34,6 +34,22 @@ _WIDE = 110
 @click.group(
     cls=LazyGroup,
     lazy={
+        "add": (
+            "agent_host.cli.distributions",
+            "Install plugins, and remember them.",
+        ),
+        "remove": (
+            "agent_host.cli.distributions",
+            "Uninstall plugins that are wanted no more.",
+        ),
+        "upgrade": ("agent_host.cli.distributions", "Install the newest versions that fit."),
+        "lock": (
+            "agent_host.cli.distributions",
+            "Write down versions and hashes.",
+        ),
+        "sync": ("agent_host.cli.distributions", "Make the environment what the lock says."),
+        "verify": ("agent_host.cli.distributions", "Compare every installed file with its hash."),
+        "outdated": ("agent_host.cli.distributions", "List packages that have newer versions."),
         "describe": ("agent_host.cli.describe", "Write a descriptor from its classes."),
         "doctor": ("agent_host.cli.doctor", "Import every plugin and say what is wrong."),
         "explain": ("agent_host.cli.explain", "Show which plugins a request would use, and why."),

@@ -18,12 +18,13 @@ from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import EventLines, fault_error, interruption_error
 from agent_host.cli.options import check_exclusive, talk_options
 from agent_host.cli.prompts import find_files, make_prompt
-from agent_host.cli.render import is_terminal, print_traceback
+from agent_host.cli.render import is_terminal, print_traceback, print_wrapped, style_text
 from agent_host.cli.schemas import parse_schema
 from agent_host.cli.screen import quiet_logs
 from agent_host.cli.selection import complete_selection, print_selection
 from agent_host.cli.signals import Interruptions, end_on_signals, exit_code_of
 from agent_host.cli.trace import HookTrace
+from agent_host.distributions.drift import describe_drift
 from agent_host.threads import EXIT_SECONDS, pending_calls
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ def show_run(
 ) -> int:
     """Carry out a run and show it; without a display as JSON. Gives the exit code."""
     quiet_logs()
+    if drift := describe_drift():
+        print_wrapped(style_text(f"warning: {drift}", fg="yellow"))
     events = _events(config_file, begin, trace, store)
     if display is None:
         return _print_events(events)

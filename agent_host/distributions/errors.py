@@ -1,0 +1,35 @@
+"""What can go wrong with distributions; each says which one, which file, and the way out."""
+
+from __future__ import annotations
+
+from agent_hookspecs.errors import AgentError
+
+__all__ = ["ConflictError", "DistributionError", "InstallerError", "LockError"]
+
+
+class DistributionError(AgentError):
+    """An environment cannot be changed, or not in this way."""
+
+
+class InstallerError(DistributionError):
+    """The installer failed; ``output`` is the end of what it said."""
+
+    details: tuple[str, ...] = ("output",)
+
+    def __init__(self, message: str, *, output: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.output = output
+
+
+class ConflictError(InstallerError):
+    """No set of versions fits all that is wanted; the message names both sides."""
+
+
+class LockError(DistributionError):
+    """A list of wanted distributions or a lock that cannot be read; ``file`` is its path."""
+
+    details: tuple[str, ...] = ("file",)
+
+    def __init__(self, message: str, *, file: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.file = file
