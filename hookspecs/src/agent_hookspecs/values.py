@@ -97,9 +97,12 @@ else:
                 continue
             if each.init:
                 parameters.append(parameter)
-            # Straight into the slot, because the class lets nobody set an attribute.
-            known[f"_set_{name}"] = getattr(made, name).__set__
-            lines.append(f"_set_{name}({itself}, {value})")
+            if made.__dataclass_params__.frozen:
+                # Straight into the slot, because the class lets nobody set an attribute.
+                known[f"_set_{name}"] = getattr(made, name).__set__
+                lines.append(f"_set_{name}({itself}, {value})")
+            else:
+                lines.append(f"{itself}.{name} = {value}")
         if hasattr(made, "__post_init__"):
             lines.append(f"{itself}.__post_init__()")
         signature = ", ".join([*positional, *(["*", *by_name] if by_name else ())])

@@ -12,7 +12,6 @@ import re
 import threading
 import time
 import unicodedata
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -77,7 +76,7 @@ def new_id() -> str:
         ticks = _last
     chance = int.from_bytes(os.urandom(8), "big") & (1 << 62) - 1
     value = ticks >> 12 << 80 | 7 << 76 | (ticks & 0xFFF) << 64 | 2 << 62 | chance
-    return uuid.UUID(int=value).hex
+    return f"{value:032x}"
 
 
 def pick_match(what: str, reference: str, rows: Sequence[tuple[str, str | None]]) -> str:
