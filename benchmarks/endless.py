@@ -88,21 +88,30 @@ def _chunk(text: str) -> bytes:
 
 
 _WORD, _PAGE = _chunk("word "), _chunk("word " * 200_000)
+#: The least that an event can be.
+_NOTHING = b"{}"
+#: Of a megabyte, what takes longest to be made of it.
+_LISTS = b'{"choices": [], "more": [' + b"[]," * 330_000 + b"0]}"
 #: An event up to the place where its text begins.
 _OPEN = _WORD[: _WORD.index(b"word ")]
 
 ANSWERS = (
     Answer("sse", "short events", b"", b"data: " + _WORD + b"\n\n"),
     Answer("sse", "events of a megabyte", b"", b"data: " + _PAGE + b"\n\n"),
+    Answer("sse", "events of a megabyte of lists", b"", b"data: " + _LISTS + b"\n\n"),
+    Answer("sse", "empty events", b"", b"data:" + _NOTHING + b"\n\n"),
     Answer("sse", "an event that does not end", b"data: " + _OPEN, b"word "),
     Answer("sse", "comments", b"", b": still here\n\n"),
     Answer("sse", "line breaks", b"", b"\n"),
     Answer("ndjson", "short events", b"", _WORD + b"\n"),
     Answer("ndjson", "events of a megabyte", b"", _PAGE + b"\n"),
+    Answer("ndjson", "empty events", b"", _NOTHING + b"\n"),
     Answer("ndjson", "an event that does not end", _OPEN, b"word "),
     Answer("ndjson", "line breaks", b"", b"\n"),
     Answer("json-array", "short events", b"[" + _WORD, b"," + _WORD),
     Answer("json-array", "events of a megabyte", b"[" + _PAGE, b"," + _PAGE),
+    Answer("json-array", "empty events", b"[" + _NOTHING, b"," + _NOTHING),
+    Answer("json-array", "brackets", b"[", b"["),
     Answer("json-array", "an event that does not end", b"[" + _OPEN, b"word "),
     Answer("json", "a document that does not end", _OPEN, b"word "),
 )

@@ -29,6 +29,8 @@ else:
         for base in declared.__mro__[1:]:
             if hasattr(base, "__dataclass_fields__"):
                 raise _refusal(declared, f"inherits the fields of {base.__qualname__}")
+        # Else one is made of the signature, which takes longer than all the rest.
+        declared.__doc__ = declared.__doc__ or declared.__name__
         make = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)
         made = make(declared)
         _check_fields(made)
