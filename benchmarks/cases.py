@@ -73,9 +73,9 @@ class Case(NamedTuple):
 
     ``content``: ``text``, ``reasoning``, a call whose arguments are one long ``string`` or many
     small ``objects``, ``whole`` for an answer that is not streamed, or ``json`` and ``calls``
-    without ids, which the chat format has. ``transfer``: an HTTP chunk for ``each`` event or for ``several``, ``paced`` chunks
-    of an event each that come a millisecond apart, one body with a ``length``, or ``idle``, which
-    stops after the first few events and leaves the stream open.
+    without ids, which the chat format has. ``transfer``: an HTTP chunk for ``each`` event or for
+    ``several``, ``paced`` chunks of an event each that come a millisecond apart, one body with a
+    ``length``, or ``idle``, which stops after the first few events and leaves the stream open.
     """
 
     wire: str
