@@ -58,7 +58,9 @@ _REMEMBERED: Mapping[Scope, str] = {
 
 #: Distributions that are developed and reviewed with the host; their word on effects is believed. A
 #: stranger can choose such a name, so `owner_of` gives it only to what is where the host is.
-BUNDLED = frozenset({"agent-host-echo", "agent-host-files"})
+BUNDLED = frozenset(
+    {"agent-host-context", "agent-host-echo", "agent-host-files", "agent-host-skills"}
+)
 
 _DEFAULTS: Mapping[str, Verdict] = {
     effect: "allow" if effect == "read" else "ask" for effect in get_args(Effect)
