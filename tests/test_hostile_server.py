@@ -506,8 +506,8 @@ def test_others_have_their_turn_while_there_is_much_to_read(what: str) -> None:
 
     with serve(play) as server, hosted("async") as host:
         host.run(read(host, server.url))
-    # At least once for every piece of 16 kilobytes.
-    assert turns >= 512
+    # At least once for every piece of 8 kilobytes.
+    assert turns >= 1024
 
 
 @BOTH_WAYS

@@ -20,7 +20,7 @@ __all__ = ["AsyncResponse", "Response"]
 
 #: What is handed on before others in the event loop have their turn: thousands of events, if they
 #: are as short as can be.
-_TURN_BYTES: Final = 16 * 1024
+_TURN_BYTES: Final = 8 * 1024
 
 
 class _BaseResponse:
