@@ -33,6 +33,7 @@ NAMES = (
     "first_chunk",
     "streaming",
     "tool_calls",
+    "endless",
     "requests",
     "concurrency",
     "footprint",

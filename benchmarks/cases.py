@@ -72,10 +72,10 @@ class Case(NamedTuple):
     """What one answer is made of.
 
     ``content``: ``text``, ``reasoning``, a call whose arguments are one long ``string`` or many
-    small ``objects``, ``whole`` for an answer that is not streamed, or ``json``, which the chat
-    format has. ``transfer``: an HTTP chunk for ``each`` event or for ``several``, ``paced`` chunks
-    of an event each that come a millisecond apart, one body with a ``length``, or ``idle``, which
-    stops after the first few events and leaves the stream open.
+    small ``objects``, ``whole`` for an answer that is not streamed, or ``json`` and ``calls``
+    without ids, which the chat format has. ``transfer``: an HTTP chunk for ``each`` event or for
+    ``several``, ``paced`` chunks of an event each that come a millisecond apart, one body with a
+    ``length``, or ``idle``, which stops after the first few events and leaves the stream open.
     """
 
     wire: str
@@ -95,7 +95,7 @@ class Case(NamedTuple):
 
     @property
     def has_call(self) -> bool:
-        return self.content in ("string", "objects")
+        return self.content in ("string", "objects", "calls")
 
 
 def body_of(case: Case) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class AgentRun:
     #: What the runs that it made have used; their own records say so too, but not whose they were.
     _children_usage: Usage = field(default_factory=lambda: cast(Usage, {}))
     _calls: CallAnswering | None = None
-    _cancelled: threading.Event = field(default_factory=threading.Event)
+    _was_cancelled: bool = False
     _parent: AgentRun | None = None
     _deliver: Callable[[list[Event]], Emit] = Emit
     #: Children that run at once report at once.
@@ -143,12 +143,12 @@ class AgentRun:
 
     def cancel(self) -> None:
         """Tell the tools at work that nobody waits for them any more."""
-        self._cancelled.set()
+        self._was_cancelled = True
 
     def is_cancelled(self) -> bool:
         """Whether nobody waits for it any more, or for what it is a part of."""
         outer = self._parent
-        return self._cancelled.is_set() or (outer is not None and outer.is_cancelled())
+        return self._was_cancelled or (outer is not None and outer.is_cancelled())
 
     def nest_under(self, parent: AgentRun, deliver: Callable[[list[Event]], Emit]) -> None:
         """Be a part of another run, which delivers what this one tells."""
@@ -168,8 +168,6 @@ class AgentRun:
                 yield from self._warn(self._unused_settings(stack))
                 self._look_at_stack(stack)
                 session = yield from self._begin(stack)
-                # Not before: only an opened store says whether questions can wait in it.
-                self._calls = self._make_answering(stack)
                 yield from self._run_turns(stack, session)
             finally:
                 own_tools.close()
@@ -385,7 +383,7 @@ class AgentRun:
             self._session, self._turn = session, None
             self.finish, self.finish_reason = turn.finish, turn.finish_reason
             if turn.calls:
-                session = yield from self._answering.answer_calls(session, turn.calls)
+                session = yield from self._answering(stack).answer_calls(session, turn.calls)
             going_on = yield from self._end_turn(stack, session, has_calls=bool(turn.calls))
         if going_on is not None:
             yield from self._end_run(stack, going_on, limit="max_turns")
@@ -409,7 +407,8 @@ class AgentRun:
             # Killed between the last result and the next turn: nothing of this one is left.
             return session
         if missing:
-            session = yield from self._answering.answer_calls(session, missing, len(answered))
+            answering = self._answering(stack)
+            session = yield from answering.answer_calls(session, missing, len(answered))
         return (yield from self._end_turn(stack, session, has_calls=bool(wires)))
 
     def _end_turn(
@@ -417,7 +416,7 @@ class AgentRun:
     ) -> Steps[Session | None]:
         """The session that the next turn begins with; None if the run is over, or waits."""
         if self.waiting:
-            yield from self._park()
+            yield from self._park(stack)
             return None
         yield self.emit([{"type": "turn_end", "turn": self._number}])
         if has_calls and self.output is not None and not (yield from self._ask_again()):
@@ -539,7 +538,7 @@ class AgentRun:
             reason = limit or self.finish
             yield from self._store([self._done_event()], state="succeeded", reason=reason)
 
-    def _park(self) -> Steps[None]:
+    def _park(self, stack: Stack) -> Steps[None]:
         """Let the run wait for people, in the store."""
         self.state, self.finish = "waiting", "tool_calls"
         events = [question_event(question) for question in self.waiting]
@@ -548,7 +547,7 @@ class AgentRun:
             [*events, self._done_event()],
             state="waiting",
             reason=self.finish,
-            questions=[*answered, *self._answering.answered_again, *self.waiting],
+            questions=[*answered, *self._answering(stack).answered_again, *self.waiting],
         )
         yield self.emit(events)
 
@@ -581,9 +580,13 @@ class AgentRun:
             waiting=self.waiting,
         )
 
-    @property
-    def _answering(self) -> CallAnswering:
-        assert self._calls is not None, "calls are answered while a run has its stack"
+    def _answering(self, stack: Stack) -> CallAnswering:
+        """Who answers the calls of the run; made for the first of them, as most runs have none.
+
+        By then the store is open, and only an open one says whether questions can wait in it.
+        """
+        if self._calls is None:
+            self._calls = self._make_answering(stack)
         return self._calls
 
     def _keep_session(self, session: Session) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from agent_host.wire.compression import decompressor_for
 from agent_host.wire.deadlines import shut_down
@@ -17,6 +17,10 @@ from agent_host.wire.exceptions import closed_error, translate_exception
 from agent_host.wire.exchange import Exchange
 
 __all__ = ["AsyncResponse", "Response"]
+
+#: What is handed on before others in the event loop have their turn: thousands of events, if they
+#: are as short as can be.
+_TURN_BYTES: Final = 8 * 1024
 
 
 class _BaseResponse:
@@ -141,14 +145,15 @@ class AsyncResponse(_BaseResponse):
             decompressor = decompressor_for(self.headers, self._exchange.host)
             parts = aiter(self._raw.stream)
             while (data := await self._read_part(parts)) is not None:
-                if decompressor is None:
+                if decompressor is None and len(data) <= _TURN_BYTES:
                     yield data
                     continue
-                for piece in decompressor.decode(data):
-                    self._check_time()
-                    yield piece
-                    # A little compressed input may become much work; others have their turn.
-                    await asyncio.sleep(0)
+                for whole in (data,) if decompressor is None else decompressor.decode(data):
+                    for start in range(0, len(whole), _TURN_BYTES):
+                        self._check_time()
+                        yield whole[start : start + _TURN_BYTES]
+                        # What came at once may be much work; others have their turn.
+                        await asyncio.sleep(0)
             if decompressor is not None:
                 decompressor.flush()
         finally:

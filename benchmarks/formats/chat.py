@@ -36,6 +36,11 @@ def _deltas(content: str, count: int) -> Iterator[dict[str, Any]]:
         yield from ({"content": f'{"," if number else ""}"word"'} for number in range(count))
         yield {"content": "]}"}
         return
+    if content == "calls":
+        # As some servers send them: whole, and without anything to tell them apart.
+        call = {"type": "function", "function": {"name": CALL, "arguments": "{}"}}
+        yield from ({"tool_calls": [call]} for _ in range(count))
+        return
     begun = {"index": 0, "id": "call_Zx81kq0aTfW3mBv7", "type": "function"}
     yield {"tool_calls": [{**begun, "function": {"name": CALL, "arguments": ""}}]}
     for fragment in fragments(content, count):

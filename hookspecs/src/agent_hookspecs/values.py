@@ -29,6 +29,8 @@ else:
         for base in declared.__mro__[1:]:
             if hasattr(base, "__dataclass_fields__"):
                 raise _refusal(declared, f"inherits the fields of {base.__qualname__}")
+        # Else one is made of the signature, which takes longer than all the rest.
+        declared.__doc__ = declared.__doc__ or declared.__name__
         make = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)
         made = make(declared)
         _check_fields(made)
@@ -97,9 +99,12 @@ else:
                 continue
             if each.init:
                 parameters.append(parameter)
-            # Straight into the slot, because the class lets nobody set an attribute.
-            known[f"_set_{name}"] = getattr(made, name).__set__
-            lines.append(f"_set_{name}({itself}, {value})")
+            if made.__dataclass_params__.frozen:
+                # Straight into the slot, because the class lets nobody set an attribute.
+                known[f"_set_{name}"] = getattr(made, name).__set__
+                lines.append(f"_set_{name}({itself}, {value})")
+            else:
+                lines.append(f"{itself}.{name} = {value}")
         if hasattr(made, "__post_init__"):
             lines.append(f"{itself}.__post_init__()")
         signature = ", ".join([*positional, *(["*", *by_name] if by_name else ())])
