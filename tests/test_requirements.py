@@ -36,7 +36,7 @@ KINDS = (
 )
 HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
 #: Plugins that bring much with them, or need a server: who wants one installs it by name.
-HEAVY = ("agent-host-postgres",)
+HEAVY = ("agent-host-postgres", "agent-host-mcp")
 
 PROJECTS = sorted(
     (
