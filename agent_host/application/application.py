@@ -345,7 +345,7 @@ class AgentApplication:
 
     def stack(self, **options: Unpack[RunOptions]) -> Stack:
         """The stack that a run with these options has, which are those of `run`; to look at."""
-        run = self._runs.begin_run("", asynchronous=False, is_only_shown=True, **options)
+        run = self._runs.begin_run("never sent", asynchronous=False, is_only_shown=True, **options)
         return self.core.stack(run.config)
 
     def request_config(
@@ -384,13 +384,17 @@ class AgentApplication:
         params: Mapping[str, Any] | None = None,
         *,
         agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        settings: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> tuple[Session, ActionResult]:
         """Run an action that an active plugin offers on the session.
 
-        Of the id or name of a stored session, what the action has made is stored.
+        The plugins are those of a run with the same options. Of the id or name of a stored session,
+        what the action has made is stored.
         """
-        config = self.request_config(agent)
+        config = self.request_config(agent, provider, model, settings=settings)
 
         def act(session: Session) -> tuple[Session, ActionResult]:
             return self.core.execute_session_action(
