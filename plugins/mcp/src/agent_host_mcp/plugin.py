@@ -167,9 +167,9 @@ class McpTools(ToolPlugin):
         shared: _Shared = state["shared"]
         call = _Call(tool.server, context)
         opened = yield from call.follow(shared.connections.open(tool.server))
-        _require_approved(shared.approvals, tool, opened.tools, context)
+        approved = _require_approved(shared.approvals, tool, opened.tools, context)
         result, note = yield from call.follow(
-            shared.connections.call(tool.server, tool.definition.name, payload, call.side)
+            shared.connections.call(tool.server, approved, payload, call.side)
         )
         from agent_host_mcp.results import result_message
 
@@ -243,8 +243,8 @@ def _described(progress: Progress) -> dict[str, Any]:
 
 def _require_approved(
     approvals: Approvals, tool: _Tool, current: Mapping[str, Definition], context: Context
-) -> None:
-    """Refuse a tool that is not the one that was approved, unless a person approves it now."""
+) -> Definition:
+    """The tool as it is approved; refuses one that is another, unless a person approves it now."""
     server, name = tool.server, tool.definition.name
     hint = f"run: agent-host mcp approve {server.name}"
     approved = approvals.find(server)
@@ -257,7 +257,7 @@ def _require_approved(
     if now is None:
         raise ToolError(f"the MCP server {server.name!r} has no tool {name!r} any more")
     if now.digest == approved.tools[name].digest:
-        return
+        return now
     ask = context.get("ask_person")
     what = f"the tool {name!r} of the MCP server {server.name!r} is not as it was approved"
     change = describe_change(approved.tools[name].to_plain(), now.to_plain())
@@ -270,6 +270,7 @@ def _require_approved(
         who = "a person has refused it as it is now" if said else "there is nobody to ask"
         raise ToolError(f"{what}, and {who}", hint=hint)
     approvals.approve_tool(server, now)
+    return now
 
 
 def _warnings(shared: _Shared) -> Generator[str, None, None]:
