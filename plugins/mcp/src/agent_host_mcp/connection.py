@@ -141,7 +141,7 @@ class Connection:
                     opened.set_result(made)
                     self._on_tools(made.tools)
                     async with anyio.create_task_group() as tasks:
-                        tasks.start_soon(self._watch_tools, made)
+                        tasks.start_soon(self._watch_tools, made, over)
                         await over.wait()
                         tasks.cancel_scope.cancel()
                     # What does not close in order is ended without.
@@ -231,7 +231,7 @@ class Connection:
             cursor = page.next_cursor
         raise ToolError(f"the MCP server {self.server.name!r} lists tools without an end")
 
-    async def _watch_tools(self, opened: Opened) -> None:
+    async def _watch_tools(self, opened: Opened, over: asyncio.Event) -> None:
         """Look at the tools again whenever a server of the new era says that they have changed."""
         capability = opened.client.server_capabilities.tools
         if opened.version not in MODERN_PROTOCOL_VERSIONS or not (
@@ -244,8 +244,8 @@ class Connection:
                     if isinstance(event, ToolsListChanged):
                         await self._look_again(opened)
         except Exception as error:
-            # Calls still work: what they find changed is noticed by then.
-            log.failure("mcp_not_told_of_changes", error, server=self.server.name)
+            # Who comes back after that may be another: the next call looks at its tools again.
+            self._end(over, _first_of(error))
 
     async def _take_message(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
