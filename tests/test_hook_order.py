@@ -54,7 +54,7 @@ COLD = [
     # The stack.
     *each("p e1 e2 f1 f2 t", "get_config_schema"),
     *each("p e1 e2 t", "get_tool_interop_contribution"),
-    *("t.init", "t.prepare", "t.get_tool_schemas"),
+    *("t.init", "t.prepare", "t.get_tool_schemas", "t.get_tool_warnings"),
     *each("e1 e2 f1 f2", "get_models"),
     *each("p e1 e2", "accepted_tool_schema_formats"),
 ]
@@ -108,7 +108,7 @@ def test_every_hook_of_a_request_in_order(way: Way) -> None:
         assert order == [*COLD, *BEFORE, *reading, *AFTER]
         order.clear()
         ask(core, said("Hello"), config, way)
-        assert order == [*BEFORE, *reading, *AFTER]
+        assert order == ["t.has_changed_tools", *BEFORE, *reading, *AFTER]
 
 
 def test_these_are_all_the_hooks_there_are() -> None:
@@ -132,4 +132,4 @@ def test_a_tool_call_is_executed_and_then_formatted() -> None:
         core.warm_up(config)
         order.clear()
         core.execute_tool_calls([CALL], config)
-        assert order == ["t.execute_tool", "t.format_tool_result"]
+        assert order == ["t.has_changed_tools", "t.execute_tool", "t.format_tool_result"]

@@ -36,7 +36,9 @@ KINDS = (
 )
 HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
 #: Plugins that bring much with them, or need a server: who wants one installs it by name.
-HEAVY = ("agent-host-postgres",)
+HEAVY = tuple(
+    f"agent-host-{name}" for name in ("postgres", "context", "mcp", "skills", "shell", "web")
+)
 
 PROJECTS = sorted(
     (

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,9 @@ pytestmark = pytest.mark.usefixtures("home")
 ERAS = {"new": "auto", "old": "legacy"}
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+@contextmanager
+def serving(port: int) -> Iterator[str]:
     """The address of a server of the SDK."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     process = subprocess.Popen([sys.executable, SERVERS / "modern.py", "http", str(port)])
     try:
         for _ in range(600):
@@ -50,8 +48,21 @@ def address() -> Iterator[str]:
                 threading.Event().wait(0.05)
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
-        process.terminate()
+        # It would wait for whoever listens to it.
+        process.kill()
         process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving(free_port()) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +197,18 @@ def test_an_answer_over_http_may_not_be_larger_than_allowed(tmp_path: Path) -> N
         with pytest.raises(Exception, match=r"larger than max_message_bytes|said nothing"):
             approve(one=described)
         server.shutdown()
+
+
+@pytest.mark.parametrize("mode", ERAS.values())
+def test_a_server_at_an_address_that_was_restarted_is_reached_again(mode: str) -> None:
+    port, add = free_port(), '/call mcp_one__add {"a": 1, "b": 2}'
+    described = {"url": f"http://127.0.0.1:{port}/mcp", "mode": mode}
+    with application(one=described) as app:
+        with serving(port):
+            approve(one=described)
+            assert '"total": 3' in app.run(add).text
+        assert "'one'" in app.run(add).text
+        with serving(port):
+            # Who has forgotten us says so, or does not need to know us.
+            said = [app.run(add).text for _ in range(2)]
+    assert '"total": 3' in said[-1]

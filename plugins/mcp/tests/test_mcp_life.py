@@ -62,24 +62,25 @@ def test_connecting_cancelling_and_killing_leave_nothing(tmp_path: Path) -> None
             match number % 5:
                 case 0:
                     side = Side()
-                    call = made.call(server, "echo", {"text": "hello"}, side)
+                    echo = made.open(server).result().tools["echo"]
+                    call = made.call(server, echo, {"text": "hello"}, side)
                     result, _ = finish(follow(call, side, lambda: False))
                     assert result.content[0].text == "hello"
                 case 1:
                     # Cancelled while it is being opened, or just after.
                     made.open(server).cancel()
                 case 2:
-                    made.open(server).result()
+                    wait = made.open(server).result().tools["wait"]
                     side = Side()
                     with pytest.raises(ToolError, match="cancelled"):
-                        finish(follow(made.call(server, "wait", {}, side), side, lambda: True))
+                        finish(follow(made.call(server, wait, {}, side), side, lambda: True))
                 case 3:
-                    made.open(server).result()
+                    die = made.open(server).result().tools["die"]
                     for pid in owned_processes():
                         os.kill(pid, signal.SIGKILL)
                     side = Side()
                     with pytest.raises(ToolError, match="ended"):
-                        finish(follow(made.call(server, "die", {}, side), side, lambda: False))
+                        finish(follow(made.call(server, die, {}, side), side, lambda: False))
                 case 4:
                     with pytest.raises(ToolError, match="I do not start"):
                         made.open(dead).result()
@@ -252,3 +253,14 @@ def test_a_server_of_the_sdk_leaves_nothing_either() -> None:
         futures = [made.open(server_of(marked(modern(mode)), mode)) for mode in ("auto", "legacy")]
         assert [future.result().version for future in futures] == ["2026-07-28", "2025-11-25"]
     assert owned_processes() == set()
+
+
+def test_a_server_that_changes_between_look_and_call_is_not_called() -> None:
+    from agent_host_mcp.approvals import Definition
+
+    server, side = server_of(plain()), Side()
+    other = Definition("echo", "Gives back a text, and more.", {})
+    with connections() as made:
+        for tool in (other, Definition("gone", "", {})):
+            with pytest.raises(ToolError, match="just now; nothing was called"):
+                finish(follow(made.call(server, tool, {"text": "x"}, side), side, lambda: False))

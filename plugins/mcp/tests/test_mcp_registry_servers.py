@@ -24,8 +24,9 @@ __all__ = ["home"]
 pytestmark = pytest.mark.usefixtures("home")
 
 INSTALL = (
-    "npm install @modelcontextprotocol/server-everything @modelcontextprotocol/server-filesystem "
-    "and pip install mcp-server-git mcp-server-time, in the folder AGENT_HOST_MCP_SERVERS"
+    "in the folder that AGENT_HOST_MCP_SERVERS names: npm install "
+    "@modelcontextprotocol/server-everything @modelcontextprotocol/server-filesystem; "
+    "python -m venv python; python/bin/pip install mcp-server-git mcp-server-time"
 )
 
 

@@ -102,6 +102,21 @@ def test_an_approval_that_is_taken_back_counts_at_once() -> None:
         assert "Cannot call" in app.run(ECHO).text
 
 
+def test_a_server_whose_approval_is_taken_back_in_a_run_is_not_started(tmp_path: Path) -> None:
+    place = tmp_path / "started"
+    described = plain("counts", place)
+    approve(one=described)
+    place.unlink()
+    with application(policy="ask", one=described) as app:
+
+        def take_back(approval: Any) -> str:
+            Approvals(str(folder())).remove("one")
+            return "once"
+
+        assert "not approved any more" in app.run(ECHO, approve=take_back).text
+    assert started(place) == 0
+
+
 def test_servers_of_one_name_in_two_projects_are_two() -> None:
     approve(one=plain())
     other = {**plain(), "env": {"PROJECT": "two"}}

@@ -1,6 +1,6 @@
 """Servers that have an address: the HTTP client with which the SDK reaches them.
 
-Owns what an answer may weigh. Who may use a server is the concern of its authorization.
+Owns what an answer may weigh. What the answers mean is the SDK's concern.
 """
 
 from __future__ import annotations
@@ -25,16 +25,14 @@ class TooLargeError(httpx2.TransportError):
 
 
 @asynccontextmanager
-async def open_address(
-    server: Server, max_bytes: int, auth: httpx2.Auth | None = None
-) -> AsyncIterator[tuple[Any, Any]]:
+async def open_address(server: Server, max_bytes: int) -> AsyncIterator[tuple[Any, Any]]:
     """The way to speak with a server at its address."""
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
     # What is not packed cannot turn out larger than it looked.
     headers = {"accept-encoding": "identity", **server.headers}
     async with (
         httpx2.AsyncClient(
-            transport=_LimitedTransport(max_bytes), headers=headers, timeout=timeout, auth=auth
+            transport=_LimitedTransport(max_bytes), headers=headers, timeout=timeout
         ) as client,
         streamable_http_client(
             server.url, http_client=client, max_sse_event_size=max_bytes

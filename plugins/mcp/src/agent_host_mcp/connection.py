@@ -36,6 +36,8 @@ log = get_logger(__name__)
 
 _MAX_PAGES = 100
 _MAX_TOOLS = 10_000
+#: What the SDK says where a server at an address has forgotten us, as one does that was restarted.
+_SESSION_OVER = "Session terminated"
 #: How long a connection may take to be closed in order, before what it runs is ended.
 _CLOSE_SECONDS = 1.0
 
@@ -58,7 +60,6 @@ class Opened:
     tools: dict[str, Definition]
     version: str
     title: str
-    instructions: str
 
 
 #: The call in whose task something happens, where that can be told.
@@ -73,12 +74,10 @@ class Connection:
         server: Server,
         limits: Limits,
         on_tools: Callable[[Mapping[str, Definition]], None] = lambda tools: None,
-        auth: Callable[[], Any] = lambda: None,
     ) -> None:
         self.server = server
         self._limits = limits
         self._on_tools = on_tools
-        self._auth = auth
         self._task: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[Opened] | None = None
         self._over = asyncio.Event()
@@ -87,6 +86,8 @@ class Connection:
         self._ends = 0
         self._last_end = ""
         self._closed = False
+        self._is_looking = False
+        self._is_outdated = False
         #: The calls that are pending, each with the scope that ends it when its time is up.
         self._calls: dict[CallSide, anyio.CancelScope] = {}
 
@@ -95,11 +96,12 @@ class Connection:
         if self._closed:
             raise ToolError(f"the MCP server {self.server.name!r} is closed")
         if self._task is None or self._task.done() or self._over.is_set():
-            await self._begin()
+            self._begin()
         assert self._opened is not None
         return await asyncio.shield(self._opened)
 
-    async def _begin(self) -> None:
+    def _begin(self) -> None:
+        """Have another task open the connection, unless that was tried often enough."""
         if self._ends >= len(self._limits.back_off):
             raise ToolError(
                 f"the MCP server {self.server.name!r} has ended {self._ends} times in a row and "
@@ -139,7 +141,7 @@ class Connection:
                     opened.set_result(made)
                     self._on_tools(made.tools)
                     async with anyio.create_task_group() as tasks:
-                        tasks.start_soon(self._watch_tools, made)
+                        tasks.start_soon(self._watch_tools, made, over)
                         await over.wait()
                         tasks.cancel_scope.cancel()
                     # What does not close in order is ended without.
@@ -179,7 +181,7 @@ class Connection:
         limit = self._limits.message_bytes
         transport: Transport
         if self.server.url:
-            transport = open_address(self.server, limit, self._auth())
+            transport = open_address(self.server, limit)
         else:
             transport = open_process(self.server, limit, lambda why: self._end(over, why))
         client = Client(
@@ -197,8 +199,7 @@ class Connection:
             client=client,
             tools=tools,
             version=client.protocol_version,
-            title=f"{info.name} {info.version}" if info is not None else "",
-            instructions=client.instructions or "",
+            title=f"{info.name} {info.version}".strip() if info is not None else "",
         )
 
     def _end(self, over: asyncio.Event, why: object) -> None:
@@ -230,7 +231,7 @@ class Connection:
             cursor = page.next_cursor
         raise ToolError(f"the MCP server {self.server.name!r} lists tools without an end")
 
-    async def _watch_tools(self, opened: Opened) -> None:
+    async def _watch_tools(self, opened: Opened, over: asyncio.Event) -> None:
         """Look at the tools again whenever a server of the new era says that they have changed."""
         capability = opened.client.server_capabilities.tools
         if opened.version not in MODERN_PROTOCOL_VERSIONS or not (
@@ -243,8 +244,8 @@ class Connection:
                     if isinstance(event, ToolsListChanged):
                         await self._look_again(opened)
         except Exception as error:
-            # Calls still work: what they find changed is noticed by then.
-            log.failure("mcp_not_told_of_changes", error, server=self.server.name)
+            # Who comes back after that may be another: the next call looks at its tools again.
+            self._end(over, _first_of(error))
 
     async def _take_message(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -253,18 +254,36 @@ class Connection:
                 await self._look_again(opened.result())
 
     async def _look_again(self, opened: Opened) -> None:
+        """List the tools again; however often a server says so, one listing at a time."""
+        self._is_outdated = True
+        if self._is_looking:
+            return
+        self._is_looking = True
         try:
-            opened.tools = await self._list_tools(opened.client)
+            while self._is_outdated:
+                self._is_outdated = False
+                opened.tools = await self._list_tools(opened.client)
         except (MCPError, ToolError, ValueError) as error:
             log.failure("mcp_tools_unknown", error, server=self.server.name)
         else:
             self._on_tools(opened.tools)
+        finally:
+            self._is_looking = False
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], side: CallSide
+        self, tool: Definition, arguments: dict[str, Any], side: CallSide
     ) -> tuple[types.CallToolResult, str]:
-        """The result of a call, and a note for the model if the server is not the one it was."""
+        """The result of a call, and a note for the model if the server is not the one it was.
+
+        A server that does not define the tool exactly so is not called.
+        """
         opened = await self.open()
+        current = opened.tools.get(tool.name)
+        if current is None or current.digest != tool.digest:
+            raise ToolError(
+                f"the MCP server {self.server.name!r} has changed its tool {tool.name!r} just now; "
+                "nothing was called"
+            )
         note = ""
         if self._last_end:
             note = f"[The MCP server {self.server.name!r} was started again: {self._last_end}. "
@@ -273,11 +292,11 @@ class Connection:
         over = self._over
         token = _current_call.set(side)
         try:
-            result = await self._call_within_time(opened, tool, arguments, side)
+            result = await self._call_within_time(opened, tool.name, arguments, side)
         except ToolError:
             raise
         except Exception as error:
-            await self._raise_failure(tool, _first_of(error), over)
+            await self._raise_failure(tool.name, _first_of(error), over)
             raise
         finally:
             _current_call.reset(token)
@@ -307,9 +326,12 @@ class Connection:
 
     async def _raise_failure(self, tool: str, error: BaseException, over: asyncio.Event) -> None:
         name = self.server.name
-        if isinstance(error, MCPError) and error.code != types.CONNECTION_CLOSED:
+        is_over = isinstance(error, MCPError) and (
+            error.code == types.CONNECTION_CLOSED or error.message == _SESSION_OVER
+        )
+        if isinstance(error, MCPError) and not is_over:
             raise ToolError(f"the MCP server {name!r} refused the call: {error.message}") from error
-        if isinstance(error, (MCPError, OSError)) or type(error).__module__.startswith("httpx"):
+        if is_over or isinstance(error, OSError) or type(error).__module__.startswith("httpx"):
             # What is said by the one who reads is told before the pipe's own words.
             with suppress(asyncio.TimeoutError):
                 # Nothing is lost: where nobody says more, the error itself is told.

@@ -34,18 +34,14 @@ _POLL_SECONDS = 0.05
 _CLOSE_SECONDS = 10.0
 
 OnTools = Callable[[Server, Mapping[str, "Definition"]], None]
-MakeAuth = Callable[[Server], Any]
 
 
 class Connections:
     """The connections of some servers. Safe to use from any thread."""
 
-    def __init__(
-        self, limits: Limits, on_tools: OnTools, make_auth: MakeAuth = lambda server: None
-    ) -> None:
+    def __init__(self, limits: Limits, on_tools: OnTools) -> None:
         self._limits = limits
         self._on_tools = on_tools
-        self._make_auth = make_auth
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -57,19 +53,10 @@ class Connections:
         return self._submit(lambda: self._connection(server).open())
 
     def call(
-        self, server: Server, tool: str, arguments: dict[str, Any], side: Side
+        self, server: Server, tool: Definition, arguments: dict[str, Any], side: Side
     ) -> Future[tuple[CallToolResult, str]]:
-        """Call a tool of a server."""
+        """Call a tool of a server that defines it exactly so."""
         return self._submit(lambda: self._connection(server).call(tool, arguments, side))
-
-    def use(self, server: Server, work: Callable[[Any], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Do something else with the SDK's client of a server."""
-
-        async def use_client() -> T:
-            opened = await self._connection(server).open()
-            return await work(opened.client)
-
-        return self._submit(use_client)
 
     def close(self) -> None:
         """End every connection and the thread; whoever still waits is told."""
@@ -100,7 +87,6 @@ class Connections:
                 server,
                 self._limits,
                 lambda tools: self._on_tools(server, tools),
-                lambda: self._make_auth(server),
             )
         return found
 

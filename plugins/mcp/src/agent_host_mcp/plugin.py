@@ -119,17 +119,12 @@ class McpTools(ToolPlugin):
         if not servers:
             return {"shared": None, "tools": {}, "stamp": ()}
         shared = self._share(servers, limits, str(config.get(_FOLDER) or ""))
-        stamp = shared.stamp
-        tools: dict[str, _Tool] = {}
-        for server in servers:
-            approved = shared.approvals.find(server)
-            for definition in approved.tools.values() if approved is not None else ():
-                name = wire_name(server.name, definition.name)
-                if name in tools:
-                    log.warning("mcp_tool_left_out", server=server.name, tool=definition.name)
-                else:
-                    tools[name] = _Tool(server, definition)
-        return {"shared": shared, "tools": tools, "stamp": stamp}
+        try:
+            return {"stamp": shared.stamp, "tools": _approved_tools(shared), "shared": shared}
+        except BaseException:
+            # Nobody else gives it back: there is no state that could be closed.
+            self._release(shared)
+            raise
 
     def get_tool_schemas(self, state: State) -> list[dict[str, Any]]:
         return [
@@ -166,10 +161,12 @@ class McpTools(ToolPlugin):
             raise ToolArgumentsError(f"{tool_name} takes an object of arguments", tool=tool_name)
         shared: _Shared = state["shared"]
         call = _Call(tool.server, context)
+        # Before anything is started: it may have been taken back since.
+        _find_approved(shared.approvals, tool)
         opened = yield from call.follow(shared.connections.open(tool.server))
-        _require_approved(shared.approvals, tool, opened.tools, context)
+        approved = _require_approved(shared.approvals, tool, opened.tools, context)
         result, note = yield from call.follow(
-            shared.connections.call(tool.server, tool.definition.name, payload, call.side)
+            shared.connections.call(tool.server, approved, payload, call.side)
         )
         from agent_host_mcp.results import result_message
 
@@ -180,15 +177,8 @@ class McpTools(ToolPlugin):
 
     def close(self, state: State) -> None:
         shared: _Shared | None = state["shared"]
-        if shared is None:
-            return
-        with self._lock:
-            shared.users -= 1
-            last = shared.users == 0
-            if last:
-                self._shared.remove(shared)
-        if last:
-            shared.connections.close()
+        if shared is not None:
+            self._release(shared)
 
     def _share(self, servers: tuple[Server, ...], limits: Limits, folder: str) -> _Shared:
         with self._lock:
@@ -200,6 +190,29 @@ class McpTools(ToolPlugin):
                 self._shared.append(known)
             known.users += 1
             return known
+
+    def _release(self, shared: _Shared) -> None:
+        with self._lock:
+            shared.users -= 1
+            last = shared.users == 0
+            if last:
+                self._shared.remove(shared)
+        if last:
+            shared.connections.close()
+
+
+def _approved_tools(shared: _Shared) -> dict[str, _Tool]:
+    """The tools that models may be told of, by the names that they get."""
+    tools: dict[str, _Tool] = {}
+    for server in shared.servers:
+        approved = shared.approvals.find(server)
+        for definition in approved.tools.values() if approved is not None else ():
+            name = wire_name(server.name, definition.name)
+            if name in tools:
+                log.warning("mcp_tool_left_out", server=server.name, tool=definition.name)
+            else:
+                tools[name] = _Tool(server, definition)
+    return tools
 
 
 class _Call:
@@ -241,26 +254,33 @@ def _described(progress: Progress) -> dict[str, Any]:
     return {key: value for key, value in described.items() if value is not None}
 
 
-def _require_approved(
-    approvals: Approvals, tool: _Tool, current: Mapping[str, Definition], context: Context
-) -> None:
-    """Refuse a tool that is not the one that was approved, unless a person approves it now."""
+def _find_approved(approvals: Approvals, tool: _Tool) -> Definition:
+    """The tool as it is approved by now; refuses one that is not any more."""
     server, name = tool.server, tool.definition.name
-    hint = f"run: agent-host mcp approve {server.name}"
     approved = approvals.find(server)
     if approved is None or name not in approved.tools:
         raise ToolError(
             f"the tool {name!r} of the MCP server {server.name!r} is not approved any more",
-            hint=hint,
+            hint=f"run: agent-host mcp approve {server.name}",
         )
+    return approved.tools[name]
+
+
+def _require_approved(
+    approvals: Approvals, tool: _Tool, current: Mapping[str, Definition], context: Context
+) -> Definition:
+    """The tool as it is approved; refuses one that is another, unless a person approves it now."""
+    server, name = tool.server, tool.definition.name
+    hint = f"run: agent-host mcp approve {server.name}"
+    approved = _find_approved(approvals, tool)
     now = current.get(name)
     if now is None:
         raise ToolError(f"the MCP server {server.name!r} has no tool {name!r} any more")
-    if now.digest == approved.tools[name].digest:
-        return
+    if now.digest == approved.digest:
+        return now
     ask = context.get("ask_person")
     what = f"the tool {name!r} of the MCP server {server.name!r} is not as it was approved"
-    change = describe_change(approved.tools[name].to_plain(), now.to_plain())
+    change = describe_change(approved.to_plain(), now.to_plain())
     try:
         said = ask(f"T{what[1:]}:\n{change}", [_APPROVE, _REFUSE]) if ask is not None else ""
     except ToolError as error:
@@ -270,6 +290,7 @@ def _require_approved(
         who = "a person has refused it as it is now" if said else "there is nobody to ask"
         raise ToolError(f"{what}, and {who}", hint=hint)
     approvals.approve_tool(server, now)
+    return now
 
 
 def _warnings(shared: _Shared) -> Generator[str, None, None]:

@@ -268,6 +268,7 @@ async def _write_lines(pipes: _Pipes, from_session: Any, ended: _Ended) -> None:
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await pipes.write(text.encode() + b"\n")
         except (OSError, anyio.ClosedResourceError):
+            # Nothing is lost: whoever waits for an answer is told why there is none.
             ended.because("it does not listen any more")
 
 
