@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import given, strategies as st
 
-from agent_host.cli.blocks import CODE_LINES, Block, BlockSplitter
+from agent_host.cli.blocks import CODE_CONTEXT, CODE_LINES, Block, BlockSplitter
 
 
 def split(text: str, size: int = 3) -> list[Block]:
@@ -85,3 +85,19 @@ def test_nothing_is_lost_and_how_it_is_cut_makes_no_difference(text: str, size: 
 def _repeated(block: Block) -> int:
     """How many words of a piece of code were in the pieces before it."""
     return len("\n".join(block.text.split("\n")[: block.first]).split())
+
+
+def test_the_longest_code_costs_no_more_than_its_lines() -> None:
+    lines = ["x"] * 100 * CODE_LINES
+    blocks = split("```\n" + "\n".join(lines) + "\n```\n", size=100)
+    drawn = sum(len(block.text.split("\n")) for block in blocks)
+    assert drawn <= len(blocks) * (CODE_CONTEXT + CODE_LINES)
+    new = [line for block in blocks for line in block.text.split("\n")[block.first :]]
+    assert new == lines
+
+
+def test_a_line_that_is_nearly_a_fence_is_told_from_one_at_once() -> None:
+    # So long that nobody would see the end if it were looked at from each of its characters.
+    for line in ("```" + " " * 1_000_000 + "`", "~" * 1_000_000 + "`"):
+        (block,) = split(line, size=len(line))
+        assert block.kind == "markdown"

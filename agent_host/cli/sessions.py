@@ -323,6 +323,8 @@ def action(
         click.echo(clean_text(f"{failure.get('type')}: {failure.get('message')}"), err=True)
     else:
         click.echo(f"{clean_text(action)} was run on {changed.id}.")
+        if result.get("message"):
+            click.echo(clean_text(result["message"]))
     if failure:
         raise click.exceptions.Exit(1)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from agent_hookspecs.errors import AgentError, ConfigError
+from agent_hookspecs.errors import AgentError, ConfigError, UnknownPluginError
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest_name
 from agent_host.cli.outside import clean_text
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from agent_host.cli.chat.conversation import Conversation
 
 __all__ = ["COMMANDS", "Command", "Outcome", "Send", "find_command", "is_command", "run_command"]
+
+
+#: The action that shortens a conversation, whichever plugin has it.
+COMPACTING = "compact_native_history"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +302,31 @@ def _act(conversation: Conversation, rest: str) -> None:
     _run_line(conversation, ["sessions", "action", conversation.session, name, *words, *of])
 
 
+def _compact(conversation: Conversation, wish: str) -> None:
+    if conversation.session is None:
+        raise AgentError("there is nothing to shorten yet", hint="write something first")
+    app, asked = conversation.app, conversation.asked
+    try:
+        changed, result = app.execute_session_action(
+            conversation.session,
+            COMPACTING,
+            {"instructions": wish} if wish else {},
+            agent=asked.agent,
+            provider=asked.provider,
+            model=asked.model,
+            settings=asked.settings,
+        )
+    except UnknownPluginError as error:
+        raise AgentError(
+            "no active plugin shortens conversations", hint="install agent-host-context"
+        ) from error
+    if not isinstance(conversation.session, str):
+        conversation.session = changed
+    if failure := result.get("error"):
+        raise AgentError(str(failure.get("message") or failure))
+    print_text(clean_text(result.get("message") or "The conversation was shortened."))
+
+
 def _short(session: str) -> str:
     return short_id(session, ())
 
@@ -358,6 +387,8 @@ COMMANDS: dict[str, Command] = {
                 "files"),
         Command("sessions", "[ID|NAME|new]", "List stored sessions, or go on with one.",
                 _sessions, "sessions"),
+        Command("compact", "[WISH]", "Shorten what is sent of this session, which itself keeps "
+                "everything; WISH is what a summary must not lose.", _compact),
         Command("action", "[ID KEY=VALUE…]", "List the actions of plugins, or run one.", _act),
         Command("keys", "", "Show which providers have a key.", _show_keys),
         Command("expand", "[NUMBER]", "Show all of what was folded.", _expand, is_quick=True),

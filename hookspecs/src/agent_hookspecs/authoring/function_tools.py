@@ -30,8 +30,8 @@ from typing import (
 from agent_hookspecs.authoring.docstrings import read_docstring
 from agent_hookspecs.authoring.tool_context import ToolContext
 from agent_hookspecs.errors import ContractError, ToolArgumentsError, UnknownToolError
-from agent_hookspecs.messages import Context, Effect, State
-from agent_hookspecs.roles import ToolPlugin
+from agent_hookspecs.messages import Context, State
+from agent_hookspecs.roles import Effect, ToolPlugin
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
