@@ -109,7 +109,10 @@ class Conversation:
         """Provider and model of the next message; empty where only the run can tell."""
         asked = self.asked
         settings = self.app.request_config(asked.agent, asked.provider, asked.model)
-        named = (asked.provider or settings.get("provider"), settings.get("model"))
+        plugin = settings.get("provider")
+        usable = self.app.core.stacks.catalog.usable("provider")
+        usual = [each.entry.default_model for each in usable if each.entry and each.name == plugin]
+        named = (asked.provider or plugin, settings.get("model") or "".join(usual))
         return "/".join(str(each) for each in named if each)
 
     def is_unlisted(self) -> bool:
