@@ -401,3 +401,16 @@ def test_options_that_contradict_are_refused(place: Path, options: tuple[str, ..
     done = say(place, "Hello", options=options)
     assert done.code == 2
     assert "exclude each other" in done.err
+
+
+def test_that_a_fallback_answers_is_told_once(tmp_path: Path) -> None:
+    from person import at_terminal
+
+    with at_terminal("chat", "--plain", cwd=tmp_path) as person:
+        person.see_last("\n>")
+        person.enter("Hello")
+        person.see("echo/echo-reasoner · ")
+        person.type("\x04")
+        assert person.end() == 0
+    assert "/help has the commands" in person.everything
+    assert " ".join(person.everything.split()).count("so 'echo' answers") == 1

@@ -122,13 +122,13 @@ CASES = {
     ),
     "a value of the wrong type": Case(
         put("providers.main.temperature", "hot"),
-        "providers.main.temperature is str",
-        "plugin 'wired' wants number",
+        "providers.main.temperature is text",
+        "plugin 'wired' wants a number",
     ),
     "a knob of the wrong type in the defaults": Case(
         put("request_defaults.temperature", "hot"),
-        "request_defaults.temperature is str",
-        "this knob wants number",
+        "request_defaults.temperature is text",
+        "this knob wants a number",
     ),
     "none of the choices": Case(
         put("agents.default.style", "loud"),

@@ -298,7 +298,7 @@ def test_init_asks_for_everything_that_plugins_suggest_and_checks_it_as_it_is_ty
         answer("Count (a number):", "several")
         seen.expect("that is no number")
         answer("Count (a number):", "1.5")
-        seen.expect("wants integer")
+        seen.expect("wants a whole number")
         answer("Count (a number):", "3")
         answer("Level (number or name):", "HIGH")
         answer("Stars:", "vega, deneb")

@@ -339,7 +339,7 @@ class AgentApplication:
         Options are those of `run`. The models of the provider may be asked for. The warnings
         that a run would begin with are given.
         """
-        run = self._runs.begin_run("", asynchronous=False, **options)
+        run = self._runs.begin_run("never sent", asynchronous=False, **options)
         complete(run.check_steps(), self.core.wire)
         return run.warnings
 

@@ -56,7 +56,9 @@ def _complete_provider(
         if not any(record.state in broken or record.name == named for record in catalog):
             names = {*app_config.values.get("providers", {}), *installed}
             key = f"agents.{agent or 'default'}.provider"
-            raise app_config.unknown_error("provider", str(named), names, key)
+            raise app_config.unknown_error(
+                "provider", str(named), names, key, is_from_caller=named == provider
+            )
         # It may be one of those that cannot be used, and a request says why.
         return
     record = installed[named] if named is not None else fallback(catalog)

@@ -24,6 +24,8 @@ def completion(context: click.Context, shell: str, as_json: bool) -> None:
     kind = get_completion_class(shell)
     assert kind is not None, "click knows these shells"
     script = kind(context.find_root().command, {}, "agent-host", "_AGENT_HOST_COMPLETE").source()
+    # click's script for fish would break descriptions off at their first comma.
+    script = script.replace('string split ","', 'string split --max 1 ","')
     if as_json:
         print_json({"shell": shell, "script": script})
     else:

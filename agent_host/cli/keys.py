@@ -258,5 +258,5 @@ def _find_entry(name: str, config: LoadedConfig, entries: dict[str, Entry]) -> E
     entry = entries.get(str(alias["provider"]) if alias else name)
     if entry is None:
         known = {*config.values.get("providers", {}), *entries}
-        raise config.unknown_error("provider", name, known, "provider")
+        raise config.unknown_error("provider", name, known, "provider", is_from_caller=True)
     return entry

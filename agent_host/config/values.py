@@ -234,10 +234,13 @@ class LoadedConfig:
         patterns = self._agent(agent).get("tools")
         return None if patterns is None else list(patterns)
 
-    def unknown_error(self, what: str, name: str, known: Iterable[str], key: str) -> ConfigError:
-        """The error for a name that is not there."""
+    def unknown_error(
+        self, what: str, name: str, known: Iterable[str], key: str, *, is_from_caller: bool = False
+    ) -> ConfigError:
+        """The error for a name that is not there; the file is not to blame for the caller's."""
         hint = suggest_name(name, known)
-        return config_error(f"there is no {what} {name!r}", key, self.file, hint)
+        file = None if is_from_caller else self.file
+        return config_error(f"there is no {what} {name!r}", key, file, hint)
 
     def _agent(self, name: str | None) -> Mapping[str, Any]:
         agents: Mapping[str, Mapping[str, Any]] = self.values.get("agents", {})

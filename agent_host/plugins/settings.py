@@ -93,6 +93,16 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
+#: What these are called among people.
+_TYPE_WORDS = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "an object",
+    "null": "nothing",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +349,9 @@ def value_objection(setting: Setting, value: object) -> tuple[str, str] | None:
     fits = bool in kinds if isinstance(value, bool) else isinstance(value, kinds)
     if kinds and not fits:
         # Not the value itself, which may be a key.
-        return f"is {type(value).__name__}", f"{who} wants {' or '.join(names)}"
+        given = next((name for name, types in _TYPES.items() if type(value) in types), "")
+        words = " or ".join(_TYPE_WORDS.get(name, name) for name in names)
+        return f"is {_TYPE_WORDS.get(given, type(value).__name__)}", f"{who} wants {words}"
     choices = setting.schema.get("enum")
     if isinstance(choices, (list, tuple)) and value not in choices:
         return (

@@ -98,7 +98,7 @@ def _converse_plainly(open_conversation: OpenConversation) -> int:
     quiet_logs()
     with open_conversation() as conversation:
         if is_terminal(sys.stdin):
-            for line in conversation.describe_opening():
+            for line in conversation.greet_person():
                 print_wrapped(style_text(line, dim=True))
         else:
             print_selection(conversation.chosen)

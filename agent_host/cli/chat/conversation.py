@@ -93,13 +93,19 @@ class Conversation:
 
     # --- talking ---------------------------------------------------------------------------------
 
-    def describe_opening(self) -> list[str]:
-        """What a person is told first: who answers and why, and how an earlier session ended."""
+    def greet_person(self) -> list[str]:
+        """What a person is told first: who answers and why, and how an earlier session ended.
+
+        That a fallback answers need not be warned of again.
+        """
         asked = self.asked
-        # Of a fallback, which nobody has named, only this says anything.
-        fallback = self.app.select(asked.agent, asked.provider, asked.model, parts=True).line
-        told = self.chosen or fallback or self.describe_model()
-        lines = ["agent-host chat · /help has the commands · Ctrl-D leaves", told]
+        selected = self.app.select(asked.agent, asked.provider, asked.model, parts=True)
+        if selected.is_fallback:
+            self.warned.add(clean_text(f"warning: {selected.line}"))
+        lines = [
+            "agent-host chat · /help has the commands · Ctrl-D leaves",
+            self.chosen or selected.line or self.describe_model(),
+        ]
         if self.session is not None:
             lines.append(f"going on with {self.session_id}, {len(self.messages())} messages")
             lines += self.describe_latest()
@@ -109,7 +115,10 @@ class Conversation:
         """Provider and model of the next message; empty where only the run can tell."""
         asked = self.asked
         settings = self.app.request_config(asked.agent, asked.provider, asked.model)
-        named = (asked.provider or settings.get("provider"), settings.get("model"))
+        plugin = settings.get("provider")
+        usable = self.app.core.stacks.catalog.usable("provider")
+        usual = [each.entry.default_model for each in usable if each.entry and each.name == plugin]
+        named = (asked.provider or plugin, settings.get("model") or "".join(usual))
         return "/".join(str(each) for each in named if each)
 
     def is_unlisted(self) -> bool:

@@ -468,7 +468,7 @@ class _Above(io.TextIOBase):
 def _describe_opening(conversation: Conversation, width: int) -> str:
     from agent_host.cli.paper import draw, make_text
 
-    return draw(make_text(("\n".join(conversation.describe_opening()), "dim")), width)
+    return draw(make_text(("\n".join(conversation.greet_person()), "dim")), width)
 
 
 def _describe_error(error: Exception, width: int) -> str:
