@@ -12,7 +12,9 @@ from agent_host.cli.blocks import CODE_CONTEXT, CODE_LINES, Block, BlockSplitter
 def split(text: str, size: int = 3) -> list[Block]:
     splitter = BlockSplitter()
     found = [
-        block for at in range(0, len(text), size) for block in splitter.feed(text[at : at + size])
+        block
+        for at in range(0, len(text), size)
+        for block in splitter.add_text(text[at : at + size])
     ]
     return [*found, *splitter.end()]
 
@@ -56,13 +58,13 @@ def test_a_fence_is_closed_by_its_own_kind_alone() -> None:
 
 def test_what_has_come_and_is_in_no_block_is_the_tail() -> None:
     splitter = BlockSplitter()
-    assert splitter.feed("Begun\nand") == []
+    assert splitter.add_text("Begun\nand") == []
     assert splitter.tail == "Begun\nand"
 
 
 def test_a_text_without_empty_lines_comes_to_an_end() -> None:
     splitter = BlockSplitter()
-    assert sum(len(splitter.feed("word " * 20 + "\n")) for _ in range(200)) >= 2
+    assert sum(len(splitter.add_text("word " * 20 + "\n")) for _ in range(200)) >= 2
 
 
 PIECES = st.sampled_from(

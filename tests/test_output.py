@@ -284,3 +284,8 @@ def test_usage_is_that_of_all_turns_and_costs_are_known_or_none() -> None:
     total = [each["metadata"].get("usage", {}).get("output", 0) for each in answer.messages]
     assert answer.usage["output"] == sum(total) > 0
     assert answer.cost is None
+
+
+def test_a_negative_number_of_retries_is_refused() -> None:
+    with AgentApplication({}) as app, pytest.raises(ConfigError, match="output_retries is -1"):
+        app.run("Hello", output_type=int, output_retries=-1)

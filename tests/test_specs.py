@@ -84,6 +84,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
         "get_actions": "state",
         "get_instructions": "session config context",
         "get_context_parts": "session config context",
+        "select_tools": "tools session config context",
         "execute_action": "action_id session params context state",
     },
     "tool": {
@@ -101,7 +102,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
         "observe_event": "event context",
         "open_session_store": "url config",
         "resolve_secret": "name config",
-        "cli_command": "name",
+        "cli_command": "name open_application",
         "host_started": "host",
         "host_closing": "host",
     },
@@ -153,6 +154,7 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "finalize": "final_messages native_messages state",
         "get_instructions": "instructions or None",
         "get_context_parts": "context_parts or None",
+        "select_tools": "tools or None",
         "execute_action": "action_result",
     },
     "tool": {

@@ -10,6 +10,7 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,9 @@ log = get_logger(__name__)
 
 #: Makes the effect that delivers events.
 EmitEvents = Callable[[list[Event]], Emit]
+
+#: More names than this are no help to a model, and cost it a lot.
+_MOST_NAMES = 40
 
 _PROBLEMS = {
     "invalid_json": "Invalid JSON in tool call arguments. Retry with a JSON object only.",
@@ -80,8 +84,7 @@ def plan_call(stack: Stack, call: ToolCall) -> PlannedCall | CoreMessage:
         return tool_message("Tool call not understood.", None, call.id, failed=True)
     refuse = partial(tool_message, name=call.name, call_id=call.id, failed=True)
     if call.tool is None:
-        offered = ", ".join(d.tool_name for d in stack.descriptors) or "none"
-        return refuse(f"Tool not found: {call.name}. Available: {offered}.")
+        return refuse(f"Tool not found: {call.name}. {_available(stack, call.name)}.")
     if call.problem:
         default = f"The tool call cannot be run: {call.problem}."
         return refuse(_PROBLEMS.get(call.problem, default))
@@ -92,6 +95,16 @@ def plan_call(stack: Stack, call: ToolCall) -> PlannedCall | CoreMessage:
         text = f"Invalid arguments for tool '{call.name}': {wrong}."
         return refuse(f"{text} Retry with corrected arguments.")
     return PlannedCall(call.id, call.name, call.payload, call.tool)
+
+
+def _available(stack: Stack, name: str) -> str:
+    """The tools there are, for a model that has named none of them; of many those like it."""
+    names = [descriptor.tool_name for descriptor in stack.descriptors]
+    if len(names) <= _MOST_NAMES:
+        return f"Available: {', '.join(names) or 'none'}"
+    nearest = get_close_matches(name, names, _MOST_NAMES, cutoff=0.5)
+    alike = f", among them: {', '.join(nearest)}" if nearest else ", and none is called alike"
+    return f"There are {len(names)} tools{alike}"
 
 
 def perform_call(

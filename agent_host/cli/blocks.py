@@ -61,7 +61,7 @@ class BlockSplitter:
         """What has come and is in no block yet."""
         return "\n".join([*self._lines[self._printed :], "".join(self._line)])
 
-    def feed(self, text: str) -> list[Block]:
+    def add_text(self, text: str) -> list[Block]:
         """The blocks that this text completes."""
         *lines, rest = text.split("\n")
         found: list[Block] = []

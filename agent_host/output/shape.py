@@ -115,8 +115,10 @@ def _shape_of_type(output_type: Any) -> OutputShape:
 
 
 def _unusable(output_type: Any, error: Exception) -> ConfigError:
+    # What pydantic advises is for those who write types, and not for those who ask for one.
+    why = str(error).partition("\n")[0].partition(". Set `")[0]
     return ConfigError(
-        f"no answer can be asked for as {output_type!r}: {str(error).partition(chr(10))[0]}",
+        f"no answer can be asked for as {output_type!r}: {why}",
         key="output_type",
         hint="give a pydantic model, a dataclass, a TypedDict, a union, a primitive, "
         "or a JSON Schema as a dict",

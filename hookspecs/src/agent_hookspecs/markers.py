@@ -30,6 +30,7 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "request": "dict",
     "action_result": "dict",
     "models": "list",
+    "tools": "list",
     # A history may be long, so its items are not looked at.
     "native_messages": "list",
     # Those of one conversion are as many as it was given.
@@ -41,6 +42,8 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "final_messages": "dicts",
     "elements": "list",
     "changes": "dicts",
+    "changed": "flag",
+    "warnings": "texts",
     "tags": "texts",
     "formats": "texts",
     "enabled": "flag",
