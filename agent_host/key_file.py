@@ -7,6 +7,7 @@ message. It must not know keyrings.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,6 +20,8 @@ from agent_host.private import write_private
 
 __all__ = ["Key", "read_keys", "write_keys"]
 
+#: Without waiting for what is no file.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _Name = Annotated[str, Field(min_length=1)]
 
 
@@ -50,8 +53,8 @@ with pydantic_alone():
 def read_keys(file: Path) -> dict[str, Key]:
     """The keys by name; none if there is no file."""
     try:
-        with file.open("rb") as handle:
-            _check_owner(file, os.fstat(handle.fileno()))
+        with open(os.open(file, _READ), "rb") as handle:
+            _check_file(file, os.fstat(handle.fileno()))
             raw = handle.read()
     except FileNotFoundError:
         # Nothing is lost: there are no keys yet.
@@ -76,7 +79,9 @@ def write_keys(file: Path, keys: Mapping[str, Key]) -> None:
     write_private(file, {"keys": described})
 
 
-def _check_owner(file: Path, found: os.stat_result) -> None:
+def _check_file(file: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise _file_error(file, "is no regular file", "delete it and set keys anew")
     if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o077):
         raise _file_error(file, "has keys in it, and others may use it", f"run: chmod 600 {file}")
 

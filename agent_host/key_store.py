@@ -24,6 +24,8 @@ __all__ = ["KeyStore", "StoredKey", "stored_names"]
 
 _FILE = "keys.json"
 _SERVICE = "agent-host"
+#: Without waiting for what is no file.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def stored_names() -> dict[str, str]:
     A file that cannot be used has none here; whoever needs a key from it is told what is wrong.
     """
     try:
-        with open(os.path.join(config_folder(), _FILE), "rb") as handle:
+        with open(os.open(os.path.join(config_folder(), _FILE), _READ), "rb") as handle:
             found = json.load(handle)["keys"]
         return {name: key["provider"] for name, key in found.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -132,6 +132,13 @@ class Person:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.process.send_signal(signal.SIGWINCH)
 
+    def hang_up(self) -> int:
+        """Close the window, as the system then tells the process; its exit code."""
+        with open(os.devnull, "r+b") as nothing:
+            os.dup2(nothing.fileno(), self._master)
+        self.process.send_signal(signal.SIGHUP)
+        return self.process.wait(_SECONDS)
+
     def end(self) -> int:
         """Look on until the process has ended; its exit code."""
         deadline = time.monotonic() + _SECONDS

@@ -236,6 +236,22 @@ def test_a_termination_leaves_the_window_with_the_session_stored(place: Path) ->
     assert messages_of(place) == [("user", "Hello"), ("assistant", "Hello")]
 
 
+def test_a_window_that_is_closed_in_an_answer_ends_the_run_and_stores_it(tmp_path: Path) -> None:
+    pytest.importorskip("prompt_toolkit")
+    pytest.importorskip("rich")
+    from person import at_terminal
+
+    with model_server() as model:
+        model.describe_in(tmp_path, allowed_plugins=["like_pkg"])
+        with at_terminal(*CHAT, cwd=tmp_path) as person:
+            person.see_line()
+            person.enter("Tell me all")
+            model.say("It begins\n\n")
+            person.see("It begins")
+            assert person.hang_up() == 129
+    assert messages_of(tmp_path) == [("user", "Tell me all"), ("assistant", "It begins\n\n")]
+
+
 # --- the commands --------------------------------------------------------------------------------
 
 

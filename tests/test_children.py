@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import pytest
@@ -96,6 +97,28 @@ def test_a_child_has_limits_of_its_own_and_says_where_it_stopped(asynchronous: b
     assert "[The agent stopped before its end: limit max_turns.]" in result["content"]
     assert result["metadata"]["error"] is True
     assert answer.finish == "stop"
+
+
+@both
+def test_a_child_stops_where_its_parent_would(asynchronous: bool) -> None:
+    asked = itertools.count()
+
+    def go_on(history: Any) -> Any:
+        return calling(call("taste", id=f"t{next(asked)}"), input=60)
+
+    @tool(effect="read")
+    def taste() -> str:
+        """Taste."""
+        return "salty"
+
+    def say(history: Any) -> Any:
+        return go_on(history) if history[0]["role"] == "system" else calling(ASK, input=1)
+
+    with kitchen(scripted(say), taste) as app:
+        answer = run(app, asynchronous, limits=Limits(tokens=100))
+    (result,) = [each for each in answer.messages if each["role"] == "tool"]
+    assert "[The agent stopped before its end: limit max_tokens.]" in result["content"]
+    assert (answer.finish, answer.limit, next(asked)) == ("limit", "max_tokens", 2)
 
 
 def test_a_child_that_fails_is_a_result_that_says_so() -> None:

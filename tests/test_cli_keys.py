@@ -227,6 +227,15 @@ def test_what_passes_the_store_is_a_secret_from_then_on(home: Path) -> None:
     assert KeyStore().list_keys() == [StoredKey("a", "well", "file")]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
+def test_a_pipe_in_place_of_the_file_is_refused_and_not_waited_for(home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    os.mkfifo(home / "keys.json", 0o600)
+    assert stored_names() == {}
+    with pytest.raises(ConfigError, match="is no regular file"):
+        KeyStore().list_keys()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
 def test_a_file_that_others_may_read_is_refused(home: Path) -> None:
     KeyStore().write("a", "well", KEY)

@@ -22,6 +22,7 @@ from agent_host.config import (
     parse_config,
     substitute,
 )
+from agent_host.config.files import MAX_CONFIG_BYTES
 from agent_host.config.model import config_schema
 from agent_host.redaction import mask_config
 from making import full, write_package
@@ -289,6 +290,7 @@ def test_an_error_names_the_key_and_what_would_be_right(
         ("c.toml", b"a = ", "is not TOML"),
         ("c.json", b"\xff\xfe{", "is not UTF-8"),
         ("c.json", b"[" * 100_000, "is nested too deeply"),
+        ("long.json", b" " * (MAX_CONFIG_BYTES + 1), "has more than 4,194,304 bytes"),
         ("missing.json", None, "No such file"),
     ],
 )

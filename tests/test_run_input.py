@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,29 @@ def test_a_text_that_is_attached_or_named_goes_with_the_prompt(tmp_path: Path) -
         done = run_host("run", "--provider", "echo", *options, cwd=tmp_path, home=tmp_path)
         assert done.code == 0
         assert done.out.count("from a file") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links and pipes")
+@pytest.mark.parametrize("way", ["-a", "@"])
+def test_what_is_no_file_of_the_folder_is_not_sent_by_its_name(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "work"
+    (folder / "in").mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("SECRET")
+    (folder / "a.txt").write_text("from a file")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "up").symlink_to(tmp_path)
+    (folder / "in" / "fine.txt").symlink_to("../a.txt")
+
+    def run(name: str) -> Any:
+        options = ("-a", name, "Read it") if way == "-a" else (f"Read @{name}",)
+        return run_host("run", "--provider", "echo", *options, cwd=folder, home=tmp_path)
+
+    for name in ("link.txt", "up/secret.txt", "in/../link.txt"):
+        done = run(name)
+        assert (done.code, "SECRET" in done.out) == (1, False)
+        assert f"{name} is a link to {tmp_path / 'secret.txt'}" in done.err.replace("\n", " ")
+    assert "SECRET" in run("../secret.txt").out, "it was named itself"
+    assert "from a file" in run("in/fine.txt").out
 
 
 def test_what_was_used_is_said_on_request(tmp_path: Path) -> None:

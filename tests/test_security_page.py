@@ -9,7 +9,7 @@ import pytest
 
 from agent_host.agent import preview
 from agent_host.agent.limits import Limits
-from agent_host.config import contents
+from agent_host.config import contents, files
 from agent_host.plugins import models
 from agent_host.plugins.hook_time import HookTime
 from agent_host.plugins.inspect import doctor
@@ -71,6 +71,7 @@ def test_the_limits_are_those_of_the_code() -> None:
             models._MAX_BYTES,
             models._TOTAL_SECONDS,
             doctor.LOAD_SECONDS,
+            files.MAX_CONFIG_BYTES,
             contents.MAX_TRUSTED_FILES,
             contents.MAX_TRUSTED_BYTES,
         ]

@@ -116,7 +116,7 @@ def test_a_formatter_is_given_the_result_and_the_payload() -> None:
         return f"{tool_name} {payload} -> {result} ({sorted(context)})"
 
     (message,) = run(tool(7, format_tool_result=shown), call(arguments='{"path":"a"}'))
-    keys = ["call_id", "cancelled", "config", "tool_interop"]
+    keys = ["call_id", "cancelled", "config", "tool_interop", "tools"]
     assert message["content"] == f"look {{'path': 'a'}} -> 7 ({keys})"
 
 

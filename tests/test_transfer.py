@@ -15,7 +15,6 @@ from agent_hookspecs.store import (
     Change,
     Checkpoint,
     NativeChange,
-    Question,
     SessionStore,
     SessionSummary,
     StoredRun,
@@ -23,6 +22,7 @@ from agent_hookspecs.store import (
     current_owner,
     new_id,
 )
+from agent_host.agent.policy import digest_of
 from agent_host.runs.transfer import export_lines, export_markdown, import_lines
 from agent_host.sessions.changes import restore_session
 from agent_host.store.sqlite import SqliteStore
@@ -35,13 +35,19 @@ def message(content: str, role: str = "user", **more: Any) -> Any:
 
 
 def fill(store: SessionStore, messages: list[Any], natives: list[Any], name: str | None) -> str:
-    """A session with a run that waits, of which everything is set."""
+    """A session with a run that has failed, of which everything is set."""
     session, run = new_id(), new_id()
-    question = Question(id="c1", kind="approval", shown={"payload": {"ü": 1}}, digest="d")
+    asked: dict[str, Any] = {
+        "agent": "a",
+        "provider": None,
+        "model": "m",
+        "use_tools": ["*"],
+        "settings": {},
+    }
     stored = StoredRun(
         id=run,
         session=session,
-        state="waiting",
+        state="failed",
         agent="a",
         provider="p",
         model="m",
@@ -49,9 +55,8 @@ def fill(store: SessionStore, messages: list[Any], natives: list[Any], name: str
         usage={"input": 3},
         cost=Decimal("0.10"),
         reason="tool_calls",
-        error={"type": "E"},
-        questions=[question],
-        details={"first": 1},
+        error={"type": "Ü"},
+        details={"asked": asked, "park": True, "first": 1, "started": ["c"]},
     )
     change = Change(
         messages=messages,
@@ -110,11 +115,7 @@ def test_pictures_and_halves_of_characters_survive(tmp_path: Path) -> None:
         import_lines(there, handle)
     assert there.load_history(session).messages == said
     (run,) = there.list_runs(session=session)
-    assert (run.cost, run.created, run.questions[0].shown) == (
-        Decimal("0.10"),
-        12.5,
-        {"payload": {"ü": 1}},
-    )
+    assert (run.cost, run.created, run.error) == (Decimal("0.10"), 12.5, {"type": "Ü"})
     assert [each.event for each in there.read_events(run.id)] == [{"type": "turn_end", "turn": 1}]
 
 
@@ -131,8 +132,31 @@ def test_what_is_stored_already_is_imported_only_under_new_ids() -> None:
     assert len(store.list_runs(session=made.id)) == 1
 
 
+def test_what_was_decided_elsewhere_counts_for_nothing_here(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    payload = {"path": "x", "content": "y"}
+    shown = {"name": "write_file", "effect": "write", "owner": "o", "payload": payload}
+    digest = digest_of("o", "write_file", payload)
+    question = {"id": "c", "kind": "approval", "shown": shown, "digest": digest, "answer": "always"}
+    settings = {"api_key_command": "touch x", "base_url": "http://elsewhere.invalid"}
+    line = run_line(
+        state="waiting", questions=[question], details={"asked": {"settings": settings}}
+    )
+    store = SqliteStore(None)
+    made = import_lines(store, [head(), line])
+    (run,) = store.list_runs(session=made.id)
+    assert (run.state, [*run.questions]) == ("cancelled", [])
+    assert run.details == {"asked": {"settings": {}}}
+    assert "left_out=api_key_command, base_url, its questions, that it was waiting" in caplog.text
+
+
 def head(**values: Any) -> str:
     return json.dumps({"type": "session", "version": 1, "id": "x", **values})
+
+
+def run_line(**values: Any) -> str:
+    return json.dumps({"type": "run", "run": {"id": "r", "state": "failed", **values}})
 
 
 @pytest.mark.parametrize(
@@ -148,6 +172,21 @@ def head(**values: Any) -> str:
         ([head(), '{"type": "message"}'], "cannot be read"),
         ([head(), '{"type": "message", "message": {"role": "king"}}'], "role 'king'"),
         ([head(), '{"type": "run", "run": {"id": "r"}}'], "a run cannot be read"),
+        ([head(), '{"type": "run"}'], "a run cannot be read"),
+        ([head(), '{"type": "event", "run": "r"}'], "an event is no object"),
+        ([head(), '{"type": "native", "native": 5}'], "a native message is no object"),
+        ([head(id="\x1b[2J")], "the session cannot be read: id"),
+        ([head(created="now")], "the session cannot be read: created"),
+        ([head(created=1e300)], "the session cannot be read: created"),
+        ([head(name=5)], "the session cannot be read: name"),
+        ([head(metadata=[])], "the session cannot be read: metadata"),
+        ([head(checkpoints=[[1]])], "the session cannot be read: checkpoints"),
+        ([head(), run_line(created=float("nan"))], "a run cannot be read: created"),
+        ([head(), run_line(state="king")], "a run cannot be read: state"),
+        ([head(), run_line(usage={"input": "much"})], "a run cannot be read: usage"),
+        ([head(), run_line(cost="NaN")], "a run cannot be read: cost"),
+        ([head(), run_line(details={"first": "x"})], "a run cannot be read: details"),
+        ([head(), run_line(details={"asked": [1]})], "a run cannot be read: details"),
     ],
 )
 def test_what_is_no_export_is_refused_with_the_line(lines: list[str], what: str) -> None:

@@ -49,12 +49,17 @@ _PROBLEMS = {
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call that can be run: the tool is there and the payload is what its schema asks."""
+    """A call that can be run: the tool is there and the payload is what its schema asks.
+
+    Where a tool has no time of its own, ``patience`` is how long the host waits for each step of
+    one that is not in its own thread.
+    """
 
     id: str
     name: str
     payload: Any
     tool: PreparedTool
+    patience: float
 
 
 def run_calls(
@@ -71,8 +76,7 @@ def run_calls(
     for wire in calls:
         planned = plan_call(stack, inspect_call(stack, wire, errors.get(wire_call_id(wire))))
         if isinstance(planned, PlannedCall):
-            patience = HookTime.of(stack.config).max_hook_seconds
-            messages.append((yield from perform_call(planned, context, patience=patience)))
+            messages.append((yield from perform_call(planned, context)))
         else:
             messages.append(planned)
     return messages
@@ -94,7 +98,8 @@ def plan_call(stack: Stack, call: ToolCall) -> PlannedCall | CoreMessage:
     if wrong:
         text = f"Invalid arguments for tool '{call.name}': {wrong}."
         return refuse(f"{text} Retry with corrected arguments.")
-    return PlannedCall(call.id, call.name, call.payload, call.tool)
+    patience = HookTime.of(stack.config).max_hook_seconds
+    return PlannedCall(call.id, call.name, call.payload, call.tool, patience)
 
 
 def _available(stack: Stack, name: str) -> str:
@@ -112,18 +117,15 @@ def perform_call(
     context: Context,
     emit: EmitEvents = Emit,
     seconds: float | None = None,
-    *,
-    patience: float,
 ) -> Steps[CoreMessage]:
     """Run a call; progress becomes events, a failure becomes a result the model can read.
 
-    ``seconds`` is how long any tool may take; one may allow itself less. Without any of that,
-    ``patience`` is how long the host waits for each step of one that is not in its own thread.
+    ``seconds`` is how long any tool may take; one may allow itself less.
     """
     name, tool = planned.name, planned.tool
     own = tool.implementation("execute_tool")
     assert own is not None, "the registration guard refuses a tool without it"
-    clock = _Clock(planned, context, seconds, patience)
+    clock = _Clock(planned, context, seconds)
     context = {
         **context,
         "config": tool.config,
@@ -137,7 +139,7 @@ def perform_call(
             partial(_call_on_lease, execute, tool.lease),
             starts_coroutine=own.starts_coroutine,
             seconds=clock.left(),
-            patience=patience,
+            patience=planned.patience,
         )
         if isinstance(result, (Iterator, AsyncIterator)):
             result = yield from _watch_progress(planned, result, emit, clock)
@@ -149,7 +151,7 @@ def perform_call(
         return tool_message(redact(retry.explain()), name, planned.id, failed=True)
     except TimeUpError:
         clock.is_up = True
-        waited = clock.patience if clock.seconds is None else clock.seconds
+        waited = planned.patience if clock.seconds is None else clock.seconds
         log.warning("tool_timeout", tool=name, plugin=tool.plugin.name, seconds=waited)
         text = f"Tool '{name}' was given up: it took longer than {waited:g} s."
         return tool_message(text, name, planned.id, failed=True)
@@ -161,14 +163,11 @@ def perform_call(
 class _Clock:
     """The time that a call has; once it is up, the tool is told that nobody waits any more."""
 
-    def __init__(
-        self, planned: PlannedCall, context: Context, seconds: float | None, patience: float
-    ) -> None:
+    def __init__(self, planned: PlannedCall, context: Context, seconds: float | None) -> None:
         own = planned.tool.plugin.tool_limits("timeouts").get(planned.name)
         self.seconds: float | None = min(
             (each for each in (own, seconds) if each is not None), default=None
         )
-        self.patience = patience
         self._end = None if self.seconds is None else time.monotonic() + self.seconds
         self._is_cancelled: Callable[[], bool] | None = context.get("cancelled")
         self.is_up = False
@@ -188,7 +187,7 @@ def _watch_progress(
     last: Any = None
     try:
         while True:
-            item = yield Next(source, clock.left(), clock.patience)
+            item = yield Next(source, clock.left(), planned.patience)
             if item is END:
                 return last
             if isinstance(item, _Returned):

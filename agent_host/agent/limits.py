@@ -105,6 +105,11 @@ class Spending:
         limits = self._limits
         if limits.calls is not None and self.calls >= limits.calls:
             return "max_tool_calls"
+        return self.reached_shared_limit()
+
+    def reached_shared_limit(self) -> Limit | None:
+        """The same of what the runs that a run makes use up with it: tokens and time."""
+        limits = self._limits
         if limits.tokens is not None and self._tokens >= limits.tokens:
             return "max_tokens"
         if limits.seconds is not None and time.monotonic() - self._start >= limits.seconds:

@@ -437,11 +437,18 @@ class AgentRun:
             asked = {"role": "user", "content": request, "metadata": {"from_host": True}}
             session = session.with_added(asked)
             self._session = session
-        limit = self._spending.reached_limit()
+        limit = self._spending.reached_limit() or self._outer_limit()
         if limit is not None:
             yield from self._end_run(stack, session, limit=limit)
             return None
         return session
+
+    def _outer_limit(self) -> Limit | None:
+        """The limit of a run that this one is a part of, which ends all of its parts."""
+        outer = self._parent
+        if outer is None:
+            return None
+        return outer._spending.reached_shared_limit() or outer._outer_limit()
 
     def _is_answer(self) -> bool:
         """Whether a turn without calls ends the run.

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_host.input import Prompt
+    from agent_host.input import File, Prompt
 
-__all__ = ["find_files", "make_prompt", "without_repeats"]
+__all__ = ["find_files", "make_prompt", "named_file", "without_repeats"]
 
 _NAMED = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
 #: What ends a sentence is rarely the end of a file's name.
@@ -47,6 +47,28 @@ def make_prompt(text: str, files: Iterable[str]) -> Prompt:
     names = without_repeats(files)
     if not names:
         return text
-    from agent_host.input import File
+    return [text, *map(named_file, names)]
 
-    return [text, *(File(os.path.expanduser(name)) for name in names)]
+
+def named_file(name: str) -> File:
+    """The file or address that a person names.
+
+    Not one outside of the working folder that a link in there leads to: whoever put the link there
+    would choose what is sent.
+    """
+    from agent_host.input import File, InputError
+
+    path, folder = os.path.expanduser(name), os.getcwd()
+    if _is_below(os.path.abspath(path), folder) and os.path.exists(path):
+        real = os.path.realpath(path)
+        if not _is_below(real, os.path.realpath(folder)):
+            raise InputError(
+                f"{name} is a link to {real}, outside of this folder",
+                part=name,
+                hint="name that file itself, if it is what you want to send",
+            )
+    return File(path)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(os.path.join(folder, ""))

@@ -12,7 +12,7 @@ import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact, remember_secrets
@@ -24,8 +24,17 @@ from agent_host.places import find_config_file, find_folder_file, own_config_fil
 from agent_host.redaction import named_secrets
 from agent_host.trust import Contents, compare_contents, read_trusted
 
-__all__ = ["find_config", "is_trusted", "load_config", "parse_config", "read_folder"]
+__all__ = [
+    "MAX_CONFIG_BYTES",
+    "find_config",
+    "is_trusted",
+    "load_config",
+    "parse_config",
+    "read_folder",
+]
 
+#: More than any config has; one that lies in a folder may be anybody's.
+MAX_CONFIG_BYTES: Final = 4 << 20
 #: Where people keep keys: what stands there is never repeated in a message.
 _CONFIDENTIAL = re.compile(r"(env|providers|agents|request_defaults)\b")
 
@@ -117,11 +126,19 @@ def parse_config(values: object, file: Path | None = None) -> LoadedConfig:
 
 def _read_bytes(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        with file.open("rb") as handle:
+            raw = handle.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
         what = f"{file} cannot be read: {error.strerror or error}"
         hint = "check its path and who may read it"
         raise ConfigError(what, file=str(file), hint=hint) from error
+    if len(raw) > MAX_CONFIG_BYTES:
+        raise ConfigError(
+            f"{file} has more than {MAX_CONFIG_BYTES:,} bytes, which no config has",
+            file=str(file),
+            hint="name another file with --config, or delete this one",
+        )
+    return raw
 
 
 def _decode(raw: bytes, file: Path) -> Any:

@@ -54,9 +54,8 @@ _GIT_SETTINGS = (
 _ATTRIBUTES: Final = "* -text -eol -ident -filter -working-tree-encoding\n"
 
 #: Without following a link, or waiting for what is no file.
-_READ = os.O_RDONLY
-for _flag in ("O_NONBLOCK", "O_CLOEXEC", "O_NOFOLLOW", "O_BINARY"):
-    _READ |= getattr(os, _flag, 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+_READ |= getattr(os, "O_BINARY", 0)
 _PIECE: Final = 1 << 20
 #: More than a commit or the list of one folder has; an object that grows beyond is none of those.
 _MAX_OBJECT: Final = 32 << 20
@@ -165,7 +164,6 @@ def _check_clone(folder: Path, source: GitSource) -> None:
     """Refuse a clone that somebody else made, or that is not what the commit says."""
     try:
         found = folder.lstat()
-        wrong = ""
         if hasattr(os, "getuid") and found.st_uid != os.getuid():
             wrong = "belongs to another user"
         elif os.name == "posix" and found.st_mode & 0o022:

@@ -1,7 +1,8 @@
 """Sessions as files: exactly, as lines of JSON, and for people, as Markdown.
 
 A line says by its ``type`` what it is: the session, then its messages, natives and runs with their
-events. What was exported can be imported into any store, and is then exported as the same bytes.
+events. What was exported can be imported into any store, and is then exported as the same bytes,
+but for what `agent_host.runs.imported` leaves out of runs.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from decimal import Decimal
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import SessionError
 from agent_hookspecs.messages import CoreMessage
@@ -23,16 +23,19 @@ from agent_hookspecs.store.values import (
     Change,
     Checkpoint,
     NativeChange,
-    Question,
     SessionSummary,
     StoredHistory,
     StoredRun,
 )
 from agent_host.sessions.session import Session
 
+if TYPE_CHECKING:
+    from agent_host.runs.imported import ImportedHead
+
 __all__ = ["export_lines", "export_markdown", "import_lines"]
 
 _VERSION = 1
+_HINT = "use what sessions export has written"
 _KINDS = ("session", "message", "native", "run", "event")
 #: What a store says of a run by itself.
 _NOT_OURS = ("updated", "cancel_requested")
@@ -94,28 +97,35 @@ def import_lines(
     store: SessionStore, lines: Iterable[str], *, as_new: bool = False
 ) -> SessionSummary:
     """Store a session that was exported; with ``as_new`` under new ids, as if it were another."""
+    from agent_host.runs.imported import read_head, read_run
+
     read = _read_lines(lines)
-    head = read["session"][0]
-    session_id = new_id() if as_new else str(head["id"])
-    history = _read_history(session_id, read)
-    runs = [_run_from_dict(each["run"], session_id) for each in read["run"]]
+    head = read_head(read["session"][0])
+    session_id = new_id() if as_new else head.id
+    history = _read_history(session_id, head, read)
+    runs = [read_run(each.get("run"), session_id) for each in read["run"]]
+    events: dict[str, list[Any]] = {run.id: [] for run in runs}
+    for each in read["event"]:
+        if not isinstance(each.get("event"), dict):
+            raise SessionError("an event is no object", hint=_HINT)
+        events.get(str(each.get("run")), []).append(each["event"])
     new_ids = {run.id: new_id() if as_new else run.id for run in runs}
     _refuse_known(store, session_id, [] if as_new else runs)
-    name = None if as_new else head.get("name")
     made = SessionSummary(
-        id=session_id, name=name, created=float(head.get("created") or time.time()),
-        parent=head.get("parent"),
-    )  # fmt: skip
+        id=session_id,
+        name=None if as_new else head.name,
+        created=head.created or time.time(),
+        parent=head.parent,
+    )
     store.create_session(made)
     lease = store.acquire_lease(session_id, current_owner())
     try:
         store.append(lease, _as_change(history))
         for run in runs:
-            events = [each["event"] for each in read["event"] if each.get("run") == run.id]
             moved = replace(
                 run, id=new_ids[run.id], parent=new_ids.get(run.parent or "", run.parent)
             )
-            store.append(lease, Change(run=moved, events=events))
+            store.append(lease, Change(run=moved, events=events[run.id]))
     except BaseException:
         store.release_lease(lease)
         store.delete_session(session_id)
@@ -178,40 +188,27 @@ def _check_head(line: Mapping[str, Any], number: int, *, is_first: bool) -> None
 
 
 def _broken_error(number: int, what: str) -> SessionError:
-    return SessionError(f"line {number} {what}", hint="use what sessions export has written")
+    return SessionError(f"line {number} {what}", hint=_HINT)
 
 
-def _read_history(session_id: str, read: Mapping[str, list[dict[str, Any]]]) -> StoredHistory:
-    head = read["session"][0]
+def _read_history(
+    session_id: str, head: ImportedHead, read: Mapping[str, list[dict[str, Any]]]
+) -> StoredHistory:
     try:
         history = StoredHistory(
             messages=[each["message"] for each in read["message"]],
-            metadata=dict(head.get("metadata") or {}),
+            metadata=head.metadata or {},
             natives=[each["native"] for each in read["native"]],
-            origin=list(head.get("origin") or ()),
-            checkpoints=[Checkpoint(*each) for each in head.get("checkpoints") or ()],
+            origin=head.origin or [],
+            checkpoints=[Checkpoint(*each) for each in head.checkpoints or ()],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise SessionError(
-            f"the session cannot be read: {error}", hint="use what sessions export has written"
-        ) from None
+        raise SessionError(f"the session cannot be read: {error}", hint=_HINT) from None
+    if not all(isinstance(native, dict) for native in history.natives):
+        raise SessionError("a native message is no object", hint=_HINT)
     # What a message must be is the session's own rule.
     Session(history.messages, history.metadata, id=session_id)
     return history
-
-
-def _run_from_dict(values: Mapping[str, Any], session_id: str) -> StoredRun:
-    known = {each.name for each in fields(cast(Any, StoredRun))} - {*_NOT_OURS}
-    try:
-        given = {key: value for key, value in values.items() if key in known}
-        questions = [Question(**each) for each in given.pop("questions", ())]
-        cost = given.pop("cost", None)
-        run = StoredRun(**given, questions=questions, cost=None if cost is None else Decimal(cost))
-    except (TypeError, ValueError, ArithmeticError) as error:
-        raise SessionError(
-            f"a run cannot be read: {error}", hint="use what sessions export has written"
-        ) from None
-    return replace(run, session=session_id)
 
 
 def _as_change(history: StoredHistory) -> Change:

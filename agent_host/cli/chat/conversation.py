@@ -6,7 +6,6 @@ anything is shown or typed.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -21,10 +20,9 @@ from agent_hookspecs.values import dataclass
 from agent_host.agent.loop import FINAL_ANSWER
 from agent_host.cli.chat.folds import Folds
 from agent_host.cli.outside import clean_text
-from agent_host.cli.prompts import make_prompt, without_repeats
+from agent_host.cli.prompts import make_prompt, named_file, without_repeats
 from agent_host.cli.selection import complete_selection
 from agent_host.config.selection import listed_ids
-from agent_host.input import File
 from agent_host.runs.transfer import export_markdown
 
 if TYPE_CHECKING:
@@ -137,7 +135,7 @@ class Conversation:
 
     def attach(self, source: str) -> None:
         """Let a file or an address go with the next message; an error if it cannot be used."""
-        File(os.path.expanduser(source)).to_part()
+        named_file(source).to_part()
         self.attachments[:] = without_repeats([*self.attachments, source])
 
     def send(self, text: str, approve: Approve | None, ask: Ask | None) -> Stream:

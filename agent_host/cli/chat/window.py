@@ -47,6 +47,8 @@ __all__ = ["converse"]
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 #: How long an application may take to close before it is left alone.
 _CLOSE_SECONDS = 5.0
+#: What a shell expects of a process whose terminal is gone; not every system has the signal.
+_GONE = 128 + 1
 
 _STYLE = Style.from_dict(
     {
@@ -125,29 +127,45 @@ class _Window:
     async def show(self) -> int:
         """Show the window until the person leaves."""
         self._loop = asyncio.get_running_loop()
-        with suppress(NotImplementedError, ValueError):
+        prompting = asyncio.ensure_future(self._session.prompt_async())
+        with suppress(NotImplementedError, ValueError, AttributeError):
             # Nothing is lost: where there are no signals, nobody sends one.
             self._loop.add_signal_handler(signal.SIGTERM, self._terminate)
+            self._loop.add_signal_handler(signal.SIGHUP, self._hang_up, prompting)
         ticking = asyncio.create_task(self._tick())
         # The application is opened once the line is on the screen: it takes longer than all else.
         self._session.app.after_render.add_handler(self._begin)
         try:
-            await self._session.prompt_async()
+            await prompting
         except EOFError:  # Nothing is lost: this is how a person leaves.
             self._is_leaving = True
+        except (OSError, asyncio.CancelledError) as error:
+            # The terminal is gone, and with it whoever would read what is wrong.
+            if isinstance(error, asyncio.CancelledError) and self._code != _GONE:
+                raise
+            self._is_leaving, self._code = True, _GONE
         finally:
             ticking.cancel()
         self._worker.stop()
         self._worker.end()
         await asyncio.to_thread(self._worker.join, _CLOSE_SECONDS)
-        await self._print_rest()
-        if self._farewell:
-            self._write(f"\n{self._farewell}\n")
+        try:
+            await self._print_rest()
+            if self._farewell:
+                self._write(f"\n{self._farewell}\n")
+        except OSError:
+            # Nothing is lost: there is nobody left to read it.
+            self._code = self._code or _GONE
         return self._code
 
     def _terminate(self) -> None:
         self._code = 128 + signal.SIGTERM
         self.leave()
+
+    def _hang_up(self, prompting: asyncio.Future[None]) -> None:
+        """Leave without another look at the terminal, which is probably gone."""
+        self._code = _GONE
+        prompting.cancel()
 
     def _begin(self, _: object) -> None:
         self._session.app.after_render.remove_handler(self._begin)
