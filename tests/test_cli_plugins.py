@@ -676,6 +676,34 @@ def test_a_plugin_adds_a_command(tmp_path: Path) -> None:
     assert "plugin 'greeter' announces the command 'idle' but does not give it" in missing.err
 
 
+ASKER = (
+    FEATURE
+    + """
+    def cli_command(self, name, open_application):
+        import click
+
+        @click.command(epilog="none")
+        @click.option("--config", type=click.Path())
+        def answer(config):
+            with open_application(config) as app:
+                click.echo(app.run("Hello").text)
+
+        return answer
+"""
+)
+
+
+def test_the_command_of_a_plugin_opens_the_application(tmp_path: Path) -> None:
+    install(tmp_path, "asker", "feature", source=ASKER.format(name="asker"), commands=["answer"])
+    named = tmp_path / "named.toml"
+    named.write_text('[agents.default]\nprovider = "echo"\nmodel = "echo-1"\n', encoding="utf-8")
+    assert "Hello" in run_host("answer", "--config", str(named), trees=[tmp_path]).out
+    named.write_text("wrong = 1\n", encoding="utf-8")
+    refused = run_host("answer", "--config", str(named), trees=[tmp_path])
+    assert refused.code == 1
+    assert "named.toml" in refused.err
+
+
 def test_the_command_of_a_broken_plugin_reports_it(tmp_path: Path) -> None:
     install(tmp_path, "broken", source=POISON, commands=["greet"])
     run = run_host("greet", trees=[tmp_path])

@@ -101,7 +101,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
         "observe_event": "event context",
         "open_session_store": "url config",
         "resolve_secret": "name config",
-        "cli_command": "name",
+        "cli_command": "name open_application",
         "host_started": "host",
         "host_closing": "host",
     },

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,6 +28,7 @@ from agent_host.cli.render import (
 from agent_host.places import ignored_variables
 
 if TYPE_CHECKING:
+    from agent_host.application import AgentApplication
     from agent_host.plugins.catalog import PluginRecord
 
 __all__ = ["EXIT_CODES", "root", "run"]
@@ -115,7 +117,8 @@ def _load_plugin_command(name: str) -> click.Command | None:
     record = _plugin_commands().get(name)
     if record is None:
         return None
-    command = Activator().load(record).ask_host("cli_command", name=name)
+    plugin = Activator().load(record)
+    command = plugin.ask_host("cli_command", name=name, open_application=_open_application)
     if isinstance(command, click.Command):
         return command
     raise PluginError(
@@ -123,6 +126,12 @@ def _load_plugin_command(name: str) -> click.Command | None:
         plugin=record.name,
         hint="its cli_command hook must return a click command for that name",
     )
+
+
+def _open_application(config_file: str | Path | None = None) -> AgentApplication:
+    from agent_host.application import AgentApplication
+
+    return AgentApplication(config_file)
 
 
 @click.group(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_hookspecs.events import Event
@@ -53,8 +54,12 @@ class HostSpec(Protocol):
         """
 
     @hookspec("first")
-    def cli_command(self, name: str) -> Any:
+    def cli_command(self, name: str, open_application: Callable[..., Any]) -> Any:
         """The click command for a name that the plugin's descriptor lists under ``commands``.
+
+        ``open_application(config_file=None)`` makes the application that the other commands use,
+        from that file or from where they look for one; ``with`` closes it. It has every provider's
+        key, which is why it is made when the command asks, and not before.
 
         Fires: when that command is called, or its help is shown.
         May change: nothing.
