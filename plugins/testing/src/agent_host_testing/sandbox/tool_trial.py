@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent_hookspecs.errors import AgentError, PluginError, ToolArgumentsError
-from agent_hookspecs.messages import Effect
+from agent_hookspecs.roles import Effect
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, SchemaView
 from agent_host.agent.arguments import arguments_objection
 from agent_host.agent.results import tool_message

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_hookspecs import ActionResult
 from agent_host.sessions.session import Session
 from agent_host_testing.sandbox import Order, try_in_sandbox
 from agent_host_testing.suites.beside import places_with, run_in_turns
@@ -23,7 +24,7 @@ from agent_host_testing.violations import require
 
 __all__ = ["FeatureConformance"]
 
-_RESULT_KEYS = {"session_metadata", "error", "native_messages"}
+_RESULT_KEYS = set(ActionResult.__annotations__)
 
 
 class FeatureConformance(SpokenChecks):

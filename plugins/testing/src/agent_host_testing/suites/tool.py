@@ -15,7 +15,8 @@ from typing import Any, get_args
 
 import pytest
 
-from agent_hookspecs.messages import CoreMessage, Effect
+from agent_hookspecs.messages import CoreMessage
+from agent_hookspecs.roles import Effect
 from agent_host.agent.calls import run_calls
 from agent_host.drivers.blocking import complete
 from agent_host.turn.context import tool_context
