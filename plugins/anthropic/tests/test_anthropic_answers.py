@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import sys
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -252,38 +250,3 @@ def test_core_messages_survive_the_way_there_and_back() -> None:
     assert len(natives) == len(messages)
     assert provider.from_native_messages(natives) == messages
     assert provider.to_native_messages(messages[2:3]) == natives[2:3]
-
-
-def instructions(chunks: list[Any]) -> int:
-    """How many lines of Python the provider and its extensions run for the chunks."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        Read(*chunks)
-    finally:
-        sys.settrace(before)
-    return count
-
-
-@pytest.mark.parametrize(
-    "delta",
-    [
-        {"type": "text_delta", "text": "word "},
-        {"type": "thinking_delta", "thinking": "word "},
-        {"type": "input_json_delta", "partial_json": " "},
-    ],
-    ids=lambda delta: str(delta["type"]),
-)
-def test_work_grows_with_the_number_of_chunks_and_no_faster(delta: dict[str, Any]) -> None:
-    def chunks(count: int) -> list[Any]:
-        return [start(), *[grown(0, **delta)] * count, *ended("end_turn")]
-
-    few, twice, thrice = (instructions(chunks(count)) for count in (200, 400, 600))
-    assert abs((thrice - twice) - (twice - few)) <= (twice - few) // 50

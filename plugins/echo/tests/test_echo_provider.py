@@ -24,7 +24,7 @@ from agent_hookspecs import (
 )
 from agent_hookspecs.roles import Plugin
 from agent_hookspecs.specs import hooks_of
-from agent_host.plugins.implementations import find_implementations, require_contract
+from agent_host.plugins.implementations import find_implementations
 from agent_host.plugins.manager import RoleManager
 from agent_host_echo.extension import EchoReasoning
 from agent_host_echo.feature import EchoTranscript
@@ -435,13 +435,6 @@ def test_reasoning_goes_back_into_native_messages_once() -> None:
     ]
 
 
-def test_lists_of_different_lengths_are_left_alone() -> None:
-    message = {**user("x"), "metadata": {"reasoning": "r"}}
-    natives, messages = [{"role": "assistant", "reasoning": "r"}], [message, message]
-    assert hook(REASONING, "to_native_messages")(messages, natives) is natives
-    assert hook(REASONING, "from_native_messages")(natives, messages) is messages
-
-
 # Failures.
 
 
@@ -637,14 +630,6 @@ def test_the_model_is_chosen_from_a_list_if_there_is_one() -> None:
 def test_reasoning_is_a_checkbox() -> None:
     (elements,) = hook(REASONING, "get_ui_elements")({}, [], [], {})
     assert elements == [{"type": "checkbox", "key": "reasoning", "label": "Reasoning"}]
-
-
-@pytest.mark.parametrize("plugin", [PROVIDER, REASONING, TRANSCRIPT])
-def test_the_plugins_meet_their_contract(plugin: Plugin) -> None:
-    require_contract(plugin.role, plugin, plugin.name)
-    found = find_implementations(plugin, plugin.role, plugin.name)
-    assert found
-    assert not any(one.by_position for several in found.values() for one in several)
 
 
 # The transcript.

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_hookspecs import ConfigError, ToolArgumentsError, ToolError, UnknownToolError
+from agent_hookspecs import ConfigError, ToolArgumentsError, ToolError
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, ToolInteropTarget
 from agent_host_files.contents import Lines, decode, encode
 from agent_host_files.plugin import FilesTools
@@ -448,11 +448,6 @@ def test_null_arguments_count_as_left_out(run: Run, tmp_path: Path) -> None:
     filled(tmp_path, a="x")
     assert run("read_file", path="a", offset=None, limit=None)["content"] == "x"
     assert listed(run, path=None, glob=None, depth=None) == ["a"]
-
-
-def test_an_unknown_tool_is_refused(run: Run) -> None:
-    with pytest.raises(UnknownToolError, match="no tool 'rm'"):
-        run("rm", path="a")
 
 
 @pytest.mark.parametrize(

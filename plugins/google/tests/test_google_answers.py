@@ -77,14 +77,6 @@ class Heard:
         return calls
 
 
-def test_text_is_shown_in_fragments_and_kept_as_one_part() -> None:
-    heard = Heard(chunk({"text": "Hel"}), chunk({"text": "lo"}), end({"text": "."}))
-    assert [each["content"] for each in heard.shown] == ["Hel", "lo", "."]
-    assert heard.parts == [{"text": "Hello."}]
-    assert heard.core["content"] == "Hello."
-    assert heard.metadata["finish_reason"] == "STOP"
-
-
 def test_ids_are_unique_over_the_conversation() -> None:
     first = Heard(end({"functionCall": {"name": "f"}}, {"functionCall": {"id": "x", "name": "f"}}))
     second = Heard(

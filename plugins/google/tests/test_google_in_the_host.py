@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 
 from agent_hookspecs import (
-    AuthenticationError,
     ContentBlockedError,
-    ContextLengthError,
     MalformedCallError,
-    ModelNotFoundError,
-    OverloadedError,
-    StreamCutError,
 )
 from agent_host import AgentCore
 from agent_host.sessions.session import Session
@@ -169,36 +164,6 @@ def test_another_address_gets_neither_signatures_nor_ids(talk: Talk) -> None:
     ]
 
 
-def test_a_broken_call_is_stored_empty_and_noted(talk: Talk) -> None:
-    talk.say("Hi")
-    body = answer({"functionCall": {"name": "f", "args": "{bro"}})
-    final = talk.whole(json.dumps(body).encode())
-    [call] = final["metadata"]["tool_calls"]
-    assert call["function"]["arguments"] == "{}"
-    assert final["metadata"]["tool_call_errors"] == {call["id"]: "invalid_json"}
-    talk.tell(0, "it was broken")
-    talk.whole(json.dumps(answer({"text": "Sorry."})).encode())
-    assert talk.sent["contents"][1]["parts"] == [UNSIGNED]
-
-
-def test_streamed_and_whole_answers_are_the_same(talk: Talk) -> None:
-    parts: list[dict[str, Any]] = [
-        {"text": "Hm.", "thought": True},
-        {"text": "Yes", "thoughtSignature": "c2ln"},
-    ]
-    usage = {"promptTokenCount": 2, "candidatesTokenCount": 1, "totalTokenCount": 3}
-    told = {"usageMetadata": usage, "responseId": "r"}
-    talk.say("Hi")
-    start = talk.session
-    talk.stream({**answer(parts[0], reason=None), **told}, {**answer(parts[1]), **told})
-    streamed = talk.session
-    talk.session = start
-    talk.whole(json.dumps({**answer(*parts), **told}).encode())
-    assert streamed.messages == talk.session.messages
-    assert streamed.metadata["native_messages"] == talk.session.metadata["native_messages"]
-    assert streamed.messages[-1]["metadata"]["usage"]["raw"] == usage
-
-
 def test_an_answer_may_stream_as_the_elements_of_an_array(talk: Talk) -> None:
     """Some addresses pay no heed to alt=sse."""
     talk.say("Hi")
@@ -227,46 +192,6 @@ def test_a_blocked_prompt_is_an_error_of_its_own(talk: Talk) -> None:
         talk.stream(blocked)
     with pytest.raises(ContentBlockedError):
         talk.whole(json.dumps(blocked).encode())
-
-
-def test_an_error_in_the_middle_keeps_the_text_before_it(talk: Talk) -> None:
-    talk.say("Hi")
-    error = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}
-    with pytest.raises(OverloadedError):
-        talk.stream(answer({"text": "Par"}, reason=None), error)
-    assert talk.session.messages[-1]["content"] == "Par"
-    assert talk.session.messages[-1]["metadata"]["partial"] is True
-    talk.say("Go on")
-    talk.stream(answer({"text": "tial"}))
-    assert talk.sent["contents"][1] == {"role": "model", "parts": [{"text": "Par"}]}
-
-
-def test_shape_46_a_call_of_a_cut_stream_is_never_run(talk: Talk) -> None:
-    talk.say("Hi")
-    with pytest.raises(StreamCutError):
-        talk.stream(answer({"functionCall": {"name": "f", "args": {}}}, reason=None))
-    assert talk.session.messages[-1]["role"] == "user"
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "kind"),
-    [
-        ("400 Bad", {"message": "API key not valid. Please pass one."}, AuthenticationError),
-        ("403 No", {"message": "no", "status": "PERMISSION_DENIED"}, AuthenticationError),
-        ("404 No", {"message": "models/x is not found"}, ModelNotFoundError),
-        (
-            "400 Bad",
-            {"message": "The input token count (9) exceeds the maximum number of tokens allowed"},
-            ContextLengthError,
-        ),
-    ],
-)
-def test_shape_49_refusals_are_typed(
-    talk: Talk, status: str, error: dict[str, Any], kind: type[Exception]
-) -> None:
-    talk.say("Hi")
-    with pytest.raises(kind):
-        talk.whole((status, json.dumps({"error": error}).encode()))
 
 
 def active(talk: Talk, **config: Any) -> set[str]:
@@ -304,11 +229,3 @@ def test_a_knob_that_the_model_lacks_is_a_warning(talk: Talk) -> None:
         True
     ]
     assert "generationConfig" not in talk.sent
-
-
-def test_secrets_are_in_no_event(talk: Talk) -> None:
-    talk.say("Hi")
-    refused = json.dumps({"error": {"message": "bad key AIza-secret-key-of-the-test"}}).encode()
-    with pytest.raises(AuthenticationError) as caught:
-        talk.whole(("403 No", refused))
-    assert "secret-key" not in json.dumps(caught.value.to_dict())

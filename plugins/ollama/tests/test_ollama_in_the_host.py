@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import ModelNotFoundError, ServerError, StreamCutError
+from agent_hookspecs import ModelNotFoundError
 from agent_host import AgentCore
 from agent_host_ollama.provider import OllamaProvider
 from agent_host_ollama.reasoning import OllamaThinking
@@ -140,32 +140,6 @@ def test_shape_15_calls_run_although_the_stream_ends_with_stop(talk: Talk) -> No
         {"role": "assistant", "content": "", "thinking": "Hm", "tool_calls": [call]},
         {"role": "tool", "content": "done", "tool_name": "f"},
     ]
-
-
-def test_a_broken_call_is_stored_empty_and_noted(talk: Talk) -> None:
-    talk.say("Hi")
-    talk.stream(line(True, tool_calls=[{"function": {"name": "f", "arguments": "{bro"}}]))
-    metadata = talk.session.messages[-1]["metadata"]
-    [call] = metadata["tool_calls"]
-    assert call["function"]["arguments"] == "{}"
-    assert metadata["tool_call_errors"] == {call["id"]: "invalid_json"}
-    talk.say("it was broken", "tool", tool_call_id=call["id"], tool_name="f")
-    talk.stream(line(True, content="Sorry"))
-    assert talk.sent["messages"][1]["tool_calls"][0]["function"]["arguments"] == {}
-
-
-def test_an_error_in_the_middle_keeps_the_text_before_it(talk: Talk) -> None:
-    talk.say("Hi")
-    with pytest.raises(ServerError, match="runner"):
-        talk.stream(line(content="Par") + b'{"error":"llama runner process has terminated"}\n')
-    assert talk.session.messages[-1]["content"] == "Par"
-
-
-def test_shape_46_a_call_of_a_cut_stream_is_never_run(talk: Talk) -> None:
-    talk.say("Hi")
-    with pytest.raises(StreamCutError):
-        talk.stream(line(tool_calls=[{"function": {"name": "f", "arguments": {}}}]))
-    assert talk.session.messages[-1]["role"] == "user"
 
 
 def test_a_model_that_is_not_there_says_how_to_get_it(talk: Talk) -> None:

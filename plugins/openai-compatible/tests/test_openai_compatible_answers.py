@@ -130,33 +130,6 @@ def test_only_the_first_choice_counts() -> None:
     assert core["content"] == "ab"
 
 
-def test_shape_46_a_stream_without_finish_reason_was_cut() -> None:
-    provider = ChatCompletionsProvider()
-    state = provider.init({"model": "m"})
-    provider.process_chunk(call(index=0, id="a", function={"name": "f"}), [], state)
-    assert provider.stream_complete(state) is False
-    provider.process_chunk(END, [], state)
-    assert provider.stream_complete(state) is True
-    assert provider.stream_complete({}) is False
-
-
-@pytest.mark.parametrize("place", [0, 1, 2, 3])
-def test_shape_48_usage_may_come_in_any_chunk(place: int) -> None:
-    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-    chunks = [delta(content="a"), delta(content="b"), END]
-    chunks.insert(place, chunk(usage=usage))
-    _, core, _ = read(chunks)
-    assert core["metadata"]["usage"] == {"input": 3, "output": 2, "raw": usage}
-
-
-def test_shape_48_the_last_report_of_usage_counts() -> None:
-    reports = [{"prompt_tokens": 3, "completion_tokens": count} for count in (1, 2, 3)]
-    texts = [delta(content="a") | {"usage": each} for each in reports]
-    _, core, _ = read([*texts, END])
-    assert core["content"] == "aaa"
-    assert core["metadata"]["usage"] == {"input": 3, "output": 3, "raw": reports[-1]}
-
-
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
@@ -352,29 +325,6 @@ def test_no_delta_however_odd_breaks_the_reader(odd: list[dict[str, Any]], whole
     native, core, _ = read([delta(content="a"), *chunks, END])
     assert core["content"].startswith("a")
     assert json.loads(json.dumps(native)) == native
-
-
-def test_the_cost_of_a_chunk_does_not_grow_with_the_stream(monkeypatch: Any) -> None:
-    from agent_hookspecs.authoring.partial import Partial
-
-    joined: list[str] = []
-    join = Partial._join
-
-    def counted(self: Partial, key: str) -> None:
-        joined.append(key)
-        join(self, key)
-
-    monkeypatch.setattr(Partial, "_join", counted)
-    provider = ChatCompletionsProvider()
-    state = provider.init({"model": "m"})
-    for part in (
-        delta(content="x"),
-        delta(reasoning_content="x"),
-        call(index=0, id="a", function={"name": "f", "arguments": "x"}),
-    ):
-        for _ in range(2000):
-            provider.process_chunk(part, [], state)
-    assert len(joined) < 10
 
 
 # Signed reasoning.

@@ -47,6 +47,7 @@ class TestProvider(ProviderConformance):
     plugin = "{{ cookiecutter.plugin_id }}"
     wire = WIRE
     settings: ClassVar[dict[str, Any]] = {"model": "big-think"}
+    key_variable = "{{ cookiecutter.__variable }}_API_KEY"
     # A claim that gets lost fails, instead of leaving its checks out.
     expects = (
 {%- if mixed %}

@@ -49,9 +49,11 @@ def _suite(name: str, suite: Mapping[str, Any]) -> Iterator[str]:
             yield ""
             yield from (f"- {_plain(sentence)}" for sentence in sentences)
     if suite["claims"]:
-        told = [f"`{tag}`" if held else f"not `{tag}`" for tag, held in suite["claims"].items()]
         yield ""
-        yield f"It claims {', '.join(told)}."
+        for words, wanted in (("It claims", True), ("It does not claim", False)):
+            told = [f"`{tag}`" for tag, held in suite["claims"].items() if held is wanted]
+            if told:
+                yield f"{words} {', '.join(told)}."
     yield ""
     yield "| capability | outcome | checks | seconds |"
     yield "|---|---|---|---|"

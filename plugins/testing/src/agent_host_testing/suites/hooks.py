@@ -31,6 +31,8 @@ _CLAIMS = (
     "to_native_messages",
     "from_native_messages",
     "get_actions",
+    "get_instructions",
+    "get_context_parts",
 )
 
 

@@ -111,13 +111,14 @@ class Outcome:
         Ids that a provider makes up for calls may be others each time; so they are compared by
         the place of the call.
         """
-        return self._without_ids([self.session.to_dict()["messages"], self.natives])
+        said = self.session.to_dict()["messages"]
+        return self._without_ids({"messages": said, "native_messages": self.natives})
 
     def comparable_events(self) -> Any:
         """The events without the session, which is compared by itself, and the error."""
         shown = [{k: v for k, v in event.items() if k != "session"} for event in self.events]
         raised = self.error.to_dict() if isinstance(self.error, AgentError) else repr(self.error)
-        return self._without_ids([shown, raised])
+        return self._without_ids({"events": shown, "error": raised})
 
     def _without_ids(self, value: Any) -> Any:
         places = {call.id: f"call {n}" for n, call in enumerate(self.calls) if call.id}

@@ -1,4 +1,8 @@
-"""What the reference packages would each write anew: turns of text, and errors with a kind."""
+"""What the reference packages would each write anew: turns of text, and errors with a kind.
+
+`TextProvider` is a provider of such turns but for its requests, which each of them makes in its own
+way.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent_hookspecs import AgentError, Config, CoreMessage, NativeMessage, State
-from agent_hookspecs.authoring import requested_knobs
+from agent_hookspecs import (
+    AgentError,
+    Config,
+    Context,
+    CoreMessage,
+    NativeMessage,
+    ProviderPlugin,
+    State,
+    get_warn_from_context,
+)
+from agent_hookspecs.authoring import Partial, requested_knobs, take_knob
 from agent_hookspecs.errors import (
     AuthenticationError,
     ContextLengthError,
@@ -20,13 +33,13 @@ from agent_hookspecs.errors import (
 )
 
 __all__ = [
+    "TextProvider",
     "begin_state",
-    "core_messages",
-    "error_of_kind",
     "native_turns",
     "notes_of",
     "refusal",
-    "sent",
+    "request_body",
+    "warn_of_unsent",
 ]
 
 _KINDS: dict[str, type[ProviderError]] = {
@@ -67,21 +80,19 @@ def _text(message: CoreMessage, note: Callable[[str], None]) -> str:
     return message["content"] if together == message["content"] else message["content"] + together
 
 
-def sent(native: NativeMessage) -> dict[str, Any]:
-    """A native message as it goes on the wire."""
-    return {key: value for key, value in native.items() if key != "_metadata"}
+def request_body(turns: str, natives: Sequence[NativeMessage], state: State) -> dict[str, Any]:
+    """What every request has: the model, under ``turns`` what was said, and the longest answer."""
+    said = [{key: each[key] for key in each if key != "_metadata"} for each in natives]
+    body: dict[str, Any] = {"model": state["config"].get("model"), turns: said}
+    if (most := take_knob(state, "max_output_tokens")) is not None:
+        body["most"] = most
+    return body
 
 
-def core_messages(natives: Sequence[NativeMessage]) -> list[CoreMessage]:
-    """What the model said, with what is noted of it."""
-    return [
-        {
-            "role": "assistant",
-            "content": native.get("text") or "",
-            "metadata": dict(native.get("_metadata") or {}),
-        }
-        for native in natives
-    ]
+def warn_of_unsent(state: State, context: Context, provider: str) -> None:
+    """Tell the user what of the messages is not sent."""
+    for sentence in state["unsent"]:
+        get_warn_from_context(context, provider)(sentence)
 
 
 def notes_of(end: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +104,7 @@ def notes_of(end: Mapping[str, Any]) -> dict[str, Any]:
     return notes
 
 
-def error_of_kind(told: Mapping[str, Any], **known: Any) -> ProviderError:
+def _error_of_kind(told: Mapping[str, Any], **known: Any) -> ProviderError:
     """The error that the server tells of."""
     kind = _KINDS.get(str(told.get("kind")), ServerError)
     return kind(f"the server says: {told.get('message')}", **known)
@@ -107,5 +118,56 @@ def refusal(status: int, body: bytes) -> AgentError | None:
         # Nothing is lost: the host says what it can of any status.
         return None
     if status == 400 and isinstance(told, dict) and told.get("kind") == "context_length":
-        return error_of_kind(told, status=status)
+        return _error_of_kind(told, status=status)
     return None
+
+
+class TextProvider(ProviderPlugin):
+    """Adds up the texts of chunks until one says that it is the end."""
+
+    requires_api_key = True
+    requires_base_url = True
+    finish_reasons = {"over": "stop", "short": "length"}  # noqa: RUF012
+
+    def init(self, config: Config) -> State:
+        return {**begin_state(config), "end": None}
+
+    def to_native_messages(
+        self, messages: Sequence[CoreMessage], state: State
+    ) -> list[NativeMessage]:
+        return native_turns(messages, state)
+
+    def from_native_messages(self, native_messages: Sequence[NativeMessage]) -> list[CoreMessage]:
+        return [
+            {
+                "role": "assistant",
+                "content": native.get("text") or "",
+                "metadata": dict(native.get("_metadata") or {}),
+            }
+            for native in native_messages
+        ]
+
+    def process_chunk(
+        self, native_chunk: Any, native_messages: list[NativeMessage], state: State
+    ) -> tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]:
+        if "kind" in native_chunk:
+            raise _error_of_kind(native_chunk)
+        if "end" in native_chunk:
+            state["end"] = native_chunk
+        text = native_chunk.get("text")
+        if not text:
+            return [], [], native_messages, state
+        partial = state["partial"] = Partial.of(state["partial"])
+        partial.append_text("content", text)
+        return [{"role": "assistant", "content": text}], [], native_messages, state
+
+    def stream_complete(self, state: State) -> bool:
+        return state["end"] is not None
+
+    def finalize(
+        self, native_messages: list[NativeMessage], state: State
+    ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
+        said = str((state["partial"] or {}).get("content") or "")
+        notes = notes_of(state["end"] or {})
+        final: NativeMessage = {"by": "assistant", "text": said, "_metadata": notes}
+        return [final], [*native_messages, final], state

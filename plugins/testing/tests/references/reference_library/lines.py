@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from reference_common import begin_state, core_messages, error_of_kind, native_turns, notes_of, sent
+from reference_common import TextProvider, request_body, warn_of_unsent
 
-from agent_hookspecs import (
-    Config,
-    Context,
-    CoreMessage,
-    NativeMessage,
-    ProtocolError,
-    ProviderPlugin,
-    State,
-    get_warn_from_context,
-)
-from agent_hookspecs.authoring import Partial, take_knob
+from agent_hookspecs import Context, NativeMessage, ProtocolError, State
 from agent_hookspecs.errors import StreamCutError
 from reference_library.connection import answer_of
 
@@ -27,25 +17,11 @@ __all__ = ["Library"]
 Answer = tuple[list[dict[str, Any]], list[NativeMessage], list[NativeMessage], State]
 
 
-class Library(ProviderPlugin):
+class Library(TextProvider):
     """Opens a connection for each request and reads its lines."""
 
     name = "library"
-    requires_api_key = True
-    requires_base_url = True
-    finish_reasons = {"over": "stop", "short": "length"}  # noqa: RUF012
     path = "lines"
-
-    def init(self, config: Config) -> State:
-        return {**begin_state(config), "end": None}
-
-    def to_native_messages(
-        self, messages: Sequence[CoreMessage], state: State
-    ) -> list[NativeMessage]:
-        return native_turns(messages, state)
-
-    def from_native_messages(self, native_messages: Sequence[NativeMessage]) -> list[CoreMessage]:
-        return core_messages(native_messages)
 
     def call_api(
         self, native_messages: list[NativeMessage], state: State, context: Context
@@ -65,16 +41,9 @@ class Library(ProviderPlugin):
     def _chunks(
         self, natives: list[NativeMessage], state: State, context: Context, *, stream: bool
     ) -> Iterator[dict[str, Any]]:
-        for sentence in state["unsent"]:
-            get_warn_from_context(context, self.name)(sentence)
+        warn_of_unsent(state, context, self.name)
         config = state["config"]
-        body: dict[str, Any] = {
-            "model": config.get("model"),
-            "said": [sent(native) for native in natives],
-            "lines": stream,
-        }
-        if (most := take_knob(state, "max_output_tokens")) is not None:
-            body["most"] = most
+        body = {**request_body("said", natives, state), "lines": stream}
         key = {"x-lines-key": config["api_key"]}
         with answer_of(config, self.path, body, key) as response:
             yield from self._read(response)
@@ -88,28 +57,3 @@ class Library(ProviderPlugin):
             if not isinstance(chunk, dict):
                 raise ProtocolError("the answer is no object")
             yield chunk
-
-    def process_chunk(
-        self, native_chunk: Any, native_messages: list[NativeMessage], state: State
-    ) -> Answer:
-        if "kind" in native_chunk:
-            raise error_of_kind(native_chunk)
-        if "end" in native_chunk:
-            state["end"] = native_chunk
-        text = native_chunk.get("text")
-        if not text:
-            return [], [], native_messages, state
-        partial = state["partial"] = Partial.of(state["partial"])
-        partial.append_text("content", text)
-        return [{"role": "assistant", "content": text}], [], native_messages, state
-
-    def stream_complete(self, state: State) -> bool:
-        return state["end"] is not None
-
-    def finalize(
-        self, native_messages: list[NativeMessage], state: State
-    ) -> tuple[list[NativeMessage], list[NativeMessage], State]:
-        said = str((state["partial"] or {}).get("content") or "")
-        notes = notes_of(state["end"] or {})
-        final: NativeMessage = {"by": "assistant", "text": said, "_metadata": notes}
-        return [final], [*native_messages, final], state

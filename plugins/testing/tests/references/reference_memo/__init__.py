@@ -11,7 +11,14 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from reference_common import begin_state, native_turns, notes_of, refusal, sent
+from reference_common import (
+    begin_state,
+    native_turns,
+    notes_of,
+    refusal,
+    request_body,
+    warn_of_unsent,
+)
 
 from agent_hookspecs import (
     AgentError,
@@ -22,7 +29,6 @@ from agent_hookspecs import (
     ProviderPlugin,
     RequestSpec,
     State,
-    get_warn_from_context,
 )
 from agent_hookspecs.authoring import take_knob
 from agent_hookspecs.tool_interop import (
@@ -64,21 +70,15 @@ class Memo(ProviderPlugin):
     def build_request(
         self, native_messages: list[NativeMessage], state: State, stream: bool, context: Context
     ) -> RequestSpec:
-        for sentence in state["unsent"]:
-            get_warn_from_context(context, self.name)(sentence)
+        warn_of_unsent(state, context, self.name)
         config = state["config"]
         kit = get_registry_from_context(context).convert_schemas(
             config.get("tools") or (), target=ToolInteropTarget("generic")
         )
         names = WireNames(tool["name"] for tool in kit)
-        body: dict[str, Any] = {
-            "model": config.get("model"),
-            "notes": [sent(native) for native in native_messages],
-            "tools": [{**tool, "name": names.encode(tool["name"])} for tool in kit],
-        }
+        body = request_body("notes", native_messages, state)
+        body["tools"] = [{**tool, "name": names.encode(tool["name"])} for tool in kit]
         state["names"] = names
-        if (most := take_knob(state, "max_output_tokens")) is not None:
-            body["most"] = most
         choice = take_knob(state, "tool_choice")
         if choice is not None:
             body["choice"] = names.encode(choice) if choice in names else choice

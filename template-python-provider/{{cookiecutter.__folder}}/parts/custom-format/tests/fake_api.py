@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from agent_hookspecs.messages import Framing
@@ -62,21 +63,21 @@ class LineChat(WireFormat):
         return request.bearer()
 
     def problem(self, request: Request, ledger: Ledger) -> Problem | None:
-        return next(_problems(request.body, ledger), None)
+        return next(_problems(request.body, ledger), None) or _changed_call(request, ledger)
 
     def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "text": ""}
-        for part in reply.parts:
+        for part in _with_ids(reply, request, ledger).parts:
             if isinstance(part, Text):
                 message["text"] += part.text
             elif isinstance(part, Thought):
                 message["thought"] = {"text": part.text, "seal": _sealed(part, ledger)}
             elif isinstance(part, Call):
-                message.setdefault("calls", []).append(_called(part, ledger))
+                message.setdefault("calls", []).append(_called(part))
         return json.dumps({"message": message, "end": _end(reply)}).encode()
 
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
-        lines = [*_lines(reply, ledger)]
+        lines = [*_lines(_with_ids(reply, request, ledger), ledger)]
         if reply.failure is None:
             lines.append({"end": _end(reply)})
         else:
@@ -116,7 +117,7 @@ def _lines(reply: Reply, ledger: Ledger) -> Iterator[dict[str, Any]]:
             yield from ({"thought": piece} for piece in pieces(part.text, reply.fragments))
             yield {"seal": _sealed(part, ledger)}
         elif isinstance(part, Call):
-            call = _called(part, ledger)
+            call = _called(part)
             arguments = call.pop("arguments")
             yield {"call": {"index": number, **call}}
             for piece in pieces(arguments, reply.fragments):
@@ -130,11 +131,22 @@ def _sealed(thought: Thought, ledger: Ledger) -> str:
     return seal
 
 
-def _called(part: Call, ledger: Ledger) -> dict[str, Any]:
+def _with_ids(reply: Reply, request: Request, ledger: Ledger) -> Reply:
+    """The reply with an id on every call, which the ledger remembers."""
+    parts = tuple(
+        replace(part, id=ledger.new_id("call_"))
+        if isinstance(part, Call) and part.id is None
+        else part
+        for part in reply.parts
+    )
+    ledger.hand_out(request, [part for part in parts if isinstance(part, Call)])
+    return replace(reply, parts=parts)
+
+
+def _called(part: Call) -> dict[str, Any]:
     given = part.arguments
-    identity = ledger.new_id("call_") if part.id is None else part.id
     arguments = given if isinstance(given, str) else json.dumps(dict(given), ensure_ascii=False)
-    return {"id": identity, "name": part.name, "arguments": arguments}
+    return {"id": part.id, "name": part.name, "arguments": arguments}
 
 
 def _end(reply: Reply) -> dict[str, Any]:
@@ -181,6 +193,17 @@ def _problems(body: Any, ledger: Ledger) -> Iterator[Problem]:
         elif open_calls:
             yield Problem(f"{sorted(open_calls)} have no result", "calls are answered first", place)
         open_calls |= {call["id"] for call in message.get("calls", ())}
+
+
+def _changed_call(request: Request, ledger: Ledger) -> Problem | None:
+    """What is wrong with calls that come back, if they are not as they were made."""
+    turns = [
+        [Call(call["name"], call["arguments"], call["id"]) for call in message["calls"]]
+        for message in request.body["messages"]
+        if message.get("calls")
+    ]
+    change = ledger.find_change(request, turns)
+    return change and Problem(change[2], "calls come back as they were made", "messages")
 
 
 def _message_problems(message: Any, place: str, ledger: Ledger) -> Iterator[Problem]:
