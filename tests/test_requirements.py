@@ -35,8 +35,9 @@ KINDS = (
     "mix",
 )
 HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
-#: Plugins that bring much with them, or need a server: who wants one installs it by name.
-HEAVY = ("agent-host-postgres",)
+#: Plugins that bring much with them, or need a server or a program of the system: who wants one
+#: installs it by name.
+HEAVY = ("agent-host-postgres", "agent-host-shell", "agent-host-web")
 
 PROJECTS = sorted(
     (

@@ -166,6 +166,19 @@ def test_configs_of_the_workspace_can_neither_be_read_nor_changed(
     assert file.read_text() == SECRET
 
 
+@pytest.mark.parametrize("target", ["/", ".", "/nowhere", "readme"])
+def test_a_link_that_is_called_like_a_config_hides_no_more_than_a_file(
+    open_shell: Callable[..., Any], workspace: Path, target: str
+) -> None:
+    (workspace / "agent-host.json").symlink_to(target)
+    (workspace / "readme").write_text(SECRET)
+    (workspace / "other").write_text("other")
+    shell = open_shell(workspace, protected_paths=["agent-host.json"])
+    said = shell.run("cat readme other")
+    assert "other\n[exit code" in said
+    assert (SECRET in said) is (target != "readme")
+
+
 @pytest.mark.parametrize("kind", ["missing", "link"])
 def test_nothing_runs_where_a_place_of_the_host_cannot_be_hidden(
     open_shell: Callable[..., Any], workspace: Path, kind: str

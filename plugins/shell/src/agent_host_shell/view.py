@@ -131,8 +131,10 @@ def _hidden_names(root: str, protected: Sequence[str]) -> tuple[list[str], bool]
     try:
         for entry in _walk(root) if names or shared else ():
             if entry.name.lower() in names:
+                # Of a link only a file is hidden: it might lead to the top of everything.
                 real = os.path.realpath(entry.path)
-                found += [real] if os.path.exists(real) else []
+                is_kept = os.path.isfile(real) or not entry.is_symlink()
+                found += [real] if is_kept else []
             elif shared and entry.is_file(follow_symlinks=False):
                 status = entry.stat(follow_symlinks=False)
                 found += [entry.path] if (status.st_dev, status.st_ino) in shared else []
