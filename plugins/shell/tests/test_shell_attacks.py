@@ -8,8 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,32 +21,6 @@ from agent_host_shell.sandbox import Bubblewrap
 SECRET = "sk-kept-by-the-host"
 #: Ten gigabytes take a minute; CI tries a hundredth of it.
 SIZE = 10 * 10**9 if os.environ.get("AGENT_HOST_LONG_TRIALS") == "1" else 10**8
-
-
-def processes_with(word: str) -> list[int]:
-    """The processes that have the word in their arguments, but for those that are over."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            arguments = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
-        except OSError:
-            continue
-        if word.encode() in arguments:
-            found.append(int(folder.name))
-    return found
-
-
-def require_gone(word: str) -> None:
-    deadline = time.monotonic() + 10
-    while processes_with(word):
-        assert time.monotonic() < deadline, "something goes on for nobody"
-        threading.Event().wait(0.02)
-
-
-@pytest.fixture
-def mark() -> str:
-    """An argument by which a process is found: so many seconds to sleep, like no other."""
-    return f"1{uuid.uuid4().int % 10**9:09d}"
 
 
 @pytest.fixture
@@ -301,9 +273,9 @@ def test_there_are_no_capabilities(shell: Any) -> None:
         "sleep {0} & disown; exec true",
     ],
 )
-def test_who_forks_away_is_ended_with_the_command(shell: Any, mark: str, command: str) -> None:
+def test_who_forks_away_is_ended_with_the_command(shell: Any, mark: Any, command: str) -> None:
     assert "[exit code 0]" in shell.run(f"{command.format(mark)} echo begun")
-    require_gone(mark)
+    mark.require_gone()
 
 
 @pytest.mark.parametrize(
@@ -317,10 +289,10 @@ def test_who_forks_away_is_ended_with_the_command(shell: Any, mark: str, command
         "while :; do sleep {0} & sleep 0.01; done",
     ],
 )
-def test_time_is_up_for_everybody(shell: Any, mark: str, command: str) -> None:
+def test_time_is_up_for_everybody(shell: Any, mark: Any, command: str) -> None:
     said = shell.run(command.format(mark), seconds=1)
     assert "ended after 1 s" in said
-    require_gone(mark)
+    mark.require_gone()
 
 
 def test_a_command_may_clean_up_when_its_time_is_up(shell: Any) -> None:
@@ -359,7 +331,7 @@ else:
 @pytest.mark.parametrize("kind", ["sandboxed", "unsandboxed"])
 @pytest.mark.usefixtures("bubblewrap")
 def test_no_command_outlives_its_host(
-    workspace: Path, mark: str, kind: str, number: signal.Signals
+    workspace: Path, mark: Any, kind: str, number: signal.Signals
 ) -> None:
     command = f"setsid sleep {mark} & (setsid sh -c 'sleep {mark} &'); echo begun; sleep {mark}"
     host = subprocess.Popen(
@@ -373,7 +345,7 @@ def test_no_command_outlives_its_host(
         assert host.stdout.readline() == "begun\n"
         host.send_signal(number)
         host.wait(30)
-        require_gone(mark)
+        mark.require_gone()
 
 
 # Output
