@@ -75,12 +75,13 @@ def test_an_action_runs_at_its_trigger_and_at_no_other(trigger: str) -> None:
     assert seen[0]["params"] == {}
 
 
-def test_there_are_five_triggers() -> None:
+def test_there_are_six_triggers() -> None:
     assert TRIGGERS == (
         "session_save_prepare",
         "session_load",
         "request_start",
         "request_end",
+        "context_refused",
         "session_close",
     )
 

@@ -74,6 +74,7 @@ REQUEST_START = [
 BEFORE = [
     *each("p e1 e2 f1 f2", "init"),
     *REQUEST_START,
+    *each("f1 f2", "select_tools"),
     *each("f1 f2", "get_context_parts"),
     *each("p e1 e2", "to_native_messages"),
     *each("f1 f2", "get_instructions"),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_host.cli.options import complete_with, parse_settings
+from agent_host.cli.outside import clean_text
 from agent_host.cli.render import (
-    clean_text,
     is_terminal,
     print_json,
     print_pairs,
@@ -323,6 +323,8 @@ def action(
         click.echo(clean_text(f"{failure.get('type')}: {failure.get('message')}"), err=True)
     else:
         click.echo(f"{clean_text(action)} was run on {changed.id}.")
+        if result.get("message"):
+            click.echo(clean_text(result["message"]))
     if failure:
         raise click.exceptions.Exit(1)
 

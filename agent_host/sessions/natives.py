@@ -22,6 +22,7 @@ __all__ = [
     "CHECKPOINTS",
     "NATIVES",
     "ORIGIN",
+    "SPANS",
     "NativeHistory",
     "Origin",
     "Overlay",
@@ -37,6 +38,7 @@ R = TypeVar("R", bound=Rendering)
 NATIVES = "native_messages"
 ORIGIN = "native_origin"
 CHECKPOINTS = "native_checkpoints"
+SPANS = "native_spans"
 
 _ENCODER = json.JSONEncoder(sort_keys=True, default=repr)
 
@@ -154,13 +156,16 @@ class Overlay:
 class RetainedHistory:
     """Natives that can be sent again, and how many core messages they stand for.
 
-    ``checkpoints`` are those that led here, ``overlay`` is what the request puts on them.
+    ``checkpoints`` are those that led here, ``overlay`` is what the request puts on them. ``spans``
+    are parts of an excerpt whose natives are as they came: from which message to which, and the
+    same of natives.
     """
 
     natives: NativeHistory
     covered: int = 0
     checkpoints: Sequence[Sequence[Any]] = ()
     overlay: Overlay | None = None
+    spans: Sequence[Sequence[int]] = ()
 
     @property
     def sent(self) -> list[NativeMessage]:
@@ -205,23 +210,49 @@ def retained_history(session: Session, origin: Origin) -> RetainedHistory:
                     )
                     if length < len(history):
                         history = history.first(length)
-                    return RetainedHistory(history, covered, checkpoints[: place + 1])
+                    return RetainedHistory(
+                        history,
+                        covered,
+                        checkpoints[: place + 1],
+                        spans=_read_spans(metadata.get(SPANS), length),
+                    )
     return RetainedHistory(NativeHistory())
 
 
+def _read_spans(spans: object, length: int) -> list[list[int]]:
+    """The spans that lie in the first ``length`` natives."""
+    found: list[Any] = spans if isinstance(spans, list) else []
+    return [
+        each
+        for each in found
+        if isinstance(each, list) and [*map(type, each)] == [int] * 4 and each[3] <= length
+    ]
+
+
 def retain_natives(
-    session: Session, natives: list[NativeMessage], origin: Origin, before: RetainedHistory
+    session: Session,
+    natives: list[NativeMessage],
+    origin: Origin,
+    before: RetainedHistory,
+    *,
+    covered: int | None = None,
+    asked: tuple[int, int] | None = None,
+    spans: Sequence[Sequence[int]] | None = None,
 ) -> Session:
-    """The session with ``natives`` retained for all of its messages.
+    """The session with ``natives`` retained for its first ``covered`` messages, or all of them.
 
     ``before`` is what was retained when the natives were made: its checkpoints go on to hold as far
-    as its natives are still the first ones.
+    as its natives are still the first ones. ``asked`` says how many messages there were before the
+    answer, and of how many natives: so what was asked can be told from what was answered.
+    ``spans`` are those of an excerpt, by default the ones there were.
     """
     same = common_length(natives, before.natives)
     unchanged = same == len(before.natives)
     history = before.natives if unchanged else before.natives.first(same)
-    count = session.count
-    checkpoint = FrozenList([count, len(natives), session.digest(count)])
+    count = session.count if covered is None else covered
+    new = [FrozenList([count, len(natives), session.digest(count)])]
+    if asked is not None and before.covered < asked[0] < count and same <= asked[1] < len(natives):
+        new.insert(0, FrozenList([*asked, session.digest(asked[0])]))
     # While nothing retained has changed all of them hold, and there may be thousands.
     earlier = (
         before.checkpoints
@@ -232,7 +263,8 @@ def retain_natives(
         {
             NATIVES: history.with_natives(natives[same:]),
             ORIGIN: origin.to_list(),
-            CHECKPOINTS: FrozenList([*earlier, checkpoint]),
+            CHECKPOINTS: FrozenList([*earlier, *new]),
+            SPANS: (_read_spans(before.spans, same) if spans is None else spans) or None,
         }
     )
 

@@ -18,7 +18,7 @@ from agent_hookspecs.store.rules import new_id
 from agent_host.sessions.frozen import freeze, plain_copy, too_deep_error
 from agent_host.sessions.messages import StoredMessages
 
-__all__ = ["SCHEMA_VERSION", "Session"]
+__all__ = ["SCHEMA_VERSION", "Session", "check_message"]
 
 SCHEMA_VERSION = 1
 
@@ -240,10 +240,11 @@ class _CallIds(Collection[str]):
 def _check_messages(
     messages: Iterable[Mapping[str, Any]], first: int = 0
 ) -> tuple[CoreMessage, ...]:
-    return tuple(map(_check_message, messages, count(first)))
+    return tuple(map(check_message, messages, count(first)))
 
 
-def _check_message(message: Mapping[str, Any], number: int) -> CoreMessage:
+def check_message(message: Mapping[str, Any], number: int) -> CoreMessage:
+    """The message as sessions hold it; ``number`` is for the error that says what is wrong."""
     # A dict is told from other mappings at once, here and below.
     if not isinstance(message, (dict, Mapping)):
         raise SessionError(f"message {number} is {type(message).__name__}, not an object")

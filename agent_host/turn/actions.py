@@ -10,7 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from agent_hookspecs.errors import ConfigError, UnknownPluginError
+from agent_hookspecs.errors import (
+    ConfigError,
+    HookResultError,
+    SessionError,
+    UnknownPluginError,
+)
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Action, ActionResult
 from agent_hookspecs.roles import PluginRole
@@ -20,7 +25,7 @@ from agent_host.drivers.effects import Call, Steps
 from agent_host.plugins.implementation import Implementation, check_result, log_failure
 from agent_host.sessions.natives import retain_natives
 from agent_host.turn.context import action_context
-from agent_host.turn.history import find_history
+from agent_host.turn.history import apply_excerpt, find_history
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
@@ -30,7 +35,14 @@ __all__ = ["TRIGGERS", "execute_action", "offered_actions", "run_trigger"]
 
 log = get_logger(__name__)
 
-TRIGGERS = ("session_save_prepare", "session_load", "request_start", "request_end", "session_close")
+TRIGGERS = (
+    "session_save_prepare",
+    "session_load",
+    "request_start",
+    "request_end",
+    "context_refused",
+    "session_close",
+)
 
 _ROLES: tuple[PluginRole, ...] = ("provider", "extension", "feature")
 
@@ -71,15 +83,19 @@ def execute_action(
     for offer in offers:
         if action_id == offer.action["id"]:
             _check_inputs(offer, params)
-            return (yield from _execute(turn, turn.start, offer, params, None))
+            return (yield from _execute(turn, turn.start, offer, params, {}))
     raise UnknownPluginError(
         f"no active plugin offers the action {action_id!r}",
         hint=suggest_name(action_id, [offer.action["id"] for offer in offers]),
     )
 
 
-def run_trigger(turn: Turn, session: Session, trigger: str) -> Steps[Session]:
-    """Run every action that names the trigger, in order; one that fails is told and skipped."""
+def run_trigger(turn: Turn, session: Session, trigger: str, **known: Any) -> Steps[Session]:
+    """Run every action that names the trigger, in order; one that fails is told and skipped.
+
+    ``known`` are further keys of the actions' context. What an action says is told as a warning,
+    and what it has used is counted.
+    """
     if trigger not in TRIGGERS:
         raise ConfigError(
             f"there is no lifecycle trigger {trigger!r}",
@@ -94,8 +110,13 @@ def run_trigger(turn: Turn, session: Session, trigger: str) -> Steps[Session]:
         action = offer.action["id"]
         failure: object = None
         try:
-            session, result = yield from _execute(turn, session, offer, {}, trigger)
+            keys = {"lifecycle": trigger, **known}
+            session, result = yield from _execute(turn, session, offer, {}, keys)
             failure = result.get("error")
+            if result.get("usage"):
+                yield turn.emit([{"type": "usage", "usage": result["usage"]}])
+            if result.get("message"):
+                turn.warnings.add(result["message"], offer.plugin)
             if failure:
                 log.warning("action_failed", plugin=offer.plugin, action=action, error=failure)
         except Exception as error:
@@ -122,13 +143,17 @@ def _check_inputs(offer: _Offer, params: Mapping[str, Any]) -> None:
 
 
 def _execute(
-    turn: Turn, session: Session, offer: _Offer, params: Mapping[str, Any], trigger: str | None
+    turn: Turn,
+    session: Session,
+    offer: _Offer,
+    params: Mapping[str, Any],
+    known: Mapping[str, Any],
 ) -> Steps[tuple[Session, ActionResult]]:
     arguments: dict[str, Any] = {
         "action_id": offer.action["id"],
         "session": session,
         "params": dict(params),
-        "context": action_context(turn.stack, turn.context, session.to_dict(), trigger),
+        "context": action_context(turn.stack, turn.context, session, known),
         "state": turn.state,
     }
     if offer.role != "feature":
@@ -151,4 +176,20 @@ def _execute(
         session = session.with_metadata(result["session_metadata"])
     if offer.role != "feature" and isinstance(result.get("native_messages"), list):
         session = retain_natives(session, result["native_messages"], turn.origin, turn.retained)
+    if result.get("excerpt") is not None:
+        session = _take_excerpt(turn, session, offer, result["excerpt"])
     return session, given
+
+
+def _take_excerpt(turn: Turn, session: Session, offer: _Offer, items: object) -> Session:
+    if not isinstance(items, (list, tuple)):
+        raise offer.execute.wrong_result("a list as its excerpt", items)
+    try:
+        return apply_excerpt(turn, session, items)
+    except SessionError as error:
+        raise HookResultError(
+            f"plugin {offer.plugin!r}: the excerpt does not fit the session: {error.message}",
+            plugin=offer.plugin,
+            hook="execute_action",
+            hint=error.hint,
+        ) from error

@@ -6,12 +6,18 @@ Callers may add keys. Keys the host owns keep the host's value, and a warning sa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context
+from agent_host.plugins.model_facts import read_facts
 from agent_host.plugins.stack import Stack
+from agent_host.sessions.excerpts import excerpt_items
 from agent_host.sessions.frozen import plain_copy
+
+if TYPE_CHECKING:
+    from agent_host.sessions.session import Session
 
 __all__ = [
     "RESERVED",
@@ -31,6 +37,9 @@ RESERVED = frozenset(
     {
         "core",
         "config",
+        "excerpt",
+        "refusal",
+        "tools",
         "tool_interop",
         "trigger_source",
         "session",
@@ -48,6 +57,7 @@ RESERVED = frozenset(
         "retained",
         "tags",
         "warn",
+        "window",
     }
 )
 
@@ -82,6 +92,7 @@ def request_context(
         "config": plain_copy(stack.config),
         "model": None if stack.model is None else {**stack.model},
         "tags": stack.resolution.tags,
+        "tools": stack.descriptors,
         "tool_interop": _interop(stack),
         **({"warn": warn} if warn is not None else {}),
     }
@@ -97,9 +108,14 @@ def tool_context(
     """What tools get besides their own ``config``; the core, and so all secrets, is not in it.
 
     ``cancelled()`` says whether anybody still waits for the result; ``given`` is what the program
-    has for its tools.
+    has for its tools; ``tools`` are all that are on offer.
     """
-    owned = {"cancelled": cancelled or _is_never_cancelled, "tool_interop": _interop(stack)}
+    owned = {
+        "cancelled": cancelled or _is_never_cancelled,
+        "tool_interop": _interop(stack),
+        # Copies: no tool may change what another one says of itself.
+        "tools": [replace(each, schema=plain_copy(each.schema)) for each in stack.descriptors],
+    }
     return _add_caller_keys({**owned, **(given or {})}, added)
 
 
@@ -115,14 +131,19 @@ def _is_never_cancelled() -> bool:
 
 
 def action_context(
-    stack: Stack, request: Context, session: Mapping[str, Any], trigger: str | None
+    stack: Stack, request: Context, session: Session, known: Mapping[str, Any]
 ) -> Context:
-    """What ``execute_action`` gets: the request's context and what an action can work with."""
+    """What ``execute_action`` gets: the request's context and what an action can work with.
+
+    ``known`` are the keys of a trigger.
+    """
     features = [plugin.instance for plugin in stack.resolution.plugins["feature"]]
     return {
         **request,
-        "session": session,
+        "session": session.to_dict(),
+        "excerpt": excerpt_items(session),
+        "window": read_facts(stack.model).window if stack.model is not None else None,
         "request_context": request,
         "request_runtime": {"provider": stack.provider.instance, "features": features},
-        **({"lifecycle": trigger} if trigger else {}),
+        **known,
     }

@@ -11,7 +11,7 @@ from agent_hookspecs.authoring.merging import finish_tool_calls
 from agent_hookspecs.errors import ContractError, HookResultError, SessionError
 from agent_hookspecs.messages import CoreMessage, NativeMessage
 from agent_host.redaction import describe_error
-from agent_host.sessions.natives import retain_natives
+from agent_host.sessions.natives import common_length, retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 from agent_host.turn.finish_reason import note_finish
 from agent_host.turn.lost_tools import warn_of_unread_calls
@@ -68,9 +68,22 @@ def finish_turn(turn: Turn) -> Session:
     try:
         # Only what is new: what was retained has been looked at when it was.
         json.dumps(bare[len(turn.retained.natives) :])
-        return retain_natives(session, bare, turn.origin, turn.retained)
+        asked = _asked_until(turn, natives, bare)
+        return retain_natives(session, bare, turn.origin, turn.retained, asked=asked)
     except (TypeError, ValueError, RecursionError, SessionError) as error:
         raise _unfit_error(turn, "finalize", "native messages", error) from error
+
+
+def _asked_until(
+    turn: Turn, natives: list[NativeMessage], bare: list[NativeMessage]
+) -> tuple[int, int] | None:
+    """How many messages were sent, and of how many natives; None if a plugin has changed those."""
+    overlaid = len(natives) - len(bare)
+    sent, first = turn.natives, len(turn.retained.natives) + overlaid
+    new = sent[first:]
+    if common_length(natives[first : len(sent)], new) < len(new):
+        return None
+    return turn.start.count, len(sent) - overlaid
 
 
 def _unfit_error(turn: Turn, hook: str, what: str, error: Exception) -> HookResultError:

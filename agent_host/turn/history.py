@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.errors import ContractError
 from agent_hookspecs.messages import Config, CoreMessage, NativeMessage
-from agent_host.sessions.natives import Origin, retained_history
+from agent_host.sessions.excerpts import Excerpt, find_excerpt, make_excerpt, with_excerpt
+from agent_host.sessions.natives import (
+    NativeHistory,
+    Origin,
+    RetainedHistory,
+    retain_natives,
+    retained_history,
+)
 from agent_host.wire.request import without_userinfo
 
 if TYPE_CHECKING:
@@ -15,6 +22,7 @@ if TYPE_CHECKING:
     from agent_host.turn.turn import Turn
 
 __all__ = [
+    "apply_excerpt",
     "config_of",
     "convert_messages",
     "default_to_native",
@@ -35,7 +43,78 @@ def find_retained(turn: Turn, session: Session) -> list[CoreMessage]:
     address = without_userinfo(str(config_of(turn, turn.state).get("base_url") or ""))
     turn.origin = Origin(turn.provider, address, str(turn.state.get("native_format") or ""))
     turn.retained = retained_history(session, turn.origin)
+    excerpt = find_excerpt(session)
+    if excerpt is not None and turn.retained.covered < excerpt.covered:
+        # They are of another provider, or of before there was an excerpt.
+        turn.retained = RetainedHistory(NativeHistory())
+        return [*excerpt.messages(session), *session.since(excerpt.covered)]
     return session.since(turn.retained.covered)
+
+
+def apply_excerpt(turn: Turn, session: Session, items: Sequence[object]) -> Session:
+    """The session with an excerpt, and with the natives of that retained in place of all others.
+
+    Answers that stay are sent as they came, with whatever their provider has signed in them.
+    """
+    find_retained(turn, session)
+    retained = turn.retained
+    excerpt = make_excerpt(session, items, retained.covered)
+    natives, spans = _excerpt_natives(turn, session, excerpt)
+    return retain_natives(
+        with_excerpt(session, excerpt),
+        natives,
+        turn.origin,
+        retained,
+        covered=excerpt.covered,
+        spans=spans,
+    )
+
+
+def _excerpt_natives(
+    turn: Turn, session: Session, excerpt: Excerpt
+) -> tuple[list[NativeMessage], list[list[int]]]:
+    """The natives of an excerpt, and which of them are as they came."""
+    spans: list[list[int]] = []
+    known = {start: (end, natives) for start, end, natives in _known_spans(turn, session)}
+    items, natives = excerpt.items, list[NativeMessage]()
+    converted: list[CoreMessage] = []
+    place = 0
+    while place < len(items):
+        item = items[place]
+        if not isinstance(item, int):
+            converted.append(item)
+            place += 1
+            continue
+        end, own = known.get(item, (item, []))
+        if item < end and items[place : place + end - item] == [*range(item, end)]:
+            natives += _convert_some(turn, converted)
+            spans.append([item, end, len(natives), len(natives) + len(own)])
+            natives += own
+            converted = []
+            place += end - item
+        else:
+            converted.append(session.messages[item])
+            place += 1
+    return [*natives, *_convert_some(turn, converted)], spans
+
+
+def _convert_some(turn: Turn, messages: Sequence[CoreMessage]) -> list[NativeMessage]:
+    return convert_messages(turn, messages) if messages else []
+
+
+def _known_spans(turn: Turn, session: Session) -> Iterator[tuple[int, int, list[NativeMessage]]]:
+    """From which message to which natives are retained that belong to just those."""
+    retained, excerpt = turn.retained, find_excerpt(session)
+    if excerpt is not None:
+        yield from ((i, j, retained.natives[a:b]) for i, j, a, b in retained.spans)
+    covered, length = (0, 0) if excerpt is None else (-1, 0)
+    for checkpoint in retained.checkpoints:
+        match checkpoint:
+            case [int(next_covered), int(next_length), str()]:
+                if 0 <= covered < next_covered and length <= next_length:
+                    yield covered, next_covered, retained.natives[length:next_length]
+                if excerpt is None or next_covered >= excerpt.covered:
+                    covered, length = next_covered, next_length
 
 
 def make_natives(turn: Turn, rest: Sequence[CoreMessage]) -> list[NativeMessage]:

@@ -9,6 +9,7 @@ from agent_hookspecs.logs import remember_secrets
 from agent_host.drivers.effects import Steps
 from agent_host.plugins.access import KEY_SETTINGS
 from agent_host.turn.history import config_of, find_retained, make_natives
+from agent_host.turn.selected_tools import select_tools
 from agent_host.turn.speech import add_context, add_instructions
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def prepare_turn(turn: Turn) -> Steps[None]:
     _require_access(turn)
     turn.stack.schema.check_required(turn.state["config"], turn.stack.models)
     turn.context["session"] = turn.start
+    if turn.managers.feature.implements("select_tools"):
+        select_tools(turn)
     rest = find_retained(turn, turn.start)
     if turn.managers.feature.implements("get_context_parts"):
         rest = yield from add_context(turn, rest)

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from agent_hookspecs.errors import AgentError, ConfigError, ProviderError
+from agent_hookspecs.errors import AgentError, ConfigError, ContextLengthError, ProviderError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, redact, redact_error
 from agent_hookspecs.messages import Config, CoreMessage, Finish, Limit, Usage
 from agent_host.drivers.effects import Drain, Emit, RunState, Sleep, Steps
 from agent_host.plugins.implementation import describe_failure
+from agent_host.sessions.excerpts import EXCERPT
+from agent_host.sessions.natives import NATIVES
 from agent_host.turn.actions import run_trigger
 from agent_host.turn.finish import finish_turn
 from agent_host.turn.prepare import begin_state, prepare_turn
@@ -98,7 +100,7 @@ def run_turn(turn: Turn) -> Steps[None]:
     stack = turn.stack
     yield turn.emit([_started_event(stack), *turn.warnings.say(stack.warnings)])
     policy, attempt = RetryPolicy(max_retries=_retries(stack.config)), 0
-    has_new_key = False
+    has_new_key = is_shorter = False
     while True:
         try:
             yield from _run_attempt(turn)
@@ -107,6 +109,9 @@ def run_turn(turn: Turn) -> Steps[None]:
             if not has_new_key and (yield from _get_new_key(turn, error)):
                 has_new_key, delay = True, 0.0
                 message = f"trying again with another key: {redact(error.message)}"
+            elif not is_shorter and (yield from _shorten(turn, error)):
+                is_shorter, delay = True, 0.0
+                message = f"trying again with a shorter conversation: {redact(error.message)}"
             else:
                 delay = _retry_delay(turn, policy, attempt, error)
                 attempt += 1
@@ -124,6 +129,20 @@ def _get_new_key(turn: Turn, error: ProviderError) -> Steps[bool]:
         return False
     new = yield from key.after_refusal(turn.key)
     return new != turn.key
+
+
+def _shorten(turn: Turn, error: ProviderError) -> Steps[bool]:
+    """Whether the conversation was too long for the model, and an action has shortened it."""
+    if not isinstance(error, ContextLengthError) or _has_output(turn):
+        return False
+    before = turn.start
+    refusal = error.to_dict()
+    turn.start = yield from run_trigger(turn, before, "context_refused", refusal=refusal)
+    if turn.warnings:
+        yield turn.emit_warnings()
+    known, now = before.metadata, turn.start.metadata
+    is_shorter = any(now.get(key) is not known.get(key) for key in (EXCERPT, NATIVES))
+    return is_shorter and turn.total_time.allows(0)
 
 
 def _has_output(turn: Turn) -> bool:

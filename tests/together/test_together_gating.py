@@ -126,6 +126,7 @@ def test_extensions_of_others_are_off_and_stay_unimported(stop: Stop, explain: E
     assert packages <= {
         f"agent_host_{stop.provider}",
         "agent_host_openai_compatible",
+        "agent_host_context",
         "agent_host_files",
         "agent_host_repairs",
     }

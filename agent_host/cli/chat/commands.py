@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from agent_hookspecs.errors import AgentError, ConfigError
+from agent_hookspecs.errors import AgentError, ConfigError, UnknownPluginError
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest_name
+from agent_host.cli.outside import clean_text
 from agent_host.cli.prompts import find_files
-from agent_host.cli.render import clean_text, print_pairs, print_table, print_text
+from agent_host.cli.render import print_pairs, print_table, print_text
 from agent_host.cli.stored import short_id
 
 if TYPE_CHECKING:
     from agent_host.cli.chat.conversation import Conversation
 
 __all__ = ["COMMANDS", "Command", "Outcome", "Send", "find_command", "is_command", "run_command"]
+
+
+#: The action that shortens a conversation, whichever plugin has it.
+COMPACTING = "compact_native_history"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,8 @@ def _choose_model(conversation: Conversation, name: str) -> None:
     if name:
         chosen = conversation.choose_model(name)
         print_text(f"The next message goes to {clean_text(chosen)}.")
+        if conversation.is_unlisted():
+            print_text("The provider has not listed it; agent-host models shows what there is.")
         return
     asked = conversation.asked
     app = conversation.app
@@ -122,8 +129,11 @@ def _choose_agent(conversation: Conversation, name: str) -> None:
     if not name:
         if not agents:
             print_text("The config describes no agents.")
-        for each, described in agents.items():
-            print_text(f"{clean_text(each)}: {clean_text(described.get('system', ''))[:200]}")
+        rows = [
+            (clean_text(each), clean_text(described.get("system") or "no system prompt")[:200])
+            for each, described in agents.items()
+        ]
+        print_pairs(rows)
         return
     app, before = conversation.app, conversation.asked.agent
     changed = replace(conversation.asked, agent=name, model=None, provider=None)
@@ -176,6 +186,8 @@ def _list_plugins(conversation: Conversation, rest: str) -> None:
 
 def _explain(conversation: Conversation, rest: str) -> None:
     words = ["plugins", "explain", *_request_words(conversation), *rest.split()]
+    if conversation.asked.use_tools == ():
+        words.append("--no-tools")
     for pattern in conversation.asked.use_tools or ():
         words += ["--tools", pattern]
     for key, value in conversation.asked.settings.items():
@@ -265,16 +277,11 @@ def _sessions(conversation: Conversation, name: str) -> None:
     elif name:
         conversation.open_session(name)
         print_text(f"This is now {_short(conversation.session_id or '')}.")
-        _print_latest(conversation)
+        for line in conversation.describe_latest():
+            print_text(line)
     else:
         _run_line(conversation, ["sessions", "list"])
         print_text("/sessions ID goes on with one, /sessions new begins another.")
-
-
-def _print_latest(conversation: Conversation) -> None:
-    for message in conversation.messages()[-2:]:
-        if message["content"]:
-            print_text(f"{message['role']}: {clean_text(message['content'])[:300]}")
 
 
 def _act(conversation: Conversation, rest: str) -> None:
@@ -293,6 +300,31 @@ def _act(conversation: Conversation, rest: str) -> None:
     words = [word for pair in pairs for word in ("--param", pair)]
     of = ["--agent", asked.agent] if asked.agent else []
     _run_line(conversation, ["sessions", "action", conversation.session, name, *words, *of])
+
+
+def _compact(conversation: Conversation, wish: str) -> None:
+    if conversation.session is None:
+        raise AgentError("there is nothing to shorten yet", hint="write something first")
+    app, asked = conversation.app, conversation.asked
+    try:
+        changed, result = app.execute_session_action(
+            conversation.session,
+            COMPACTING,
+            {"instructions": wish} if wish else {},
+            agent=asked.agent,
+            provider=asked.provider,
+            model=asked.model,
+            settings=asked.settings,
+        )
+    except UnknownPluginError as error:
+        raise AgentError(
+            "no active plugin shortens conversations", hint="install agent-host-context"
+        ) from error
+    if not isinstance(conversation.session, str):
+        conversation.session = changed
+    if failure := result.get("error"):
+        raise AgentError(str(failure.get("message") or failure))
+    print_text(clean_text(result.get("message") or "The conversation was shortened."))
 
 
 def _short(session: str) -> str:
@@ -355,6 +387,8 @@ COMMANDS: dict[str, Command] = {
                 "files"),
         Command("sessions", "[ID|NAME|new]", "List stored sessions, or go on with one.",
                 _sessions, "sessions"),
+        Command("compact", "[WISH]", "Shorten what is sent of this session, which itself keeps "
+                "everything; WISH is what a summary must not lose.", _compact),
         Command("action", "[ID KEY=VALUE…]", "List the actions of plugins, or run one.", _act),
         Command("keys", "", "Show which providers have a key.", _show_keys),
         Command("expand", "[NUMBER]", "Show all of what was folded.", _expand, is_quick=True),

@@ -15,7 +15,6 @@ __all__ = [
     "Config",
     "Context",
     "CoreMessage",
-    "Effect",
     "Finish",
     "Framing",
     "Limit",
@@ -33,8 +32,6 @@ __all__ = [
 
 #: Who says a message.
 Role = Literal["system", "user", "assistant", "tool"]
-#: What running a tool does to the world.
-Effect = Literal["read", "write", "execute", "network"]
 #: How the chunks of a streamed answer are told apart.
 Framing = Literal["sse", "ndjson", "json-array", "json"]
 
@@ -153,8 +150,17 @@ class Action(TypedDict, total=False):
 
 
 class ActionResult(TypedDict, total=False):
-    """What an action returns; ``native_messages`` replaces the whole native history."""
+    """What an action returns; ``native_messages`` replaces the whole native history.
+
+    ``excerpt`` says what is sent for the session's messages from now on, while the session keeps
+    them all: the place of a message that is sent as it is, or a message in the place of others.
+    ``usage`` is what requests of the action's own have used, and ``message`` tells a person what
+    was done.
+    """
 
     native_messages: list[NativeMessage]
+    excerpt: list[int | CoreMessage]
     session_metadata: dict[str, Any]
+    usage: Usage
+    message: str
     error: dict[str, str]

@@ -126,7 +126,7 @@ def test_the_end_is_told_as_in_a_sandbox(workspace: Path, command: str, code: in
         "sleep {0} & echo begun",
         "setsid sleep {0} & echo begun",
         "(setsid sh -c '(trap \"\" HUP TERM; sleep {0}; true) &' &) & echo begun",
-        "for i in 1 2 3 4 5 6 7 8; do setsid sleep {0} & done; echo begun",
+        "for i in `seq 30`; do (setsid sh -c '(sleep {0} &) &' &) & done; echo begun",
     ],
 )
 @pytest.mark.parametrize("ending", ["by itself", "by time"])

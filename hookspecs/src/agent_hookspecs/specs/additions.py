@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_hookspecs.markers import hookspec
 from agent_hookspecs.messages import (
@@ -20,6 +20,9 @@ from agent_hookspecs.messages import (
 )
 from agent_hookspecs.session import Session
 from agent_hookspecs.specs.gating import GatingSpec
+
+if TYPE_CHECKING:
+    from agent_hookspecs.tool_interop import ToolDescriptor
 
 __all__ = ["ExtensionSpec", "FeatureSpec"]
 
@@ -133,7 +136,7 @@ class ExtensionSpec(_AdditionSpec, Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("fold", over=("native_messages",), wrappers=True)
+    @hookspec("fold", over=("native_messages",), result=("converted_messages",), wrappers=True)
     def to_native_messages(
         self, messages: Sequence[CoreMessage], native_messages: list[NativeMessage]
     ) -> list[NativeMessage]:
@@ -207,6 +210,27 @@ class FeatureSpec(_AdditionSpec, Protocol):
         On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
         """
 
+    @hookspec("fold", over=("tools",), wrappers=True)
+    def select_tools(
+        self,
+        tools: list[ToolDescriptor],
+        session: Session,
+        config: Config,
+        context: Context,
+    ) -> list[ToolDescriptor]:
+        """The tools whose schemas go with this request, in the order in which they are sent.
+
+        All tools of plugins are given, and ``context["tools"]`` has them for other hooks as well;
+        the config is without them.
+        One that is left out can be called all the same: a model may know its name from elsewhere.
+        Schemas stand at the beginning of what is sent, so whoever adds one adds it at the end, and
+        leaves the others in their places.
+
+        Fires: once a request that has tools, after ``init`` and the actions at its start.
+        May change: the list; session, config and context are there to be read.
+        On exception: the request ends, or goes on without it under ``on_plugin_error: "skip"``.
+        """
+
     @hookspec("single", may_be_async=True, result=("action_result",))
     def execute_action(
         self,
@@ -217,6 +241,8 @@ class FeatureSpec(_AdditionSpec, Protocol):
         state: State,
     ) -> ActionResult:
         """Run one of the feature's actions; the result may patch the session's metadata.
+
+        It may also give an ``excerpt`` of the session, which is what is sent of it from then on.
 
         Fires: when an application asks for the action, or at a lifecycle trigger it names.
         May change: nothing but through its result.

@@ -1,0 +1,42 @@
+"""Which tools go with a request, as features decide; the others stay on offer all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agent_hookspecs.tool_interop import ToolDescriptor
+from agent_host.sessions.frozen import plain_copy
+from agent_host.turn.history import config_of
+
+if TYPE_CHECKING:
+    from agent_host.turn.turn import Turn
+
+__all__ = ["select_tools"]
+
+
+def select_tools(turn: Turn) -> None:
+    """Leave in the request's config the tools of plugins that features want, in their order.
+
+    Tools that no plugin has, such as those that a provider runs itself, stay before them.
+    """
+    offered = [*turn.stack.descriptors]
+    if not offered:
+        return
+    config = config_of(turn, turn.state)
+    # A copy, for the request is made from the other one; the tools are given by themselves.
+    given = plain_copy({key: value for key, value in config.items() if key != "tools"})
+    chosen: list[Any] = turn.managers.feature.hook.select_tools(
+        tools=offered[:], session=turn.start, config=given, context=turn.context
+    )
+    tools = [each for each in chosen if isinstance(each, ToolDescriptor)]
+    if tools == offered:
+        return
+    names = {each.tool_name for each in offered}
+    others = [each for each in config.get("tools") or () if _name(turn, each) not in names]
+    config["tools"] = [*others, *(plain_copy(each.schema) for each in tools)]
+
+
+def _name(turn: Turn, schema: object) -> str | None:
+    view = turn.stack.registry.inspect_schema(schema) if isinstance(schema, Mapping) else None
+    return view.name if view is not None else None
