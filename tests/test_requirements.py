@@ -37,7 +37,14 @@ KINDS = (
 HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
 #: Plugins that bring much with them, or need a server or a program of the system: who wants one
 #: installs it by name.
-HEAVY = ("agent-host-postgres", "agent-host-shell", "agent-host-web")
+HEAVY = (
+    "agent-host-context",
+    "agent-host-mcp",
+    "agent-host-postgres",
+    "agent-host-shell",
+    "agent-host-skills",
+    "agent-host-web",
+)
 
 PROJECTS = sorted(
     (

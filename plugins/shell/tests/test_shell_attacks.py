@@ -271,6 +271,7 @@ def test_there_are_no_capabilities(shell: Any) -> None:
         "setsid sleep {0} >/dev/null 2>&1 &",
         "(setsid sh -c '(trap \"\" HUP TERM; sleep {0}; true) &' &) &",
         "sleep {0} & disown; exec true",
+        "echo 'setsid sh $0 {0} & exit' > hop; setsid sh hop {0} &",
     ],
 )
 def test_who_forks_away_is_ended_with_the_command(shell: Any, mark: Any, command: str) -> None:

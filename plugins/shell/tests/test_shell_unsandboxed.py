@@ -127,6 +127,7 @@ def test_the_end_is_told_as_in_a_sandbox(workspace: Path, command: str, code: in
         "setsid sleep {0} & echo begun",
         "(setsid sh -c '(trap \"\" HUP TERM; sleep {0}; true) &' &) & echo begun",
         "for i in `seq 30`; do (setsid sh -c '(sleep {0} &) &' &) & done; echo begun",
+        "echo 'setsid sh $0 {0} & exit' > hop; setsid sh hop {0} & echo begun",
     ],
 )
 @pytest.mark.parametrize("ending", ["by itself", "by time"])
