@@ -155,7 +155,9 @@ def test_of_several_addresses_only_those_are_used_that_may_be() -> None:
 
 def test_networks_that_are_allowed_are_those_and_no_others() -> None:
     assert addresses("10.1.2.3", allowed=("10.1.0.0/16",)) == ["10.1.2.3"]
-    assert addresses("::ffff:10.1.2.3", allowed=("10.1.0.0/16",)) == ["::ffff:a01:203"]
+    # Versions of Python write it differently.
+    mapped = str(ipaddress.ip_address("::ffff:10.1.2.3"))
+    assert addresses(mapped, allowed=("10.1.0.0/16",)) == [mapped]
     with pytest.raises(ToolError):
         addresses("10.2.0.1", allowed=("10.1.0.0/16",))
 
