@@ -38,11 +38,11 @@ HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
 #: Plugins that bring much with them, or need a server or a program of the system: who wants one
 #: installs it by name.
 HEAVY = (
+    "agent-host-postgres",
     "agent-host-context",
     "agent-host-mcp",
-    "agent-host-postgres",
-    "agent-host-shell",
     "agent-host-skills",
+    "agent-host-shell",
     "agent-host-web",
 )
 
