@@ -35,9 +35,15 @@ KINDS = (
     "mix",
 )
 HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
-#: Plugins that bring much with them, or need a server: who wants one installs it by name.
-HEAVY = tuple(
-    f"agent-host-{name}" for name in ("postgres", "context", "mcp", "skills", "shell", "web")
+#: Plugins that bring much with them, or need a server or a program of the system: who wants one
+#: installs it by name.
+HEAVY = (
+    "agent-host-postgres",
+    "agent-host-context",
+    "agent-host-mcp",
+    "agent-host-skills",
+    "agent-host-shell",
+    "agent-host-web",
 )
 
 PROJECTS = sorted(

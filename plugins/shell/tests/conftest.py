@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,6 +48,32 @@ class Shell:
         """What the model is told of a command."""
         text: str = self.result(command, **more)["text"]
         return text
+
+
+class Mark(str):
+    """An argument by which processes are found: so many seconds to sleep, like no others."""
+
+    __slots__ = ()
+
+    def require_gone(self) -> None:
+        """Wait until no process has it, but for those that are over."""
+        deadline = time.monotonic() + 10
+        while any(self.encode() in _arguments(folder) for folder in Path("/proc").iterdir()):
+            assert time.monotonic() < deadline, "something goes on for nobody"
+            threading.Event().wait(0.02)
+
+
+def _arguments(folder: Path) -> bytes:
+    try:
+        return (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
+    except OSError:
+        # Nothing is lost: the process has ended meanwhile.
+        return b""
+
+
+@pytest.fixture
+def mark() -> Mark:
+    return Mark(f"1{uuid.uuid4().int % 10**9:09d}")
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,32 +21,6 @@ from agent_host_shell.sandbox import Bubblewrap
 SECRET = "sk-kept-by-the-host"
 #: Ten gigabytes take a minute; CI tries a hundredth of it.
 SIZE = 10 * 10**9 if os.environ.get("AGENT_HOST_LONG_TRIALS") == "1" else 10**8
-
-
-def processes_with(word: str) -> list[int]:
-    """The processes that have the word in their arguments, but for those that are over."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            arguments = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
-        except OSError:
-            continue
-        if word.encode() in arguments:
-            found.append(int(folder.name))
-    return found
-
-
-def require_gone(word: str) -> None:
-    deadline = time.monotonic() + 10
-    while processes_with(word):
-        assert time.monotonic() < deadline, "something goes on for nobody"
-        threading.Event().wait(0.02)
-
-
-@pytest.fixture
-def mark() -> str:
-    """An argument by which a process is found: so many seconds to sleep, like no other."""
-    return f"1{uuid.uuid4().int % 10**9:09d}"
 
 
 @pytest.fixture
@@ -164,6 +136,19 @@ def test_configs_of_the_workspace_can_neither_be_read_nor_changed(
     said = shell.run(f"cat {name}; echo x > {name}; rm -f {name}; mv {name} y; ls")
     assert SECRET not in said
     assert file.read_text() == SECRET
+
+
+@pytest.mark.parametrize("target", ["/", ".", "/nowhere", "readme"])
+def test_a_link_that_is_called_like_a_config_hides_no_more_than_a_file(
+    open_shell: Callable[..., Any], workspace: Path, target: str
+) -> None:
+    (workspace / "agent-host.json").symlink_to(target)
+    (workspace / "readme").write_text(SECRET)
+    (workspace / "other").write_text("other")
+    shell = open_shell(workspace, protected_paths=["agent-host.json"])
+    said = shell.run("cat readme other")
+    assert "other\n[exit code" in said
+    assert (SECRET in said) is (target != "readme")
 
 
 @pytest.mark.parametrize("kind", ["missing", "link"])
@@ -286,11 +271,12 @@ def test_there_are_no_capabilities(shell: Any) -> None:
         "setsid sleep {0} >/dev/null 2>&1 &",
         "(setsid sh -c '(trap \"\" HUP TERM; sleep {0}; true) &' &) &",
         "sleep {0} & disown; exec true",
+        "echo 'setsid sh $0 {0} & exit' > hop; setsid sh hop {0} &",
     ],
 )
-def test_who_forks_away_is_ended_with_the_command(shell: Any, mark: str, command: str) -> None:
+def test_who_forks_away_is_ended_with_the_command(shell: Any, mark: Any, command: str) -> None:
     assert "[exit code 0]" in shell.run(f"{command.format(mark)} echo begun")
-    require_gone(mark)
+    mark.require_gone()
 
 
 @pytest.mark.parametrize(
@@ -304,10 +290,10 @@ def test_who_forks_away_is_ended_with_the_command(shell: Any, mark: str, command
         "while :; do sleep {0} & sleep 0.01; done",
     ],
 )
-def test_time_is_up_for_everybody(shell: Any, mark: str, command: str) -> None:
+def test_time_is_up_for_everybody(shell: Any, mark: Any, command: str) -> None:
     said = shell.run(command.format(mark), seconds=1)
     assert "ended after 1 s" in said
-    require_gone(mark)
+    mark.require_gone()
 
 
 def test_a_command_may_clean_up_when_its_time_is_up(shell: Any) -> None:
@@ -346,7 +332,7 @@ else:
 @pytest.mark.parametrize("kind", ["sandboxed", "unsandboxed"])
 @pytest.mark.usefixtures("bubblewrap")
 def test_no_command_outlives_its_host(
-    workspace: Path, mark: str, kind: str, number: signal.Signals
+    workspace: Path, mark: Any, kind: str, number: signal.Signals
 ) -> None:
     command = f"setsid sleep {mark} & (setsid sh -c 'sleep {mark} &'); echo begun; sleep {mark}"
     host = subprocess.Popen(
@@ -360,7 +346,7 @@ def test_no_command_outlives_its_host(
         assert host.stdout.readline() == "begun\n"
         host.send_signal(number)
         host.wait(30)
-        require_gone(mark)
+        mark.require_gone()
 
 
 # Output

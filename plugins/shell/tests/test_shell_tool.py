@@ -220,6 +220,13 @@ def test_variables_that_are_named_are_passed_on(
     assert shell.run("echo $CC $TERM") == "clang dumb\n[exit code 0]"
 
 
+def test_who_has_no_home_has_a_place_to_write_all_the_same(
+    open_shell: Callable[..., Any], workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/nonexistent")
+    assert open_shell(workspace).run("cd; pwd; touch x") == "/tmp\n[exit code 0]"
+
+
 def test_the_preview_says_what_keeps_the_command_apart(shell: Any) -> None:
     (told,) = shell.plugin.preview_tool("run_command", {"command": "ls"}, shell.state)
     assert told["path"] == str(shell.root)

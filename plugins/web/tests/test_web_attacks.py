@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import ipaddress
-import resource
 import socket
 import threading
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -155,7 +155,9 @@ def test_of_several_addresses_only_those_are_used_that_may_be() -> None:
 
 def test_networks_that_are_allowed_are_those_and_no_others() -> None:
     assert addresses("10.1.2.3", allowed=("10.1.0.0/16",)) == ["10.1.2.3"]
-    assert addresses("::ffff:10.1.2.3", allowed=("10.1.0.0/16",)) == ["::ffff:a01:203"]
+    # Versions of Python write it differently.
+    mapped = str(ipaddress.ip_address("::ffff:10.1.2.3"))
+    assert addresses(mapped, allowed=("10.1.0.0/16",)) == [mapped]
     with pytest.raises(ToolError):
         addresses("10.2.0.1", allowed=("10.1.0.0/16",))
 
@@ -203,9 +205,10 @@ def port() -> Iterator[int]:
 def test_no_spelling_of_this_machine_is_connected_to(
     open_web: Callable[..., Any], port: int, host: str
 ) -> None:
-    web = open_web(allowed_networks=[], obey_robots=False)
-    with pytest.raises(ToolError):
+    web = open_web(allowed_networks=[])
+    with pytest.raises(ToolError, match=r"not on the public internet|is not found") as error:
         web.fetch(f"http://{host}:{port}/")
+    assert "robots" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -333,19 +336,20 @@ def test_nothing_is_kept_between_requests(web: Any) -> None:
 # Size and time
 
 
-def grown() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_a_bomb_is_read_up_to_the_limit(web: Any, coding: str) -> None:
     machine = zlib.compressobj(9, zlib.DEFLATED, 31 if coding == "gzip" else 15)
     bomb = b"".join(machine.compress(b"a" * MEGABYTE) for _ in range(100)) + machine.flush()
-    before = grown()
     with serve(text(bomb, f"Content-Encoding: {coding}\r\n")) as server:
-        said = web.fetch(server.url)
+        tracemalloc.start()
+        try:
+            said = web.fetch(server.url)
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
     assert "only the first 3000000 bytes were read" in said
-    assert grown() - before < 64_000
+    # What is wanted, in the few forms that it takes; a piece from the wire would be more at once.
+    assert most < 18 * MEGABYTE
 
 
 def test_many_small_bombs_in_a_row_are_one(web: Any) -> None:

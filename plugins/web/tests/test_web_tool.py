@@ -134,6 +134,7 @@ def test_a_page_says_its_letters_itself(web: Any) -> None:
         ("deflate", raw_deflate(b"hello world")),
         ("identity", b"hello world"),
     ],
+    ids=["gzip", "two gzips", "zeros behind", "zlib", "raw", "none"],
 )
 def test_compression_is_undone(web: Any, coding: str, body: bytes) -> None:
     with serve(page(body, "text/plain", f"Content-Encoding: {coding}\r\n")) as server:
@@ -143,6 +144,7 @@ def test_compression_is_undone(web: Any, coding: str, body: bytes) -> None:
 @pytest.mark.parametrize(
     ("coding", "body"),
     [("br", b"x"), ("gzip", b"no gzip"), ("gzip", gzip.compress(b"x" * 999)[:-9])],
+    ids=["unknown", "wrong", "cut"],
 )
 def test_compression_that_cannot_be_undone_is_told(web: Any, coding: str, body: bytes) -> None:
     answer = page(body, "text/plain", f"Content-Encoding: {coding}\r\n")

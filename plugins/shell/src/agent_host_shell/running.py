@@ -144,6 +144,7 @@ class Run:
         try:
             process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
+            # Nothing is lost: the result says it.
             process.kill()
             self.problem = "the command cannot be ended; the system holds it"
         status.read()

@@ -54,19 +54,8 @@ class Bubblewrap:
         text = _output_of([program, "--help"])
         newer = ("--size", "--disable-userns")
         found = cls(program, frozenset(each for each in newer if f"{each} " in text))
-        _output_of(
-            [
-                *found._begin(network=False),
-                "--ro-bind",
-                "/",
-                "/",
-                *_KERNEL,
-                "--",
-                "/bin/sh",
-                "-c",
-                ":",
-            ]
-        )
+        begin = [*found._begin(network=False), "--ro-bind", "/", "/", *_KERNEL]
+        _output_of([*begin, "--", "/bin/sh", "-c", ":"])
         return found
 
     def words(self, view: View, network: bool, status: int) -> list[str]:

@@ -59,57 +59,36 @@ def tell(status: int, what: dict[str, int]) -> None:
 
 
 def end_all(command: subprocess.Popen[bytes]) -> None:
-    """End the command's group and all who descend from us, also those who come meanwhile."""
+    """End the command's group and all who descend from us, also those who come meanwhile.
+
+    Whoever is left has a parent that is left, up to one of our own children: so nobody is left when
+    the system says that we have none. A list of processes would miss who forks while it is made.
+    """
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         with suppress(OSError):
             # Nothing is lost: the group is empty.
             os.killpg(command.pid, signal.SIGKILL)
-        left = descendants(os.getpid())
-        for process in left:
-            try:
-                os.kill(process, signal.SIGKILL)
-            except OSError:
+        for process in children():
+            with suppress(OSError):
                 # Nothing is lost: the process has ended by itself.
+                os.kill(process, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
                 continue
-        command.poll()
-        reap()
-        if not left:
+        except ChildProcessError:
+            # Nothing is lost: this is what was waited for.
             return
 
 
-def descendants(process: int) -> list[int]:
-    parents: dict[int, list[int]] = {}
+def children() -> list[int]:
+    """Our children, those that we have taken in among them."""
     try:
-        names = os.listdir("/proc")
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
+            return [*map(int, file.read().split())]
     except OSError:
-        # Nothing is lost: where there is no list of processes, their group is all that is known.
+        # Nothing is lost: where nobody is taken in, the group is all there is.
         return []
-    for name in filter(str.isdigit, names):
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
-            # Nothing is lost: the process has ended meanwhile.
-            continue
-        if fields[0] != b"Z":
-            parents.setdefault(int(fields[1]), []).append(int(name))
-    found: list[int] = []
-    waiting = [process]
-    while waiting:
-        children = parents.get(waiting.pop(), [])
-        found += children
-        waiting += children
-    return found
-
-
-def reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            continue
-    except OSError:
-        # Nothing is lost: there is no child whose end is not known.
-        return
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def scratch_folders() -> tuple[str, ...]:
 
 
 def home_folders() -> tuple[str, ...]:
-    """The folders that hold what is private; the first is the user's own home, if there is one."""
+    """The folders that hold what is private: the user's own home, and where homes are."""
     # Here, because it is not on every system on which the plugin is looked at.
     import pwd
 
@@ -71,6 +71,7 @@ def is_below(path: str, folder: str) -> bool:
 def make_view(root: str, readable: Iterable[str], protected: Sequence[str]) -> View:
     """What to mount for a workspace, now; a `ToolError` if something cannot be hidden."""
     homes = home_folders()
+    own_home = os.path.realpath(os.path.expanduser("~"))
     emptied = sorted({*scratch_folders(), *homes}, key=lambda path: path.count(os.sep))
     # A home in another home is hidden with it.
     emptied = [
@@ -92,7 +93,7 @@ def make_view(root: str, readable: Iterable[str], protected: Sequence[str]) -> V
     own = os.path.realpath(sys.prefix)
     return View(
         root=root,
-        home=homes[0] if homes else "/tmp",
+        home=own_home if own_home in homes else "/tmp",
         scratch=tuple(emptied),
         readable=tuple(shown),
         fixed=(own,) if own != root and is_below(own, root) else (),
@@ -131,8 +132,10 @@ def _hidden_names(root: str, protected: Sequence[str]) -> tuple[list[str], bool]
     try:
         for entry in _walk(root) if names or shared else ():
             if entry.name.lower() in names:
+                # Of a link only a file is hidden: it might lead to the top of everything.
                 real = os.path.realpath(entry.path)
-                found += [real] if os.path.exists(real) else []
+                is_kept = os.path.isfile(real) or not entry.is_symlink()
+                found += [real] if is_kept else []
             elif shared and entry.is_file(follow_symlinks=False):
                 status = entry.stat(follow_symlinks=False)
                 found += [entry.path] if (status.st_dev, status.st_ino) in shared else []

@@ -97,7 +97,7 @@ def parse_url(given: str) -> Target:
 
 
 def _clean_host(text: str, host: str) -> str:
-    if ":" in host:
+    if ":" in host or "[" in text.partition("://")[2].partition("/")[0]:
         try:
             return str(ipaddress.IPv6Address(host))
         except ValueError as error:

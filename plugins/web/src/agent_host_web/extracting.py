@@ -37,7 +37,10 @@ class Extract(TypedDict):
 
 
 def extract_markdown(html: str, url: str, seconds: float, line: Line) -> Extract:
-    """The main text of a page; a `ToolError` if it takes too long."""
+    """The main text of a page, for which whoever holds the line waits no longer than it wants.
+
+    After ``seconds`` the process ends itself, also if nobody is left to cut the line.
+    """
     # Empty, or even None, in a program that embeds Python.
     if not sys.executable:
         raise ToolError("the page cannot be read: no Python interpreter was found")
@@ -50,11 +53,7 @@ def extract_markdown(html: str, url: str, seconds: float, line: Line) -> Extract
         env={name: os.environ[name] for name in _KEPT if name in os.environ},
     )
     with process, line.held(process.kill):
-        try:
-            said, _ = process.communicate(html.encode("utf-8", "replace"), timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            said = b""
+        said, _ = process.communicate(html.encode("utf-8", "replace"))
     if process.returncode or not said:
         raise ToolError(f"{url} is written so that its text cannot be found", tool="fetch_page")
     found: Extract = json.loads(said)

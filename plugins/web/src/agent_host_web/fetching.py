@@ -50,9 +50,10 @@ class Fetcher:
 
     def _follow(self, target: Target, line: Line, limit: int, *, looks_at_rules: bool) -> Fetched:
         for _ in range(self.max_redirects + 1):
+            # First, so that whoever may not be asked for the page is not asked for rules either.
+            addresses = choose_addresses(target, self.resolve, self.allowed)
             if looks_at_rules:
                 self.robots.require_allowed(target, partial(self._fetch_rules, line=line))
-            addresses = choose_addresses(target, self.resolve, self.allowed)
             answer = exchange(target, addresses, limit=limit, seconds=self.seconds + 1, line=line)
             location = answer.headers.get("Location")
             if answer.status not in _REDIRECTS or not location:

@@ -100,7 +100,7 @@ def _decode(body: bytes, charset: str, *, is_html: bool) -> tuple[str, list[str]
     try:
         return body.decode(codec or "utf-8"), notes
     except UnicodeDecodeError:
-        # Old pages that say nothing are in the letters of old Windows.
+        # Nothing is lost: a note says it. Old pages that say nothing have the letters of Windows.
         guessed = "cp1252" if is_html and not codec else codec or "utf-8"
         notes.append(f"bytes that are no letters of {guessed} were replaced")
         return body.decode(guessed, "replace"), notes
