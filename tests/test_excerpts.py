@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_hookspecs import FeaturePlugin
+from agent_hookspecs.authoring import retained_count
 from agent_hookspecs.errors import ContextLengthError, HookResultError
 from agent_host import AgentApplication, Session
 from agent_host.turn.actions import TRIGGERS
@@ -233,3 +234,27 @@ def test_an_excerpt_survives_in_the_store() -> None:
             SUMMARY["content"],
             "two",
         ]
+
+
+def test_what_an_excerpt_brings_is_prepared_by_the_provider_like_anything_new() -> None:
+    """A provider may skip what it has prepared before; an excerpt is not among that."""
+    sent: list[Natives] = []
+
+    class Preparing(talker(sent)):  # type: ignore[misc]
+        def initialize_request(
+            self, native_messages: Natives, state: dict[str, Any], context: dict[str, Any]
+        ) -> Any:
+            known = retained_count(context, native_messages)
+            new = [{**each, "prepared": True} for each in native_messages[known:]]
+            return [*native_messages[:known], *new], state
+
+    core = core_with(Preparing, shortening(lambda *_: [0, SUMMARY, 3]))
+    session, _ = ask(core, said("one"))
+    session, _ = ask(core, session.with_added({"role": "user", "content": "two"}))
+    session, _ = core.execute_session_action(session, "shorten", {})
+    session = session.with_added({"role": "user", "content": "three"})
+    session, _ = ask(core, session)
+    ask(core, session.with_added({"role": "user", "content": "four"}))
+    assert texts(sent[-1]) == ["one", SUMMARY["content"], "Hi", "three", "Hi", "four"]
+    unprepared = [each for each in sent[-1] if each["role"] == "user" and "prepared" not in each]
+    assert unprepared == []

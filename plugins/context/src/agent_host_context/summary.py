@@ -46,7 +46,7 @@ class Summary:
 
 
 def summarise(
-    ask: Ask, messages: Sequence[CoreMessage], wish: str, most: int, piece_tokens: int
+    ask: Ask, messages: Sequence[CoreMessage], *, most: int, piece_tokens: int, wish: str = ""
 ) -> Summary:
     """A summary of at most ``most`` tokens; ``piece_tokens`` is what is sent at once.
 
