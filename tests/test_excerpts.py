@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -37,7 +37,7 @@ def shortening(
     return type("Shortening", (Shortening,), {"name": name})
 
 
-def texts(natives: Natives) -> list[Any]:
+def texts(natives: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [native["content"] for native in natives]
 
 
@@ -45,12 +45,12 @@ def test_what_stands_for_the_messages_is_sent_and_the_session_keeps_them() -> No
     sent: list[Natives] = []
     core = core_with(talker(sent), shortening(lambda *_: [SUMMARY, 2]))
     session, _ = core.execute_session_action(said("one", "two", "three"), "shorten", {})
-    assert texts([*session.messages]) == ["one", "two", "three"]
+    assert texts(session.messages) == ["one", "two", "three"]
     session, _ = ask(core, session)
     session, _ = ask(core, session.with_added({"role": "user", "content": "four"}))
     first = [SUMMARY["content"], "three"]
     assert [texts(each) for each in sent] == [first, [*first, "Hi", "four"]]
-    assert texts([*session.messages]) == ["one", "two", "three", "Hi", "four", "Hi"]
+    assert texts(session.messages) == ["one", "two", "three", "Hi", "four", "Hi"]
 
 
 def test_an_excerpt_of_an_excerpt_is_again_of_the_session() -> None:
@@ -191,7 +191,7 @@ def test_a_refused_conversation_is_shortened_and_sent_once_more(way: Way) -> Non
     assert finals[-1]["content"] == "Hi"
     assert [texts(each) for each in sent] == [["one", "two", "three"], ["three"]]
     assert refusals == [("context_refused", "too_long")]
-    assert texts([*session.messages]) == ["one", "two", "three", "Hi"]
+    assert texts(session.messages) == ["one", "two", "three", "Hi"]
 
 
 def test_it_is_told_that_a_request_was_sent_once_more() -> None:
@@ -244,7 +244,7 @@ def test_what_an_excerpt_brings_is_prepared_by_the_provider_like_anything_new() 
         def initialize_request(
             self, native_messages: Natives, state: dict[str, Any], context: dict[str, Any]
         ) -> Any:
-            known = retained_count(context, native_messages)
+            known = retained_count(context)
             new = [{**each, "prepared": True} for each in native_messages[known:]]
             return [*native_messages[:known], *new], state
 

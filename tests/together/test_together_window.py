@@ -184,8 +184,13 @@ def test_a_long_conversation_stays_inside_a_small_window(
     )
 
 
-@each_format
-@pytest.mark.parametrize("way", WAYS, ids=str)
+#: Each format in one of the four ways, and each way at least once.
+each_in_a_way = pytest.mark.parametrize(
+    ("stop", "way"), [(stop, WAYS[place % 4]) for place, stop in enumerate(FORMATS)], ids=str
+)
+
+
+@each_in_a_way
 def test_a_window_that_nobody_tells_is_learnt_from_the_first_refusal(stop: Stop, way: Way) -> None:
     model = Model(stop, 6_000, counts=False)
     with conversation(model) as (app, server, config):
@@ -216,10 +221,9 @@ def test_a_session_that_was_shortened_goes_on_with_every_other_provider(stop: St
         }
         app = stack.enter_context(AgentApplication(config, tools=[read_pages]))
         session = app.create_session()
-        first = {"session": session, "settings": stop.config(servers[stop.name])}
+        first = stop.config(servers[stop.name], context_window=8_000)
         while not session.metadata.get("compaction"):
-            first["settings"]["context_window"] = 8_000
-            session = asked(app, "On?", WAYS[0], **{**first, "session": session})
+            session = asked(app, "On?", WAYS[0], session=session, settings=first)
         for each in FORMATS:
             settings = each.config(servers[each.name], context_window=8_000)
             session = asked(app, f"And {each.name}?", WAYS[1], session=session, settings=settings)
@@ -247,7 +251,7 @@ def test_a_summary_that_fails_is_told_and_the_conversation_goes_on(stop: Stop) -
     ):
         config = stop.config(server, context_window=8_000)
         session = app.create_session()
-        while model.turns < 50:
+        while model.turns < 36:
             session = asked(
                 app, "And?", WAYS[0], warnings=warnings, session=session, settings=config
             )
@@ -350,8 +354,7 @@ def many_tools() -> type[ToolPlugin]:
     return Many
 
 
-@each_format
-@pytest.mark.parametrize("way", WAYS[:2], ids=str)
+@each_in_a_way
 def test_three_hundred_tools_are_names_until_they_are_found(stop: Stop, way: Way) -> None:
     wanted, other = "mcp_maps__find_thing_7", "mcp_jira__make_thing_3"
     answers = [
