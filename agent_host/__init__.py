@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     )
     from agent_hookspecs.events import (
         ApprovalRequiredEvent as ApprovalRequiredEvent,
+        ChildEvent as ChildEvent,
         DoneEvent as DoneEvent,
         ErrorEvent as ErrorEvent,
         Event as Event,

@@ -22,6 +22,7 @@ __all__ = [
     "ignored_variables",
     "own_config_file",
     "places",
+    "plugin_folder",
     "state_folder",
 ]
 
@@ -55,6 +56,11 @@ def cache_folder() -> str | None:
     """For what can be made again; None if there is no home to put it in."""
     folder = _place("XDG_CACHE_HOME", ".cache", "Caches", "cache")
     return None if folder.startswith("~") else folder
+
+
+def plugin_folder(name: str) -> str:
+    """For what a plugin keeps itself, such as decisions; it is made by whoever writes there."""
+    return os.path.join(config_folder(), "plugins", name)
 
 
 def places() -> dict[str, str | None]:

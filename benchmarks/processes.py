@@ -16,7 +16,7 @@ from benchmarks.surroundings import environment
 __all__ = ["Place", "place"]
 
 LIST = ["plugins", "list", "--json"]
-_CLI = "import sys; from agent_host.cli import main; sys.exit(main(sys.argv[1:]))"
+_CLI = "import sys; from agent_host.cli import main; sys.exit(main())"
 
 
 class Place:

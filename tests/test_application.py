@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agent_host
 from agent_hookspecs import ConfigError, FeaturePlugin, ProviderPlugin, ToolPlugin
 from agent_hookspecs.authoring import tool
 from agent_host import AgentApplication
@@ -404,4 +406,17 @@ print("asyncio" in sys.modules)
 def test_an_option_that_a_run_does_not_have_is_named_with_the_nearest() -> None:
     options: Any = {"modle": "echo-1"}
     with AgentApplication({}) as app, pytest.raises(TypeError, match=r"'modle': .*'model'"):
+        app.run("Hello", **options)
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    source = Path(str(agent_host.__file__)).read_text("utf-8")
+    typed = re.findall(r"\b(\w+) as \1\b", source)
+    assert sorted(typed) == agent_host.__all__
+
+
+@pytest.mark.parametrize("option", ["approve", "ask"])
+def test_who_cannot_be_asked_is_refused_at_once(option: str) -> None:
+    options: Any = {option: "yes"}
+    with AgentApplication({}) as app, pytest.raises(ConfigError, match=f"{option} is str, and not"):
         app.run("Hello", **options)

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from hypothesis import given, strategies as st
 
-from agent_host.cli.blocks import CODE_LINES, Block, BlockSplitter
+from agent_host.cli.blocks import CODE_CONTEXT, CODE_LINES, Block, BlockSplitter
 
 
 def split(text: str, size: int = 3) -> list[Block]:
     splitter = BlockSplitter()
     found = [
-        block for at in range(0, len(text), size) for block in splitter.feed(text[at : at + size])
+        block
+        for at in range(0, len(text), size)
+        for block in splitter.add_text(text[at : at + size])
     ]
     return [*found, *splitter.end()]
 
@@ -56,13 +58,13 @@ def test_a_fence_is_closed_by_its_own_kind_alone() -> None:
 
 def test_what_has_come_and_is_in_no_block_is_the_tail() -> None:
     splitter = BlockSplitter()
-    assert splitter.feed("Begun\nand") == []
+    assert splitter.add_text("Begun\nand") == []
     assert splitter.tail == "Begun\nand"
 
 
 def test_a_text_without_empty_lines_comes_to_an_end() -> None:
     splitter = BlockSplitter()
-    assert sum(len(splitter.feed("word " * 20 + "\n")) for _ in range(200)) >= 2
+    assert sum(len(splitter.add_text("word " * 20 + "\n")) for _ in range(200)) >= 2
 
 
 PIECES = st.sampled_from(
@@ -83,3 +85,19 @@ def test_nothing_is_lost_and_how_it_is_cut_makes_no_difference(text: str, size: 
 def _repeated(block: Block) -> int:
     """How many words of a piece of code were in the pieces before it."""
     return len("\n".join(block.text.split("\n")[: block.first]).split())
+
+
+def test_the_longest_code_costs_no_more_than_its_lines() -> None:
+    lines = ["x"] * 100 * CODE_LINES
+    blocks = split("```\n" + "\n".join(lines) + "\n```\n", size=100)
+    drawn = sum(len(block.text.split("\n")) for block in blocks)
+    assert drawn <= len(blocks) * (CODE_CONTEXT + CODE_LINES)
+    new = [line for block in blocks for line in block.text.split("\n")[block.first :]]
+    assert new == lines
+
+
+def test_a_line_that_is_nearly_a_fence_is_told_from_one_at_once() -> None:
+    # So long that nobody would see the end if it were looked at from each of its characters.
+    for line in ("```" + " " * 1_000_000 + "`", "~" * 1_000_000 + "`"):
+        (block,) = split(line, size=len(line))
+        assert block.kind == "markdown"

@@ -104,6 +104,7 @@ def test_an_answer_is_drawn_and_stays_above_the_line(tmp_path: Path, model: Mode
         assert person.everything == lines(
             """
             agent-host chat · /help has the commands · Ctrl-D leaves
+            openai_like/small
 
             › What is **it**?
 
@@ -187,6 +188,22 @@ def test_nothing_typed_before_a_question_answers_it(tmp_path: Path, model: Model
         person.see("Tool call denied")
         person.see("Well then.")
         person.see_last("\n\n› yes, please")
+    assert not (tmp_path / "notes.txt").exists()
+
+
+def test_an_interrupt_while_arguments_are_edited_stops_the_answer(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    with at_terminal(*CHAT, cwd=tmp_path) as person:
+        person.see_line()
+        person.enter("Change the notes")
+        model.call("write_notes", {"text": "bad"})
+        person.see_last("[n]:")
+        person.enter("e")
+        person.see_last("}")
+        person.type("\x03")
+        person.see("stopped; the session can be gone on with")
+        person.see_line()
     assert not (tmp_path / "notes.txt").exists()
 
 
@@ -295,7 +312,7 @@ def test_a_long_paste_is_one_message(tmp_path: Path, model: ModelServer) -> None
     with at_terminal(*CHAT, cwd=tmp_path) as person:
         person.see_line()
         person.type("Look: ")
-        person.paste(pasted)
+        person.paste(f"{pasted}\n")
         person.see("› Look: [paste #1: 200 lines]")
         person.enter("")
         model.answer("I see.")
@@ -352,16 +369,16 @@ def test_a_session_is_branched_left_and_gone_on_with(tmp_path: Path, model: Mode
         person.enter("/branch other")
         person.see("stays as it is")
         person.enter("/model large")
-        person.see("The next message goes to large")
+        person.see("The next message goes to openai_like/large")
         person.enter("In the branch")
         model.answer("Yes.")
-        person.see("openai_like/large")
+        person.see("openai_like/large · ")
         person.see_line()
         person.type("\x04")
         assert person.end() == 0
     assert model.sent[-1]["model"] == "large"
     with at_terminal(*CHAT, "--continue", cwd=tmp_path) as person:
-        person.see("going on with ID")
+        person.see("going on with ID, 4 messages\nuser: In the branch\nassistant: Yes.\n")
         ask(person, model, "Still there?", "I am.")
         person.type("\x04")
         assert person.end() == 0

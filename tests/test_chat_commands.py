@@ -249,7 +249,7 @@ def test_who_answers_is_shown_and_chosen(place: Path) -> None:
     assert "The next message goes to echo/echo-reasoner." in done.out
     assert "echo/echo-reasoner · " in done.err
     assert "model     echo-reasoner\nwhy       you chose it\n" in done.out
-    assert "brief: Be brief.\nfree:" in done.out
+    assert "brief  Be brief.\nfree   no system prompt\n" in done.out
     assert "error: c.json: there is no agent 'nobody'" in done.err
     assert done.out.rstrip().count("agent     brief") == 1
 
@@ -292,6 +292,7 @@ def test_plugins_are_listed_and_explained_as_the_conversation_has_them(place: Pa
     done = say(place, "/plugins", "/plugins more", options=("--set", "seed=1"))
     assert "bench" in done.out
     assert "error: Got unexpected extra argument (more)" in done.err
+    assert "offers" not in say(place, "/tools none", "/why").out
     done = say(place, "/agent brief", "/tools look", "/why", options=("--set", "seed=1"))
     assert done.code == 0
     assert "Agent     brief" in done.out

@@ -199,6 +199,28 @@ def test_a_child_is_stored_as_a_part_of_its_parent() -> None:
         assert answer.usage["input"] == 7
 
 
+def test_a_resumed_run_counts_what_its_children_used_before() -> None:
+    @tool(effect="write")
+    def serve() -> str:
+        """Carry it to the guests."""
+        return "served"
+
+    provider = talk(
+        boss=[
+            calling(ASK, input=1, output=1),
+            calling(call("serve", id="c2"), input=1, output=1),
+            saying("Done.", input=1, output=1),
+        ],
+        chef=[saying("Soup.", input=50, output=5)],
+    )
+    with kitchen(provider, store=":memory:") as app:
+        tools = [app.agent("chef").as_tool(effect="read"), serve]
+        waiting = app.run("Dinner!", tools=tools, park=True)
+        answer = app.resume(str(waiting.run), {"c2": "once"}, tools=tools)
+        assert (answer.text, answer.usage["input"], answer.usage["output"]) == ("Done.", 53, 8)
+        assert app.runs.find(str(waiting.run)).usage["input"] == 3
+
+
 def test_an_agent_that_is_not_there_is_refused_at_once() -> None:
     with (
         kitchen(talk(boss=[], chef=[])) as app,

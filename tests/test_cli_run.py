@@ -542,3 +542,21 @@ def test_what_is_made_of_an_answer_when_it_is_finished_is_shown(
     assert (done.returncode, done.stdout.decode()) == (0, out)
     assert words in done.stderr.decode()
     assert bool(words) == ("when it was finished" in done.stderr.decode())
+
+
+LATE = """
+from agent_host.cli.screen import Screen
+
+screen = Screen()
+screen.show({"type": "partial", "message": {"role": "assistant", "content": "An answer"}})
+screen.show({"type": "warning", "message": "too late", "plugin": None})
+screen.end_line()
+"""
+
+
+def test_a_late_warning_begins_a_line_of_its_own_where_both_streams_are_one() -> None:
+    apart = subprocess.run([sys.executable, "-c", LATE], capture_output=True, check=True)
+    assert (apart.stdout, apart.stderr) == (b"An answer\n", b"warning: too late\n")
+    one: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    together = subprocess.run([sys.executable, "-c", LATE], check=True, **one)
+    assert together.stdout == b"An answer\nwarning: too late\n"

@@ -394,6 +394,22 @@ def values_for(schema: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]
     return wrong
 
 
+def test_folders_that_a_config_lists_begin_where_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    file = tmp_path / "named.json"
+    listed = ["skills", "~/more", "/whole", 3]
+    values = {"request_defaults": {"skills_folders": listed, "other_folders": "text"}}
+    file.write_text(json.dumps(values), encoding="utf-8")
+    config = load_config(file).request_config()
+    more = str(Path("~/more").expanduser())
+    assert config["skills_folders"] == [str(tmp_path / "skills"), more, "/whole", 3]
+    assert config["other_folders"] == "text"
+
+
 @given(values_for(config_schema()))
 @settings(max_examples=200, deadline=None)
 def test_the_schema_accepts_what_the_host_accepts(values: Any) -> None:

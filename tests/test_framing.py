@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from agent_hookspecs.errors import ConfigError, ProtocolError, StreamCutError
 from agent_hookspecs.logs import remember_secrets
+from agent_host.wire.failures import _title_of
 from agent_host.wire.framing import Event, Framing, framing
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
@@ -530,6 +531,12 @@ def test_answer_of_another_kind_is_described() -> None:
     assert "text/plain that begins 'upstream said" in error.message
     assert "sk-abc" not in f"{error.message}{error.excerpt}"
     assert "hunter22" not in f"{error.message}{error.excerpt}"
+
+
+@pytest.mark.parametrize("opening", ["<title", "<title>", "<TITLE x", "<title></titl"])
+def test_titles_that_never_end_are_no_title(opening: str) -> None:
+    # So many that nobody would see the end if it were looked for from each of them.
+    assert _title_of(opening * 200_000) == ""
 
 
 def test_nothing_is_wrong_with_events_with_done_or_with_no_bytes() -> None:

@@ -92,6 +92,8 @@ def test_an_object_brings_the_tools_of_its_class_and_its_state() -> None:
     assert Counter.raise_by(one, 1) == 3
     with pytest.raises(ContractError, match="give an object of the class"):
         AgentApplication({}, tools=[Counter.look], store=False)
+    with pytest.raises(ContractError, match=r"give an object of it: Counter\("):
+        AgentApplication({}, tools=[Counter], store=False)
 
 
 def test_a_method_bound_by_hand_is_a_tool_as_well() -> None:

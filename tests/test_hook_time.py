@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs import ConfigError, FeaturePlugin, HookError, ProviderPlugin
+from agent_hookspecs import ConfigError, FeaturePlugin, HookError, ProviderPlugin, ToolPlugin
+from agent_hookspecs.authoring import AccumulatorStreamingMixin
 from agent_host import AgentApplication, AgentCore
 from agent_host.plugins.hook_time import NOTICED_SECONDS, HookTime, note_time, take_slow
 from talking import WAYS, Way, ask, core_with, events_of, said, talker
@@ -109,6 +110,68 @@ def test_a_hook_in_a_thread_is_given_up() -> None:
     finally:
         ended.set()
     assert (caught.value.plugin, caught.value.hook) == ("talker", "call_api")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_item_of_a_stream_that_never_comes_is_given_up(way: Way) -> None:
+    async def astream_api(self: Any, native_messages: Any, state: Any) -> Any:
+        yield {"choices": [{"delta": {"content": "H"}}]}
+        await asyncio.Event().wait()
+
+    Streaming = type(
+        "Streaming",
+        (AccumulatorStreamingMixin, ProviderPlugin),
+        {"name": "s", "astream_api": astream_api},
+    )
+    with core_with(Streaming) as core, pytest.raises(HookError) as caught:
+        ask(core, said("x"), {"max_hook_seconds": 0.1}, way)
+    assert (caught.value.plugin, caught.value.hook) == ("s", "astream_api")
+    assert "max_hook_seconds" in caught.value.hint
+
+
+def test_an_item_of_a_stream_in_a_thread_is_given_up() -> None:
+    ended = threading.Event()
+
+    def stream_api(self: Any, native_messages: Any, state: Any) -> Any:
+        yield {"choices": [{"delta": {"content": "H"}}]}
+        ended.wait(30)
+
+    Streaming = type(
+        "Streaming",
+        (AccumulatorStreamingMixin, ProviderPlugin),
+        {"name": "s", "stream_api": stream_api},
+    )
+    try:
+        with core_with(Streaming) as core, pytest.raises(HookError) as caught:
+            ask(core, said("x"), {"max_hook_seconds": 0.1}, "astream")
+    finally:
+        ended.set()
+    assert (caught.value.plugin, caught.value.hook) == ("s", "stream_api")
+
+
+async def hang(self: Any, tool_name: str, payload: Any) -> Any:
+    await asyncio.Event().wait()
+
+
+async def hang_after_progress(self: Any, tool_name: str, payload: Any) -> Any:
+    yield "begun"
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("execute_tool", [hang, hang_after_progress])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_tool_that_is_awaited_for_ever_is_given_up(execute_tool: Any, is_async: bool) -> None:
+    schema = {"name": "look", "description": "Look.", "parameters": {"type": "object"}}
+    methods = {"get_tool_schemas": lambda self: [schema], "execute_tool": execute_tool}
+    Tool = type("Tool", (ToolPlugin,), {"name": "looking", **methods})
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    config = {"max_hook_seconds": 0.1}
+    with core_with(talker(), Tool) as core:
+        if is_async:
+            (message,) = asyncio.run(core.aexecute_tool_calls([call], config))
+        else:
+            (message,) = core.execute_tool_calls([call], config)
+    assert message["content"] == "Tool 'look' was given up: it took longer than 0.1 s."
 
 
 @pytest.mark.parametrize("key", HookTime.__match_args__)

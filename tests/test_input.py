@@ -200,3 +200,9 @@ def test_what_a_model_does_not_take_is_refused_before_anything_is_sent(
             events += [event["type"] for event in stream]
         answer = app.run(Image(PNG), **options, settings={"add_tags": ["supports_images"]})
     assert answer.text == f"[image/png, {len(PNG)} bytes]"
+
+
+@pytest.mark.parametrize("prompt", ["", " \n", [], ["", " "]])
+def test_a_prompt_of_nothing_is_refused(prompt: Any) -> None:
+    with pytest.raises(InputError, match="the prompt is empty"):
+        make_message(prompt)

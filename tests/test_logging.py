@@ -212,7 +212,11 @@ def test_a_secret_does_not_survive_in_base64(secret: str, before: bytes, after: 
         ("ghp_" + "q7" * 18, "[redacted]"),
         ("xoxb-q7wzk2vt9m-w2z", "[redacted]"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmVk", "[redacted]"),
+        ("as x-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmVk", "as x-[redacted]"),
+        ("eyJ" + "a" * 3000 + ".eyJzdWIiOiIxIn0.c2lnbmVk", "[redacted]"),
         ("exit code: 12345678", "exit code: 12345678"),
+        # So long that nobody would see the end if all of it were looked at from each hyphen.
+        ("eyJ-" * 100_000, "eyJ-" * 100_000),
     ],
 )
 def test_what_looks_like_a_credential_is_masked(text: str, shown: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -93,6 +94,10 @@ def test_any_type_is_asked_for_as_an_object_and_read_back(
         ('{"name": "Ulm"}', "people: Field required"),
         ("I would rather not.", "holds no JSON"),
         ('{"name": "Ulm", ', "no valid JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("Here: " + "[" * 100_000, "nested too deeply"),
+        # So many that nobody would see the end if each were a place to begin anew.
+        ("```" + "\n" * 1_000_000 + "x", "holds no JSON"),
     ],
 )
 def test_what_does_not_fit_is_told_in_words(text: str, words: str) -> None:
@@ -113,6 +118,14 @@ def test_words_and_fences_around_an_answer_do_not_matter(wrapping: str) -> None:
 def test_any_text_is_an_answer_or_told_to_be_none(text: str) -> None:
     with suppress(MismatchError):
         assert isinstance(shape_of(Point).read_text(text), Point)
+
+
+def test_an_answer_deeper_than_its_check_can_go_is_told_to_be() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(sys.getrecursionlimit() * 2):
+        deep = {"inner": deep}
+    with pytest.raises(MismatchError, match="nested too deeply"):
+        shape_of({"type": "object", "properties": {"inner": {"$ref": "#"}}}).read_payload(deep)
 
 
 @pytest.mark.parametrize("output_type", [object(), {"type": "nonsense"}])
@@ -271,3 +284,8 @@ def test_usage_is_that_of_all_turns_and_costs_are_known_or_none() -> None:
     total = [each["metadata"].get("usage", {}).get("output", 0) for each in answer.messages]
     assert answer.usage["output"] == sum(total) > 0
     assert answer.cost is None
+
+
+def test_a_negative_number_of_retries_is_refused() -> None:
+    with AgentApplication({}) as app, pytest.raises(ConfigError, match="output_retries is -1"):
+        app.run("Hello", output_type=int, output_retries=-1)

@@ -87,12 +87,17 @@ def exiting(payload: Any) -> Any:
     raise SystemExit(3)
 
 
+def interrupting(payload: Any) -> Any:
+    raise KeyboardInterrupt
+
+
 @ways
 @pytest.mark.parametrize(
     ("preview", "problem"),
     [
         (raising, "OSError: the disk is away"),
         (exiting, "SystemExit: 3"),
+        (interrupting, "KeyboardInterrupt"),
         (lambda payload: "text", "must return a list"),
         (lambda payload: [5], "must return dicts"),
         (lambda payload: [{}], "KeyError: 'path'"),

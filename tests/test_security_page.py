@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_host.agent import preview
 from agent_host.agent.limits import Limits
 from agent_host.config import contents
 from agent_host.plugins import models
@@ -66,6 +67,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         [
             MAX_HEAD_BYTES,
             send._MAX_REFUSAL,
+            preview._SECONDS,
             models._MAX_BYTES,
             models._TOTAL_SECONDS,
             doctor.LOAD_SECONDS,

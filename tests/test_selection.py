@@ -86,9 +86,27 @@ def test_the_provider_whose_key_is_set_is_asked_for_its_default_model(
 ) -> None:
     monkeypatch.setenv("CREEK_KEY", "x")
     assert brooks.ask().line == "asking creek/creek/auto: CREEK_KEY is set"
-    # Of several the first by name.
+    # Of several the first by name, and the line says who else there is.
     monkeypatch.setenv("BROOK_KEY", "x")
-    assert brooks.ask() == Selection("brook", "brook-1", "BROOK_KEY is set")
+    why = "BROOK_KEY is set; --provider asks another: creek"
+    assert brooks.ask() == Selection("brook", "brook-1", why)
+
+
+def test_a_kept_key_and_a_package_of_its_own_come_before_names(
+    brooks: Brooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = PROVIDERS["brook"]
+    many = [full("many_selection_pkg", "provider", name, **described) for name in ("aa", "ab")]
+    many[0]["entries"] += many[1]["entries"]
+    write_package(tmp_path / "many", "many_selection_pkg", descriptor=many[0], source=POISON)
+    brooks.values["plugins"].append(f"path:{tmp_path / 'many'}")
+    brooks.values["allowed_plugins"].append("many_selection_pkg")
+    monkeypatch.setenv("BROOK_KEY", "x")
+    assert brooks.ask().line == (
+        "asking brook/brook-1: BROOK_KEY is set; --provider asks another: aa, ab"
+    )
+    KeyStore().write("creek", "creek", "stored-key")
+    assert brooks.ask().why == ("the key store has its key; --provider asks another: brook, aa, ab")
 
 
 def test_a_provider_that_needs_more_than_its_key_is_not_chosen(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import py_compile
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,8 @@ import pytest
 
 from agent_hookspecs.errors import SourceError
 from agent_host.plugins.bundle import Bundle
-from agent_host.plugins.sources import GitSource, bundles_of_sources, parse_git
+from agent_host.plugins.clones import GitSource, parse_git
+from agent_host.plugins.sources import bundles_of_sources
 from loopback import Peer, Request, make_certificate, serve
 from making import POISON, full, run_host, write_package
 
@@ -254,20 +258,127 @@ def test_a_pinned_commit_is_fetched_once_and_used(
     assert [f.name for f in (cache / "git").iterdir() if f.name.startswith("clone-")] == []
 
 
-@pytest.mark.parametrize("said", ["0" * 40, "ref: refs/heads/main", None])
-def test_a_clone_at_another_commit_is_refused(
-    tmp_path: Path, repository: tuple[str, str], said: str | None
+def change_a_file(clone: Path) -> None:
+    module = clone / "sub" / "src" / "pkg_git" / "plugin.py"
+    found = module.stat()
+    module.write_bytes(module.read_bytes().replace(b"from_git", b"from_bad"))
+    os.utime(module, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def add_a_module(clone: Path) -> None:
+    (clone / "sub" / "src" / "json.py").write_text("raise SystemExit")
+
+
+def add_a_folder(clone: Path) -> None:
+    (clone / "sub" / "src" / "pkg_git" / "more").mkdir()
+
+
+def remove_a_file(clone: Path) -> None:
+    (clone / "sub" / "src" / "pkg_git" / "__init__.py").unlink()
+
+
+def put_a_link_there(clone: Path) -> None:
+    module = clone / "sub" / "src" / "pkg_git" / "__init__.py"
+    module.rename(clone.parent / "elsewhere.py")
+    module.symlink_to(clone.parent / "elsewhere.py")
+
+
+def put_a_pipe_there(clone: Path) -> None:
+    remove_a_file(clone)
+    os.mkfifo(clone / "sub" / "src" / "pkg_git" / "__init__.py")
+
+
+def lead_a_link_elsewhere(clone: Path) -> None:
+    (clone / "out").unlink()
+    (clone / "out").symlink_to("/tmp")
+
+
+def compile_something_else(clone: Path) -> None:
+    other = clone.parent / "other.py"
+    other.write_text("raise SystemExit")
+    package = clone / "sub" / "src" / "pkg_git"
+    py_compile.compile(
+        str(other),
+        cfile=cache_from_source(str(package / "__init__.py")),
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    other.unlink()
+
+
+def forge_the_commit(clone: Path) -> None:
+    """Everything fits but the name of the commit, as after somebody's own commit."""
+    commit = git(clone, "rev-parse", "HEAD")
+    change_a_file(clone)
+    git(clone, "commit", "--quiet", "-am", "two")
+    objects, forged = clone / ".git" / "objects", git(clone, "rev-parse", "HEAD")
+    os.replace(objects / forged[:2] / forged[2:], objects / commit[:2] / commit[2:])
+
+
+def pack_the_objects(clone: Path) -> None:
+    git(clone, "gc", "--quiet")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links and pipes")
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (change_a_file, "has another sub/src/pkg_git/plugin.py than commit"),
+        (add_a_module, "has sub/src/json.py, which commit"),
+        (add_a_folder, "has sub/src/pkg_git/more, which commit"),
+        (remove_a_file, "cannot be compared with its commit"),
+        (put_a_link_there, "has another sub/src/pkg_git/__init__.py than commit"),
+        (put_a_pipe_there, "has another sub/src/pkg_git/__init__.py than commit"),
+        (lead_a_link_elsewhere, "has another out than commit"),
+        (compile_something_else, "has sub/src/pkg_git/__pycache__/"),
+        (forge_the_commit, "is spoilt"),
+        (pack_the_objects, "cannot be compared with its commit"),
+        (lambda clone: clone.chmod(0o777), "can be changed by other users"),
+    ],
+)
+def test_a_clone_that_is_not_what_was_committed_is_refused(
+    tmp_path: Path, repository: tuple[str, str], spoil: Callable[[Path], None], problem: str
 ) -> None:
     url, commit = repository
     cache = tmp_path / "cache"
     source = f"{url}@{commit}#subdirectory=sub"
     assert only(source, tmp_path, cache).problem == ""
     (clone,) = (cache / "git").iterdir()
-    head = clone / ".git" / "HEAD"
-    head.unlink() if said is None else head.write_text(said)
-    problem = only(source, tmp_path, cache).problem
-    assert str(clone) in problem
-    assert ("cannot be read" if said is None else f"is not at commit {commit[:12]}") in problem
+    spoil(clone)
+    found = only(source, tmp_path, cache).problem
+    assert str(clone) in found
+    assert problem in found
+    shutil.rmtree(clone)
+    assert only(source, tmp_path, cache).problem == "", "it is cloned anew"
+
+
+def test_what_python_compiles_in_a_clone_is_no_change(
+    tmp_path: Path, repository: tuple[str, str]
+) -> None:
+    url, commit = repository
+    source = f"{url}@{commit}#subdirectory=sub"
+    root = Path(only(source, tmp_path, tmp_path / "cache").import_root)
+    assert py_compile.compile(str(root / "pkg_git" / "__init__.py"))
+    assert only(source, tmp_path, tmp_path / "cache").problem == ""
+
+
+def test_files_are_those_of_the_commit_whatever_git_would_make_of_them(
+    tmp_path: Path, repository: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, _ = repository
+    folder, ran = tmp_path / "repository", tmp_path / "ran"
+    (folder / ".gitattributes").write_text("*.txt text eol=crlf\n*.bin filter=evil\n")
+    (folder / "lines.txt").write_bytes(b"one\ntwo\n")
+    (folder / "file.bin").write_bytes(b"content")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "two")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
+    monkeypatch.setenv("GIT_CONFIG_KEY_1", "filter.evil.smudge")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_1", f"touch {ran}; cat")
+    source = f"{url}@{git(folder, 'rev-parse', 'HEAD')}#subdirectory=sub"
+    assert only(source, tmp_path, tmp_path / "cache").problem == ""
+    (clone,) = (tmp_path / "cache" / "git").iterdir()
+    assert (clone / "lines.txt").read_bytes() == b"one\ntwo\n"
+    assert not ran.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="needs to be root")

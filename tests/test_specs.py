@@ -119,7 +119,7 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "get_ui_elements": "elements or None",
         "accepted_tool_schema_formats": "formats or None",
         "init": "state or None",
-        "to_native_messages": "native_messages",
+        "to_native_messages": "converted_messages",
         "from_native_messages": "messages",
         "initialize_request": "native_messages state",
         "build_request": "request",
@@ -140,7 +140,7 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "initialize_request": "native_messages state",
         "process_chunk": "partial_messages final_messages native_messages state",
         "finalize": "final_messages native_messages state",
-        "to_native_messages": "native_messages or None",
+        "to_native_messages": "converted_messages or None",
         "from_native_messages": "messages or None",
         "execute_action": "action_result",
     },
@@ -203,7 +203,8 @@ def test_every_hook_that_hands_data_on_declares_its_result(role: SpecRole) -> No
 def test_a_fold_and_only_a_fold_hands_on_what_it_runs_over(hook: Hook) -> None:
     combining = hook.combining
     if combining.mode == "fold":
-        assert (combining.result, combining.optional) == (combining.over, len(combining.over) == 1)
+        handed_on = ("converted_messages",) if hook.name == "to_native_messages" else combining.over
+        assert (combining.result, combining.optional) == (handed_on, len(combining.over) == 1)
     else:
         assert combining.over == ()
     assert set(combining.result) <= set(RESULT_PARTS)
@@ -305,7 +306,10 @@ def manager_of(role: SpecRole, *plugins: object) -> RoleManager:
 
 def call(hook: Hook, *plugins: object) -> tuple[Any, dict[str, object]]:
     """What pluggy's call of the hook gives for distinct values, and those values."""
-    values: dict[str, object] = {name: f"<{name}>" for name in hook.args}
+    folded = hook.combining.over
+    values: dict[str, object] = {
+        name: part_of(name, "given") if name in folded else f"<{name}>" for name in hook.args
+    }
     manager = manager_of(hook.role, *plugins)
     return getattr(manager.hook, hook.name)(**values), values
 
@@ -425,7 +429,8 @@ def test_two_implementations_are_combined_as_the_mode_says(hook: Hook) -> None:
     elif mode == "fold":
         assert given == results[1]
         (second,) = seen[1]
-        assert second == {**values, **{name: part_of(name, "a") for name in over}}
+        parts = zip(over, hook.combining.result, strict=True)
+        assert second == {**values, **{name: part_of(part, "a") for name, part in parts}}
     else:
         assert given == results[0]
         assert seen[1] == []

@@ -504,14 +504,12 @@ PASSING = ("partial", "reasoning", "tool_call_started", "tool_call_delta", "tool
 
 def plain(events: Any) -> list[Any]:
     """Events without what is not stored, as other processes see them."""
-    return [
-        {**event, "session": event["session"].id} if event["type"] == "final" else event
-        for event in events
-        if event["type"] not in PASSING
-    ]
+    return [event for event in events if event["type"] not in PASSING]
 
 
 def as_plain(value: Any) -> Any:
+    if isinstance(value, Session):
+        return {"id": value.id, "messages": as_plain(list(value.messages))}
     if isinstance(value, dict):
         return {key: as_plain(item) for key, item in value.items()}
     return [as_plain(item) for item in value] if isinstance(value, list) else value

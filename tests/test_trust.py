@@ -383,3 +383,36 @@ def test_a_damaged_entry_trusts_nothing(places: Path) -> None:
 def test_a_pipe_in_the_place_of_the_list_is_not_waited_for(places: Path) -> None:
     os.mkfifo(places / "home" / "trusted-folders.json")
     assert read_trusted(Path.cwd()) is None
+
+
+@pytest.mark.parametrize("path", ["skills", "./skills", "${env:LOADED}", ".hidden/skills"])
+@pytest.mark.parametrize("section", ["request_defaults", "agents"])
+def test_a_folder_from_which_a_plugin_loads_counts(
+    path: str, section: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADED", "skills")
+    folder = Path(path if "hidden" in path else "skills")
+    folder.mkdir(parents=True)
+    (folder / "one.md").write_text("one", encoding="utf-8")
+    settings = {"skills_folders": [path]}
+    lies({section: settings if section == "request_defaults" else {"default": settings}})
+    trust_here()
+    assert load_config().values
+    (folder / "one.md").write_text("another", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"changed .*one.md"):
+        load_config()
+    trust_here()
+    (folder / "two.md").write_text("two", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"added .*two.md"):
+        load_config()
+
+
+def test_a_folder_elsewhere_from_which_a_plugin_loads_is_not_the_folders_to_change(
+    places: Path,
+) -> None:
+    elsewhere = places / "elsewhere"
+    elsewhere.mkdir()
+    lies({"request_defaults": {"skills_folders": [str(elsewhere)]}})
+    trust_here()
+    (elsewhere / "mine.md").write_text("mine", encoding="utf-8")
+    assert load_config().values

@@ -121,6 +121,24 @@ def test_the_log_tells_the_story_of_a_run_in_one_line_each(
     ]
 
 
+def test_the_log_takes_no_decision_about_an_earlier_call_of_the_same_id(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    turns = [
+        *(calling(call("add", '{"a": 1, "b": 2}')), saying("Three.")),
+        *(calling(call("add", '{"a": "one"}')), saying("Well.")),
+    ]
+    with (
+        caplog.at_level("INFO", "agent_host.application.story"),
+        app_with(scripted(turns), add) as app,
+    ):
+        app.run("go")
+        app.run("go")
+    calls = [each.getMessage() for each in caplog.records if "tool_called" in each.getMessage()]
+    assert "decision=allowed: effect read" in calls[0]
+    assert "effect=None decision=not run" in calls[1]
+
+
 def test_the_log_tells_of_a_run_that_fails(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"), AgentApplication({}) as app, pytest.raises(Exception):  # noqa: B017, PT011
         app.run("/fail auth", provider="echo")

@@ -21,6 +21,7 @@ from agent_host.agent.limits import Limits
 from agent_host.agent.questions import call_id_of, tell_of_edit
 from agent_host.agent.results import truncate_message
 from agent_host.drivers.effects import Gather, Steps
+from agent_host.plugins.hook_time import HookTime
 from agent_host.turn.calls import ToolCall, wire_call_name
 
 if TYPE_CHECKING:
@@ -114,7 +115,13 @@ class CallAnswering:
             message = yield from self.run_child(own, call.plan)
             return tell_of_edit(message, call.shown) if call.edited else message
         context = {**self.decider.context, "ask_person": call.questions.ask_person}
-        message = yield from perform_call(call.plan, context, self.emit, self.limits.call_seconds)
+        message = yield from perform_call(
+            call.plan,
+            context,
+            self.emit,
+            self.limits.call_seconds,
+            patience=HookTime.of(self.decider.stack.config).max_hook_seconds,
+        )
         if call.questions.unanswered is None:
             return tell_of_edit(message, call.shown) if call.edited else message
         self.answered_again += call.questions.answered

@@ -22,6 +22,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.agent.arguments import arguments_objection
 from agent_host.agent.results import tool_message
 from agent_host.drivers.effects import END, Call, Emit, Next, Steps, TimeUpError
+from agent_host.plugins.hook_time import HookTime
 from agent_host.plugins.implementation import log_failure
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 
@@ -70,7 +71,8 @@ def run_calls(
     for wire in calls:
         planned = plan_call(stack, inspect_call(stack, wire, errors.get(wire_call_id(wire))))
         if isinstance(planned, PlannedCall):
-            messages.append((yield from perform_call(planned, context)))
+            patience = HookTime.of(stack.config).max_hook_seconds
+            messages.append((yield from perform_call(planned, context, patience=patience)))
         else:
             messages.append(planned)
     return messages
@@ -110,15 +112,18 @@ def perform_call(
     context: Context,
     emit: EmitEvents = Emit,
     seconds: float | None = None,
+    *,
+    patience: float,
 ) -> Steps[CoreMessage]:
     """Run a call; progress becomes events, a failure becomes a result the model can read.
 
-    ``seconds`` is how long any tool may take; one may allow itself less.
+    ``seconds`` is how long any tool may take; one may allow itself less. Without any of that,
+    ``patience`` is how long the host waits for each step of one that is not in its own thread.
     """
     name, tool = planned.name, planned.tool
     own = tool.implementation("execute_tool")
     assert own is not None, "the registration guard refuses a tool without it"
-    clock = _Clock(planned, context, seconds)
+    clock = _Clock(planned, context, seconds, patience)
     context = {
         **context,
         "config": tool.config,
@@ -132,6 +137,7 @@ def perform_call(
             partial(_call_on_lease, execute, tool.lease),
             starts_coroutine=own.starts_coroutine,
             seconds=clock.left(),
+            patience=patience,
         )
         if isinstance(result, (Iterator, AsyncIterator)):
             result = yield from _watch_progress(planned, result, emit, clock)
@@ -143,8 +149,9 @@ def perform_call(
         return tool_message(redact(retry.explain()), name, planned.id, failed=True)
     except TimeUpError:
         clock.is_up = True
-        log.warning("tool_timeout", tool=name, plugin=tool.plugin.name, seconds=clock.seconds)
-        text = f"Tool '{name}' was given up: it took longer than {clock.seconds:g} s."
+        waited = clock.patience if clock.seconds is None else clock.seconds
+        log.warning("tool_timeout", tool=name, plugin=tool.plugin.name, seconds=waited)
+        text = f"Tool '{name}' was given up: it took longer than {waited:g} s."
         return tool_message(text, name, planned.id, failed=True)
     except Exception as error:
         described = log_failure(log, "tool_failed", error, tool=name, plugin=tool.plugin.name)
@@ -154,11 +161,14 @@ def perform_call(
 class _Clock:
     """The time that a call has; once it is up, the tool is told that nobody waits any more."""
 
-    def __init__(self, planned: PlannedCall, context: Context, seconds: float | None) -> None:
+    def __init__(
+        self, planned: PlannedCall, context: Context, seconds: float | None, patience: float
+    ) -> None:
         own = planned.tool.plugin.tool_limits("timeouts").get(planned.name)
         self.seconds: float | None = min(
             (each for each in (own, seconds) if each is not None), default=None
         )
+        self.patience = patience
         self._end = None if self.seconds is None else time.monotonic() + self.seconds
         self._is_cancelled: Callable[[], bool] | None = context.get("cancelled")
         self.is_up = False
@@ -178,7 +188,7 @@ def _watch_progress(
     last: Any = None
     try:
         while True:
-            item = yield Next(source, clock.left())
+            item = yield Next(source, clock.left(), clock.patience)
             if item is END:
                 return last
             if isinstance(item, _Returned):

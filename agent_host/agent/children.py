@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.errors import ToolError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.messages import CoreMessage, Effect
+from agent_hookspecs.messages import CoreMessage
+from agent_hookspecs.roles import Effect
 from agent_host.agent.results import tool_message
 from agent_host.drivers.effects import Emit, Steps
 from agent_host.plugins.implementation import log_failure

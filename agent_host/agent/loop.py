@@ -112,6 +112,8 @@ class AgentRun:
     #: The calls that were begun and have no result.
     _started: list[str] = field(default_factory=list)
     _spending: Spending = field(init=False)
+    #: What the runs that it made have used; their own records say so too, but not whose they were.
+    _children_usage: Usage = field(default_factory=lambda: cast(Usage, {}))
     _calls: CallAnswering | None = None
     _cancelled: threading.Event = field(default_factory=threading.Event)
     _parent: AgentRun | None = None
@@ -286,6 +288,7 @@ class AgentRun:
             with self._counting:
                 self._spending.add_usage(event["usage"])
                 self.usage = add_usage(self.usage, event["usage"])
+                self._children_usage = add_usage(self._children_usage, event["usage"])
         elif event["type"] == "warning":
             self.warnings.append(event)
 
@@ -306,6 +309,8 @@ class AgentRun:
         if self.recorder is None:
             return
         known["details"] = {**self.recorder.run.details, "started": list(self._started)}
+        if self._children_usage:
+            known["details"]["children_usage"] = self._children_usage
         warning = yield from self.recorder.store(self.session, events, **known)
         if warning is not None:
             yield self.emit([warning])
@@ -348,7 +353,8 @@ class AgentRun:
         own = messages[int(details.get("first", 0)) :]
         self._number = sum(message["role"] == "assistant" for message in own)
         self._spending.calls = sum(message["role"] == "tool" for message in own)
-        self.usage = self.recorder.run.usage
+        self._children_usage = cast(Usage, details.get("children_usage") or {})
+        self.usage = add_usage(self.recorder.run.usage, self._children_usage)
         self._spending.add_usage(self.usage)
         self._started[:] = details.get("started", ())
         self._asked_again = any(

@@ -21,7 +21,7 @@ from typing import Any, Literal, cast, get_args
 import agent_host
 from agent_hookspecs.descriptor import split_entry
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.messages import Effect
+from agent_hookspecs.roles import Effect
 from agent_hookspecs.values import dataclass
 from agent_host.agent.preview import NO_PREVIEW, Preview
 from agent_host.plugins.bundle import Bundle, canonical_name
@@ -58,7 +58,9 @@ _REMEMBERED: Mapping[Scope, str] = {
 
 #: Distributions that are developed and reviewed with the host; their word on effects is believed. A
 #: stranger can choose such a name, so `owner_of` gives it only to what is where the host is.
-BUNDLED = frozenset({"agent-host-context", "agent-host-echo", "agent-host-files"})
+BUNDLED = frozenset(
+    {"agent-host-context", "agent-host-echo", "agent-host-files", "agent-host-skills"}
+)
 
 _DEFAULTS: Mapping[str, Verdict] = {
     effect: "allow" if effect == "read" else "ask" for effect in get_args(Effect)

@@ -134,7 +134,8 @@ def _ask_tool(tool: PreparedTool, name: str, payload: Any, context: Context) -> 
                 context={**context, "config": tool.config},
             )
         return _compare_all(given or ())
-    except Exception as error:
+    # In this thread nobody at a keyboard interrupts anything.
+    except (Exception, KeyboardInterrupt) as error:
         plugin = tool.plugin.name
         return Preview(problem=log_failure(log, "preview_failed", error, tool=name, plugin=plugin))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.messages import Effect
+from agent_hookspecs.roles import Effect
 from agent_host.agent.children import AgentTool
 from agent_host.agent.limits import Limits
 from agent_host.application.answer import answer_of_run

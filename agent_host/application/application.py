@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from agent_hookspecs.events import WarningEvent
+from agent_hookspecs.events import Event, WarningEvent
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.messages import ActionResult
+from agent_hookspecs.messages import ActionResult, CoreMessage
 from agent_hookspecs.store.protocol import SessionStore
+from agent_hookspecs.store.values import Question
 from agent_host.agent.limits import Limits
 from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.agent.questions import Ask
@@ -33,6 +34,7 @@ from agent_host.config.catalog import configured_catalog
 from agent_host.config.selection import Selection, Selector
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
+from agent_host.drivers.effects import Emit
 from agent_host.input import Prompt
 from agent_host.places import ignored_variables
 from agent_host.runs.runs import Runs
@@ -280,6 +282,42 @@ class AgentApplication:
             run, decisions, asynchronous=asynchronous, output_type=output_type, **options
         )
 
+    async def acall_tool(
+        self,
+        name: str,
+        payload: Mapping[str, Any],
+        *,
+        approve: Approve | None = None,
+        park: bool = False,
+        on_event: Callable[[Event], None] | None = None,
+        agent: str | None = None,
+        provider: str | None = None,
+    ) -> CoreMessage | Question:
+        """Call a tool without a model, as the policy allows; the message that a model would get.
+
+        For programs that offer the tools to somebody else. With ``park`` and without ``approve`` a
+        call that has to be asked about comes to its question. ``on_event`` is told of progress.
+        """
+        from agent_host.agent.single_call import SingleCall
+        from agent_host.drivers.asynchronous import acomplete
+
+        def emit(events: list[Event]) -> Emit:
+            if on_event is not None:
+                for event in events:
+                    on_event(event)
+            return Emit(events)
+
+        call = SingleCall(
+            stacks=self.core.stacks,
+            config=self.request_config(agent, provider),
+            policy=self.policy,
+            limits=self.limits,
+            approve=approve,
+            park=park,
+            emit=emit,
+        )
+        return await acomplete(call.steps(name, payload), self.core.async_wire)
+
     def on_event(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with every event of every run, from now on.
 
@@ -307,7 +345,7 @@ class AgentApplication:
 
     def stack(self, **options: Unpack[RunOptions]) -> Stack:
         """The stack that a run with these options has, which are those of `run`; to look at."""
-        run = self._runs.begin_run("", asynchronous=False, is_only_shown=True, **options)
+        run = self._runs.begin_run("never sent", asynchronous=False, is_only_shown=True, **options)
         return self.core.stack(run.config)
 
     def request_config(

@@ -227,6 +227,9 @@ class RunMaker:
         recorder: RunRecorder | None = None,
     ) -> AgentRun:
         """A run of an agent; ``own`` are the settings that the caller has named."""
+        approve, ask = approve or self.approve, ask or self.ask
+        _check_person("approve", approve)
+        _check_person("ask", ask)
         return AgentRun(
             stacks=self.core.stacks,
             start=start,
@@ -234,8 +237,8 @@ class RunMaker:
             core=self.core,
             policy=self.policy,
             limits=read_limits(limits, self.limits),
-            approve=approve or self.approve,
-            ask=ask or self.ask,
+            approve=approve,
+            ask=ask,
             park=park,
             parallel=self.parallel,
             asynchronous=asynchronous,
@@ -264,6 +267,16 @@ def _refuse_unknown(options: Iterable[str]) -> None:
 
 def _expected_output(output_type: Any, retries: int | None) -> ExpectedOutput | None:
     return None if output_type is None else ExpectedOutput(output_type, retries)
+
+
+def _check_person(option: str, person: object) -> None:
+    """Refuse at once what could not be asked when it comes to that."""
+    if person is not None and not callable(person):
+        raise ConfigError(
+            f"{option} is {type(person).__name__}, and not a function",
+            key=option,
+            hint=f"give a function, which is called with what is to be decided, or no {option}",
+        )
 
 
 def _check_tools(tools: Iterable[object]) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from typing import Any
 
 from agent_hookspecs.events import Event
@@ -36,6 +37,8 @@ class RunStory:
         self._start = time.monotonic()
         self._started: dict[str, float] = {}
         self._last: Mapping[str, Any] = {}
+        #: The latest decision before those of the turn: ids of calls come again in other runs.
+        self._decided: Decision | None = None
         self._has_begun = False
 
     def note(self, event: Event) -> None:
@@ -47,6 +50,7 @@ class RunStory:
                     log.info("run_began", run=self._run, agent=self._agent, **who)
             case "final":
                 self._last = event["messages"][-1]["metadata"] if event["messages"] else {}
+                self._decided = next(iter(self._decisions()), None)
             case "turn_end":
                 usage = self._last.get("usage") or {}
                 counts = {key: usage[key] for key in ("input", "output") if key in usage}
@@ -62,7 +66,8 @@ class RunStory:
                 self._note_end(error=event["error"].get("type"))
 
     def _note_call(self, call: str, name: str, metadata: Mapping[str, Any]) -> None:
-        decision = next((each for each in self._decisions() if each.use.id == call), None)
+        of_turn = takewhile(lambda each: each is not self._decided, self._decisions())
+        decision = next((each for each in of_turn if each.use.id == call), None)
         begun = self._started.pop(call, None)
         log.info(
             "tool_called",

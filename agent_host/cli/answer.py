@@ -31,7 +31,7 @@ class DrawnAnswer:
 
     def add(self, piece: str) -> str:
         """What to print now."""
-        return self._draw(self._splitter.feed(piece))
+        return self._draw(self._splitter.add_text(piece))
 
     def end(self) -> str:
         """What is left to print before something else comes."""

@@ -17,7 +17,7 @@ from agent_host.cli.outside import show_exactly
 from agent_host.cli.render import text_width
 
 if TYPE_CHECKING:
-    from agent_hookspecs.messages import Effect
+    from agent_hookspecs.roles import Effect
     from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Approval
     from agent_host.agent.preview import Preview, ShownChange

@@ -16,17 +16,19 @@ __all__ = ["Block", "BlockSplitter"]
 
 #: A block of code is given out in pieces of so many lines, for nobody wants to wait for 500.
 CODE_LINES = 20
+#: How a line of code looks depends on those before it, but not on all: each piece has to be drawn.
+CODE_CONTEXT = 60
 #: A paragraph longer than this is cut, for a text without empty lines must come to an end too.
 MAX_CHARACTERS = 8_000
 
-_FENCE = re.compile(r"(?P<indent> *)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
+_FENCE = re.compile(r"(?P<indent> *)(?P<mark>`{3,}|~{3,}(?!~))(?P<info>[^`]*)$")
 _HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")
 _ITEM = re.compile(r" {0,1}([-*+]|\d{1,9}[.)])\s+\S")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a text. Code has a ``language``, and ``first`` says how many lines came before.
+    """A part of a text. Code has a ``language``, and ``first`` of its lines came before.
 
     ``is_joined`` says that no empty line stands between the block and the one before it.
     """
@@ -59,7 +61,7 @@ class BlockSplitter:
         """What has come and is in no block yet."""
         return "\n".join([*self._lines[self._printed :], "".join(self._line)])
 
-    def feed(self, text: str) -> list[Block]:
+    def add_text(self, text: str) -> list[Block]:
         """The blocks that this text completes."""
         *lines, rest = text.split("\n")
         found: list[Block] = []
@@ -152,13 +154,14 @@ class BlockSplitter:
         self._inner_fence = None
 
     def _code_block(self, fence: re.Match[str]) -> Block:
-        """All lines of the code so far, because how one looks depends on those before it."""
+        """The lines that are new, below the latest of those that were given out."""
         words = fence["info"].split()
+        known = min(self._printed, CODE_CONTEXT)
         return Block(
             "code",
-            "\n".join(self._lines),
+            "\n".join(self._lines[self._printed - known :]),
             language=words[0] if words else "",
-            first=self._printed,
+            first=known,
             is_joined=self._printed > 0,
         )
 

@@ -96,9 +96,10 @@ def find_provider(choice: Choice, config: LoadedConfig | None, catalog: Catalog)
     One that is there and cannot be used is no error: a list has to show it.
     """
     named = choice.provider if config is None else config.provider_plugin(**choice.request)
-    known = {record.name for record in catalog if record.role in ("provider", None)}
-    if named is not None and not catalog.usable(None) and named not in known:
-        catalog.provider(named)
+    if named is not None and not catalog.usable(None):
+        known = {record.name for record in catalog if record.role in ("provider", None)}
+        if named not in known:
+            catalog.provider(named)
     return named
 
 

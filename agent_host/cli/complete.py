@@ -98,12 +98,12 @@ def complete_session(
     context: click.Context, _: click.Parameter, begun: str
 ) -> list[CompletionItem]:
     """The names and ids of stored sessions, the latest first."""
-    return _items(_stored(context, _session_names), begun)
+    return _items(_read_stored(context, _session_names), begun)
 
 
 def complete_run(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
     """The ids of stored runs, the latest first."""
-    return _items(_stored(context, _run_names), begun)
+    return _items(_read_stored(context, _run_names), begun)
 
 
 def complete_key(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -209,7 +209,7 @@ def _known_models(context: click.Context, values: Mapping[str, Any]) -> Iterator
                 yield f"{lead}{name}", record.name
 
 
-def _stored(context: click.Context, names: Callable[[SessionStore], Names]) -> Names:
+def _read_stored(context: click.Context, names: Callable[[SessionStore], Names]) -> Names:
     """What the store of the config has; without one that opens at once, nothing."""
     from agent_host.config import LoadedConfig
     from agent_host.store.plugin import DEFAULT_URL, SqliteStores, database_file

@@ -7,13 +7,8 @@ from pathlib import Path
 import click
 
 from agent_host.cli.lazy import LazyGroup
-from agent_host.cli.render import (
-    clean_text,
-    print_json,
-    print_table,
-    print_wrapped,
-    style_text,
-)
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_json, print_table, print_wrapped, style_text
 from agent_host.cli.screen import format_warning, quiet_logs
 from agent_host.cli.trust import trust
 from agent_host.places import places

@@ -18,7 +18,8 @@ from agent_hookspecs.errors import AgentError
 from agent_host.cli.config_values import write_checked
 from agent_host.cli.elements import ask_choice, ask_element, element_of
 from agent_host.cli.options import complete_with
-from agent_host.cli.render import clean_text, print_json, print_wrapped, style_text
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_json, print_wrapped, style_text
 from agent_host.cli.screen import quiet_logs
 from agent_host.config.document import ConfigDocument, own_document_file
 from agent_host.plugins.settings import Setting
@@ -81,7 +82,8 @@ def init(
     if as_json:
         print_json({"file": str(file), "provider": provider, "settings": sorted(settings)})
     else:
-        click.echo(f"{clean_text(file)} is written. Try: agent-host run 'Hello'")
+        print_wrapped(f"{clean_text(file)} is written.", err=False)
+        print_wrapped("Try: agent-host run 'Hello'", err=False)
 
 
 def _ask_provider(app: AgentApplication, entries: dict[str, Entry], no_input: bool) -> str:
@@ -151,7 +153,7 @@ class _Answers:
     def ask_settings(self) -> dict[str, Any]:
         """The model, and whatever else the plugins that take part can be told."""
         config = {"provider": self._name, **self._settings}
-        elements, self.known = self._suggested(config)
+        elements, self.known = self._find_suggestions(config)
         by_key = {str(element.get("key")): element for element in elements}
         model = self.known.get("model")
         if model is not None and "model" not in self._settings:
@@ -160,13 +162,13 @@ class _Answers:
                 ask_element(by_key.get("model") or element_of(model), model, usual) or usual
             )  # fmt: skip
         if not self._no_input:
-            for setting in self._further(by_key):
+            for setting in self._choose_further(by_key):
                 value = self._ask_setting(by_key.get(setting.key) or element_of(setting), setting)
                 if value is not None:
                     self._settings[setting.key] = value
         return {key: value for key, value in self._settings.items() if value is not None}
 
-    def _further(self, by_key: dict[str, Any]) -> Iterator[Setting]:
+    def _choose_further(self, by_key: dict[str, Any]) -> Iterator[Setting]:
         """What plugins suggest if that is wanted, and then everything, if that is wanted too."""
         rest = [setting for key, setting in self.known.items() if key not in _FIRST]
         for question, wanted in (
@@ -193,7 +195,9 @@ class _Answers:
                 return f"${{env:{typed}}}" if typed else None
             print_wrapped(style_text("that is no name of a variable", fg="yellow"))
 
-    def _suggested(self, config: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Setting]]:
+    def _find_suggestions(
+        self, config: dict[str, Any]
+    ) -> tuple[list[dict[str, Any]], dict[str, Setting]]:
         """Elements and settings of the stack; of the descriptor alone, if no stack can be made."""
         from agent_host.plugins.settings import merge_schemas
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,8 @@ import click
 
 from agent_hookspecs.errors import AgentError
 from agent_host.cli.options import request_options
-from agent_host.cli.render import (
-    clean_text,
-    print_heading,
-    print_json,
-    print_table,
-    print_wrapped,
-    style_text,
-)
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_heading, print_json, print_table, print_wrapped, style_text
 from agent_host.cli.screen import quiet_logs
 
 if TYPE_CHECKING:
@@ -72,6 +67,9 @@ def show(config_file: Path | None, as_json: bool, **asked: str | None) -> None:
         return
     click.echo(f"# {clean_text(loaded.file or 'no config file: the defaults')}")
     if values:
+        # The file that stands above need not stand in every row.
+        there = loaded.file and str(loaded.file)
+        values = [replace(each, detail="") if each.detail == there else each for each in values]
         print_table(["KEY", "VALUE", "FROM"], map(_row, values))
     if problem is not None:
         # What is in force can be shown all the same.
@@ -113,4 +111,4 @@ def _row(each: SourcedValue) -> tuple[str, str, str]:
 
 def _describe_origin(each: SourcedValue) -> str:
     words = {"caller": "the command line", "default": "the default"}.get(each.origin, each.origin)
-    return f"{words} ({each.detail})" if each.detail else words
+    return f"{words} ({each.detail})" if each.detail not in ("", f"the {words}") else words

@@ -19,8 +19,8 @@ import click
 from agent_hookspecs.errors import AgentError, ConfigError
 from agent_hookspecs.logs import names_secret
 from agent_host.cli.options import complete_with, decode_value
+from agent_host.cli.outside import clean_text
 from agent_host.cli.render import (
-    clean_text,
     is_terminal,
     print_error,
     print_json,
@@ -136,8 +136,9 @@ def set_value(
     if as_json:
         print_json({"file": str(file), "key": key, "set": not unset})
     else:
-        click.echo(
-            f"{clean_text(key)} is {'no longer ' if unset else ''}set in {clean_text(file)}."
+        print_wrapped(
+            f"{clean_text(key)} is {'no longer ' if unset else ''}set in {clean_text(file)}.",
+            err=False,
         )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_host.cli.asking import ask_approval
-from agent_host.cli.render import clean_text, print_json, print_table, print_text, style_text
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_json, print_table, print_text, style_text
 from agent_host.cli.screen import Screen, quiet_logs
 
 if TYPE_CHECKING:

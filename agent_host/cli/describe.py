@@ -9,7 +9,8 @@ import click
 
 from agent_host.cli.findings import format_count
 from agent_host.cli.options import check_exclusive
-from agent_host.cli.render import clean_text, print_json, print_text
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_json, print_text
 from agent_host.plugins.inspect.describe import (
     Description,
     describe as describe_catalog,

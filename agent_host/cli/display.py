@@ -63,7 +63,7 @@ class RunDisplay:
     def show(self, event: Event) -> None:
         self._waiting.clear()
         if self._usage is not None:
-            self._usage.take(event)
+            self._usage.add_event(event)
         if not self._shows_text and event["type"] in ("partial", "final"):
             pass
         elif not self._holds_back:

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from agent_host.cli.render import clean_text, print_wrapped, style_text
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_wrapped, style_text
 from agent_host.plugins.settings import Setting, value_objection
 
 __all__ = ["ask_choice", "ask_element", "element_of"]
@@ -73,9 +74,12 @@ def _ask_once(element: Mapping[str, Any], label: str, setting: Setting, default:
 
 def ask_choice(label: str, options: Sequence[tuple[Any, str]], default: Any = None) -> Any:
     """One of some values, by its number, itself, or a part of it that no other has."""
-    for number, (value, shown) in enumerate(options[:_MOST_OPTIONS], 1):
-        mark = f"{number:>3}. {value}"
-        print_wrapped(clean_text(mark if shown == str(value) else f"{mark}  {shown}"))
+    first = options[:_MOST_OPTIONS]
+    width = max((len(str(value)) for value, _ in first), default=0)
+    for number, (value, shown) in enumerate(first, 1):
+        name = str(value) if shown == str(value) else f"{value!s:<{width}}  {shown}"
+        # Not wrapped by words, which would pull the columns together.
+        click.echo(f"{number:>3}. {clean_text(name)}", err=True)
     if len(options) > _MOST_OPTIONS:
         more = len(options) - _MOST_OPTIONS
         print_wrapped(style_text(f"     and {more} more, by a part of the name", dim=True))

@@ -18,10 +18,10 @@ import click
 from agent_hookspecs.values import dataclass
 from agent_host.cli.choice import Choice, choice_options
 from agent_host.cli.findings import format_count
-from agent_host.cli.options import complete_with, parse_settings
+from agent_host.cli.options import offer_options
+from agent_host.cli.outside import clean_text
 from agent_host.cli.records import describe_access, report_unusable, summary_of
 from agent_host.cli.render import (
-    clean_text,
     print_heading,
     print_json,
     print_pairs,
@@ -69,22 +69,7 @@ class _Explanation:
     "  agent-host plugins explain --agent reviewer --graph stack.svg\n"
     "  agent-host plugins explain --enable echo_transcript --set seed=1 --json"
 )
-@click.option(
-    "--tools",
-    multiple=True,
-    metavar="PATTERN",
-    shell_complete=complete_with("complete_tool"),
-    help="Offer only tools that match.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    callback=parse_settings,
-    metavar="KEY=VALUE",
-    shell_complete=complete_with("complete_setting"),
-    help="A further setting of the request; VALUE may be JSON.",
-)
+@offer_options
 @click.option(
     "--all",
     "everything",
@@ -96,7 +81,7 @@ class _Explanation:
 @choice_options
 def explain(
     choice: Choice,
-    tools: tuple[str, ...],
+    use_tools: tuple[str, ...] | None,
     settings: dict[str, Any],
     everything: bool,
     graph: str | None,
@@ -125,7 +110,7 @@ def explain(
         if chosen.provider is not None:
             choice = replace(choice, provider=chosen.provider, model=chosen.model)
         request: dict[str, Any] = {**choice.request, "settings": settings}
-        stack = app.stack(**request, use_tools=tools or None)
+        stack = app.stack(**request, use_tools=use_tools)
         why = "" if chosen.is_fallback else chosen.why
         explanation = _explain(app, choice, settings, stack, why)
     if graph is not None:

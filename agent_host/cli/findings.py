@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent_host.cli.render import clean_text, print_text, style_text
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_text, style_text
 
 if TYPE_CHECKING:
     from agent_host.plugins.inspect.doctor import Finding

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.values import dataclass
-from agent_host.cli.render import clean_text
+from agent_host.cli.outside import clean_text
 from agent_host.plugins.explanation import absentees, suggestions
 from agent_host.plugins.resolve import HookOrder
 from agent_host.plugins.stack import Stack

@@ -18,6 +18,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest
 from agent_host.cli.choice import Choice, choice_options, find_provider, load_chosen_catalog
 from agent_host.cli.options import complete_with
+from agent_host.cli.outside import clean_text
 from agent_host.cli.records import (
     access_of,
     describe_access,
@@ -26,14 +27,7 @@ from agent_host.cli.records import (
     report_unusable,
     summary_of,
 )
-from agent_host.cli.render import (
-    clean_text,
-    print_heading,
-    print_json,
-    print_pairs,
-    print_table,
-    print_text,
-)
+from agent_host.cli.render import print_heading, print_json, print_pairs, print_table, print_text
 from agent_host.config import Layers, LoadedConfig
 from agent_host.plugins.inspect.search import find_records
 from agent_host.plugins.settings import Setting, merge_schemas

@@ -21,7 +21,8 @@ from agent_hookspecs.errors import (
 )
 from agent_host.checking import suggest_name
 from agent_host.cli.options import complete_with
-from agent_host.cli.render import clean_text, is_terminal, print_json, print_table, style_text
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import is_terminal, print_json, print_table, style_text
 from agent_host.cli.screen import quiet_logs
 from agent_host.key_store import KeyStore
 

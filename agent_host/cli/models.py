@@ -13,14 +13,8 @@ import click
 
 from agent_host.cli.findings import format_count
 from agent_host.cli.options import complete_with
-from agent_host.cli.render import (
-    clean_text,
-    is_terminal,
-    print_json,
-    print_table,
-    print_wrapped,
-    style_text,
-)
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import is_terminal, print_json, print_table, print_wrapped, style_text
 from agent_host.cli.screen import quiet_logs
 
 if TYPE_CHECKING:

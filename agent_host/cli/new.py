@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from agent_hookspecs.errors import AgentError
-from agent_host.cli.render import clean_text, print_error, print_json, style_text
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_error, print_json, style_text
 from agent_host.plugins.template import Question, Template
 
 __all__ = ["new"]

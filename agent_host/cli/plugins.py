@@ -12,6 +12,7 @@ import click
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_host.cli.choice import Choice, choice_options, find_provider, load_chosen_catalog
 from agent_host.cli.lazy import LazyGroup
+from agent_host.cli.outside import clean_text
 from agent_host.cli.records import (
     access_of,
     describe_note,
@@ -20,7 +21,7 @@ from agent_host.cli.records import (
     report_unusable,
     summary_of,
 )
-from agent_host.cli.render import clean_text, print_json, print_table, terminal_width
+from agent_host.cli.render import print_json, print_table, terminal_width
 from agent_host.plugins.access import Access
 from agent_host.plugins.catalog import LoaderSettings, PluginRecord
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from agent_host.cli.render import clean_text, print_error, print_wrapped, style_text
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_error, print_wrapped, style_text
 from agent_host.key_store import stored_names
 from agent_host.plugins.access import Access, find_access, stored_name
 

@@ -14,7 +14,7 @@ import click
 from agent_host.cli.outside import clean_lines, clean_text
 
 __all__ = [
-    "clean_text",
+    "is_one_place",
     "is_terminal",
     "print_error",
     "print_heading",
@@ -92,6 +92,18 @@ def print_traceback(error: BaseException) -> None:
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person sits there; a program may be started without the stream."""
     return stream is not None and stream.isatty()
+
+
+def is_one_place() -> bool:
+    """Whether standard output and standard error end up in the same terminal, file or pipe."""
+    if is_terminal(sys.stdout) and is_terminal(sys.stderr):
+        return True
+    try:
+        places = [os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr)]
+    except (AttributeError, OSError, ValueError):
+        # Nothing is lost: what is no file of the system is not shared with one.
+        return False
+    return os.path.samestat(*places)
 
 
 def print_wrapped(text: str, *, err: bool = True) -> None:

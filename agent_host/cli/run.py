@@ -16,13 +16,7 @@ from agent_hookspecs.errors import AgentError
 from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import EventLines, fault_error, interruption_error
-from agent_host.cli.options import (
-    check_exclusive,
-    check_session_options,
-    complete_with,
-    parse_settings,
-    request_options,
-)
+from agent_host.cli.options import check_exclusive, talk_options
 from agent_host.cli.prompts import find_files, make_prompt
 from agent_host.cli.render import is_terminal, print_traceback
 from agent_host.cli.schemas import parse_schema
@@ -53,52 +47,25 @@ _PATIENCE = 1.0
     "  agent-host run --agent reviewer --tools 'read_*' --json 'Look at setup.py'\n"
     "  agent-host run --continue 'And in one sentence?'\n"
     "  agent-host run --trace-hooks 'Hello' 2> trace.txt\n"
-    "\n\nWith nothing configured it runs offline on the fallback provider. A call that needs an "
+    "\n\nWith nothing configured it asks whoever has a key, and says so. A call that needs an "
     "approval is asked about on a terminal and denied elsewhere, unless --yes is given; with "
     "--park the run waits for it. Runs and sessions are stored, unless --no-store is given: see "
     "agent-host sessions and agent-host runs."
 )
 @click.argument("prompt", required=False)
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The config file; by default agent-host.json or .toml here, then your own.",
-)
-@request_options
-@click.option("--tools", multiple=True, metavar="PATTERN", help="Offer only tools that match.",
-              shell_complete=complete_with("complete_tool"))  # fmt: skip
-@click.option("--no-tools", is_flag=True, help="Offer no tools.")
-@click.option("--system", metavar="TEXT", help="The system prompt.")
+@talk_options
 @click.option("-a", "--attach", "attached", multiple=True, metavar="FILE|URL",
               help="Send a picture, PDF, sound or text with the prompt.")  # fmt: skip
 @click.option("--schema", metavar="FILE|FIELDS", help="Have the answer in this form, as JSON.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    callback=parse_settings,
-    shell_complete=complete_with("complete_setting"),
-    metavar="KEY=VALUE",
-    help="A further setting of the request; VALUE may be JSON.",
-)
-@click.option("--continue", "go_on", is_flag=True, help="Go on with the latest session.")
-@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.",
-              shell_complete=complete_with("complete_session"))  # fmt: skip
-@click.option("--name", "session_name", metavar="NAME", help="What to call a new session.")
-@click.option("--no-store", is_flag=True, help="Store nothing of this run.")
 @click.option("--park", is_flag=True, help="Let the run wait for approvals, and end here.")
 @click.option("--yes", is_flag=True, help="Allow every call that would be asked about.")
 @click.option("--deny", is_flag=True, help="Deny every call that would be asked about.")
 @click.option("--usage", "wants_usage", is_flag=True, help="Say what the run has used.")
-@click.option("--plain", is_flag=True, help="Draw nothing: neither Markdown nor a spinner.")
 @click.option("--json", "as_json", is_flag=True, help="Print the events as JSON, one a line.")
 @click.option("--trace-hooks", is_flag=True, help="Print every hook call to standard error.")
 def run(
     prompt: str | None,
     config_file: Path | None,
-    tools: tuple[str, ...],
-    no_tools: bool,
     go_on: bool,
     no_store: bool,
     yes: bool,
@@ -117,15 +84,7 @@ def run(
     sends that file with it.
     """
     check_exclusive({"--yes": yes, "--deny": deny})
-    check_exclusive({"--tools": tools, "--no-tools": no_tools})
     check_exclusive({"--no-store": no_store, "--park": options["park"]})
-    check_session_options(
-        no_store=no_store,
-        go_on=go_on,
-        session=options["session"],
-        session_name=options["session_name"],
-    )
-    options["use_tools"] = () if no_tools else (tools or None)
     text = _read_prompt(prompt)
     options["prompt"] = make_prompt(text, [*find_files(prompt or ""), *attached])
     if schema is not None:
@@ -135,7 +94,7 @@ def run(
         display = RunDisplay(
             plain=plain,
             wants_usage=wants_usage,
-            has_tools=not no_tools,
+            has_tools=options["use_tools"] != (),
             shows_text=schema is None,
         )
     if not options["park"]:

@@ -13,8 +13,8 @@ from agent_host.cli.asking import print_rows
 from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import EventLines, interruption_error
 from agent_host.cli.options import check_exclusive, complete_with
+from agent_host.cli.outside import clean_text
 from agent_host.cli.render import (
-    clean_text,
     print_error,
     print_json,
     print_pairs,

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from agent_host.cli.outside import MARGIN, OutsideText, clean_lines, clean_text
-from agent_host.cli.render import print_wrapped, style_text, terminal_width, text_width
+from agent_host.cli.render import (
+    is_one_place,
+    print_wrapped,
+    style_text,
+    terminal_width,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from agent_hookspecs.events import DoneEvent, Event, WarningEvent
@@ -60,8 +66,8 @@ class Screen:
 
     def __init__(self, *, together: bool = False, answer: AnswerText | None = None) -> None:
         self._aside = not together
-        # On one terminal a line that one stream has begun must be ended before the other's.
-        self._one_place = together or (sys.stdout.isatty() and sys.stderr.isatty())
+        # In one place a line that one stream has begun must be ended before the other's.
+        self._one_place = together or is_one_place()
         # By whether it is standard error.
         self._texts: dict[bool, AnswerText] = {
             False: answer or _Text(has_margin=sys.stdout.isatty()),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_host.cli.render import clean_text, print_wrapped, style_text
+from agent_host.cli.outside import clean_text
+from agent_host.cli.render import print_wrapped, style_text
 
 if TYPE_CHECKING:
     from agent_host.application import AgentApplication

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_host.cli.options import complete_with, parse_settings
+from agent_host.cli.outside import clean_text
 from agent_host.cli.render import (
-    clean_text,
     is_terminal,
     print_json,
     print_pairs,

@@ -12,8 +12,9 @@ import click
 from agent_host.agent.policy import AllowedTool, Memory, Policy, ToolUse, owner_of
 from agent_host.cli.choice import Choice, choice_options, load_chosen_catalog
 from agent_host.cli.options import check_exclusive
+from agent_host.cli.outside import clean_text
 from agent_host.cli.records import report_unusable
-from agent_host.cli.render import clean_text, print_error, print_json, print_table, style_text
+from agent_host.cli.render import print_error, print_json, print_table, style_text
 from agent_host.cli.stored import to_plain
 
 __all__ = ["tools"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent_hookspecs.logs import redact
-from agent_host.cli.render import clean_text
+from agent_host.cli.outside import clean_text
 
 if TYPE_CHECKING:
     from agent_host.plugins.manager import RoleManager

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_host.cli.render import clean_text
+from agent_host.cli.outside import clean_text
 from agent_host.usage import add_usage
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class UsageLine:
         self._model = ""
         self._total: Usage = {}
 
-    def take(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         """Look at the next event of the run."""
         if event["type"] == "request_started":
             provider, model = event["provider"], event["model"]

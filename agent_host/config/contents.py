@@ -1,8 +1,8 @@
 """What a config in a folder consists of, as digests: the file itself and all that it loads.
 
-Those are the files of its ``path:`` sources and the programs of the folder that print keys. A
-``git+`` source is known by the commit that stands in the config. What the digests are for is not
-known here.
+Those are the files of its ``path:`` sources, the programs of the folder that print keys, and the
+folders inside it from which plugins load, such as skills. A ``git+`` source is known by the commit
+that stands in the config. What the digests are for is not known here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_hookspecs.errors import ConfigError
-from agent_host.config.values import LoadedConfig
+from agent_host.config.placeholders import substitute
+from agent_host.config.values import FOLDERS_SUFFIX, LoadedConfig
 from agent_host.redaction import mask_config
 from agent_host.trust import Contents
 
@@ -81,6 +82,8 @@ class _Digests:
                     self._add_folder(path, key, only_modules=False)
         for file in _key_programs(config, self._folder):
             self._add_file(str(file), "api_key_command")
+        for key, folder in _loaded_folders(config, self._folder):
+            self._add_folder(folder, key, only_modules=False)
         return self._found
 
     def _add_folder(self, folder: Path, key: str, *, only_modules: bool) -> None:
@@ -142,19 +145,44 @@ class _Digests:
 
 def _key_programs(config: LoadedConfig, folder: Path) -> Iterator[Path]:
     """The files of the folder that are run, or read by what is run, to get a key."""
-    values = config.values
-    sections = [
-        values.get("request_defaults", {}),
-        *values.get("providers", {}).values(),
-        *values.get("agents", {}).values(),
-    ]
-    for section in sections:
+    for section in _sections(config):
         command = section.get("api_key_command") or ()
         for argument in _split(command) if isinstance(command, str) else command:
             if isinstance(argument, str):
                 path = Path(folder, os.path.expanduser(argument))
                 if "\0" not in argument and path.is_file() and _is_inside(path, folder):
                     yield path
+
+
+def _loaded_folders(config: LoadedConfig, folder: Path) -> Iterator[tuple[str, Path]]:
+    """The folders of the folder from which plugins load, with the settings that name them.
+
+    What lies elsewhere is not the folder's to change.
+    """
+    for section in _sections(config):
+        for key, value in section.items():
+            if not key.endswith(FOLDERS_SUFFIX) or not isinstance(value, list):
+                continue
+            try:
+                filled = substitute(value, config.env, key, config.file)
+            except ConfigError:
+                # Nothing is lost: a run fails for the same placeholder, and says so.
+                continue
+            for each in filled:
+                if isinstance(each, str) and each and "\0" not in each:
+                    path = Path(folder, os.path.expanduser(each))
+                    if _is_inside(path, folder):
+                        yield key, path
+
+
+def _sections(config: LoadedConfig) -> list[Mapping[str, Any]]:
+    """The parts of a config that have settings of requests."""
+    values = config.values
+    return [
+        values.get("request_defaults", {}),
+        *values.get("providers", {}).values(),
+        *values.get("agents", {}).values(),
+    ]
 
 
 def _split(command: str) -> list[str]:

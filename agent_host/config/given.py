@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
-from agent_hookspecs.messages import Effect
+from agent_hookspecs.roles import Effect
 from agent_host.agent.limits import LimitSettings
 from agent_host.agent.policy import Verdict
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from agent_hookspecs.messages import Effect
+from agent_hookspecs.roles import Effect
 from agent_host.agent.limits import EmptyFinal
 from agent_host.agent.policy import Verdict
 from agent_host.checking import Problem, find_problem, json_schema, pydantic_alone

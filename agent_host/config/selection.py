@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -34,6 +35,7 @@ __all__ = [
     "describe_fallback",
     "fallback",
     "list_address",
+    "listed_ids",
     "select",
     "server_address",
 ]
@@ -46,6 +48,7 @@ MODEL_VARIABLE = "AGENT_HOST_MODEL"
 #: A server on this machine answers at once, or there is none.
 _PROBE_SECONDS = 0.15
 _MAX_NAMES = 12
+_MAX_OTHERS = 4
 #: As many different questions as an application has; others come from whoever it serves.
 _MAX_KNOWN = 256
 
@@ -73,11 +76,24 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A provider that can be asked as it is: by which name, and what speaks for it."""
+    """A provider that can be asked as it is: by which name, and what speaks for it.
+
+    ``others`` could be asked as well, and come later.
+    """
 
     name: str
     entry: Entry
     why: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """What speaks for it, and how to ask another, if there is one."""
+        if not self.others:
+            return self.why
+        shown = ", ".join(self.others[:_MAX_OTHERS])
+        more = f" and {len(self.others) - _MAX_OTHERS} more" if self.others[_MAX_OTHERS:] else ""
+        return f"{self.why}; --provider asks another: {shown}{more}"
 
 
 def select(
@@ -107,7 +123,7 @@ def select(
         return _select_ready(config, catalog, model, parts)
     if parts and model is not None:
         name = config.provider_name(agent, provider) or plugin
-        whole = _complete_id(model, {name: _ids(config, catalog, agent, provider)})
+        whole = _complete_id(model, {name: listed_ids(config, catalog, agent, provider)})
         if whole is not None and whole[1] != model:
             return Selection(provider, whole[1], f"only that one has {model!r} in its id")
     return Selection(provider, model, why)
@@ -176,11 +192,11 @@ def _split_reference(
     providers = {record.name: record.entry for record in catalog if record.role == "provider"}
     if not rest or head not in {*aliases, *providers}:
         return None, reference
-    if reference in _ids(config, catalog, agent, None):
+    if reference in listed_ids(config, catalog, agent, None):
         # It is a model of the provider that is asked anyway, whose ids have a slash.
         return None, reference
     entry = providers.get(head)
-    ids = {entry.default_model if entry else "", *_ids(config, catalog, agent, head)}
+    ids = {entry.default_model if entry else "", *listed_ids(config, catalog, agent, head)}
     # Some have models that begin with their own name.
     return head, reference if reference in ids and rest not in ids else rest
 
@@ -195,9 +211,9 @@ def _select_ready(
         if model is None:
             # An alias may have a model of its own.
             usual = each.entry.default_model if each.name == each.entry.name else ""
-            return Selection(each.name, usual or None, each.why)
+            return Selection(each.name, usual or None, each.reason)
     if model is not None and ready:
-        ids = {each.name: _ids(config, catalog, None, each.name) for each in ready}
+        ids = {each.name: listed_ids(config, catalog, None, each.name) for each in ready}
         exact = [name for name in ids if model in ids[name]]
         found = (exact[0], model) if exact else _complete_id(model, ids) if parts else None
         name, whole = found or (ready[0].name, model)
@@ -225,7 +241,7 @@ def _complete_id(part: str, ids: Mapping[str, list[str]]) -> tuple[str, str] | N
     return found[0] if found else None
 
 
-def _ids(
+def listed_ids(
     config: LoadedConfig, catalog: Catalog, agent: str | None, provider: str | None
 ) -> list[str]:
     """The models of a provider, by alias or plugin id, as they were listed lately."""
@@ -249,9 +265,9 @@ def list_address(
 
 
 def _find_ready(config: LoadedConfig, catalog: Catalog) -> Iterator[_Ready]:
-    """Who can be asked as it is: aliases as the config has them, then plugins by name.
+    """Who can be asked as it is: aliases as the config has them, then those who have a key.
 
-    Of plugins those that have a key, and then those whose server answers.
+    After these come those whose server answers.
     """
     stored, env = stored_names(), config.env
     entries = {record.name: record.entry for record in catalog.usable("provider") if record.entry}
@@ -263,16 +279,37 @@ def _find_ready(config: LoadedConfig, catalog: Catalog) -> Iterator[_Ready]:
             kept = stored_name(entry, stored, alias, str(entry.name))
             if not find_access(entry, env, *layers, stored=kept).missing:
                 yield _Ready(alias, entry, "it is the first of your aliases that has its key")
-    for name, entry in sorted(entries.items()):
-        kept = stored_name(entry, stored, name)
-        access = find_access(entry, env, stored=kept)
-        if access.key == "set" and not access.missing and not entry.fallback:
-            has = "has its key" if access.where != entry.key_variable else "is set"
-            yield _Ready(name, entry, f"{access.where} {has}")
+    yield from _find_keys(catalog, stored, env)
     for name, entry in sorted(entries.items()):
         address = server_address(entry, env)
         if entry.local_server and _answers(address):
             yield _Ready(name, entry, f"a server answers at {address}")
+
+
+def _find_keys(
+    catalog: Catalog, stored: Mapping[str, str], env: Mapping[str, str]
+) -> Iterator[_Ready]:
+    """The providers that have a key, those first whom a person is likelier to mean.
+
+    A key that was kept here was kept for this; one of the environment may be there for something
+    else. A package of one provider was installed for it; of many, most are not known to the person.
+    """
+    records = [record for record in catalog.usable("provider") if record.entry is not None]
+    sizes = Counter(record.bundle.name for record in records)
+    found: list[tuple[tuple[bool, bool, str], Entry, str]] = []
+    for record in records:
+        name, entry = record.name, record.entry
+        assert entry is not None, "those without one were left out"
+        kept = stored_name(entry, stored, name)
+        access = find_access(entry, env, stored=kept)
+        if access.key == "set" and not access.missing and not entry.fallback:
+            has = "has its key" if access.where != entry.key_variable else "is set"
+            place = (kept is None, sizes[record.bundle.name] > 1, name)
+            found.append((place, entry, f"{access.where} {has}"))
+    found.sort(key=lambda each: each[0])
+    names = [place[-1] for place, _, _ in found]
+    for at, (_, entry, why) in enumerate(found):
+        yield _Ready(names[at], entry, why, tuple(names[at + 1 :]))
 
 
 def server_address(entry: Entry, env: Mapping[str, str]) -> str:

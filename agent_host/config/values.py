@@ -21,11 +21,13 @@ from agent_host.plugins.access import KEY_SETTINGS
 from agent_host.plugins.catalog import LoaderSettings
 from agent_host.redaction import named_secrets, without_secrets
 
-__all__ = ["Layers", "LoadedConfig"]
+__all__ = ["FOLDERS_SUFFIX", "Layers", "LoadedConfig"]
 
 #: Settings with the keys of the places where they stand; of several, the last one counts.
 Layers = list[tuple[str, Mapping[str, Any]]]
 
+#: Ends the name of a setting that lists folders from which a plugin loads something.
+FOLDERS_SUFFIX = "_folders"
 #: What an agent has besides settings of its requests.
 _NOT_SETTINGS = ("provider", "system", "tools")
 #: What says where a request goes and with which key, besides what has a secret's name.
@@ -90,7 +92,7 @@ class LoadedConfig:
         settings: dict[str, Any] = {}
         for where, layer in self.request_layers(agent, provider, model):
             # What the caller names is taken as it stands.
-            settings |= self._fill(where, layer) if where else layer
+            settings |= self._locate_folders(self._fill(where, layer)) if where else layer
         remember_secrets(named_secrets(settings))
         return settings
 
@@ -244,6 +246,20 @@ class LoadedConfig:
         if name not in agents:
             raise self.unknown_error("agent", name, agents, f"agents.{name}")
         return agents[name]
+
+    def _locate_folders(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings with folders that begin where the config lies, and not where it is used."""
+        return {
+            key: [self._locate_folder(each) for each in value]
+            if key.endswith(FOLDERS_SUFFIX) and isinstance(value, list)
+            else value
+            for key, value in settings.items()
+        }
+
+    def _locate_folder(self, path: Any) -> Any:
+        # What is no text is for the plugin to refuse, which knows its settings.
+        is_path = isinstance(path, str) and path
+        return os.path.join(self.folder, os.path.expanduser(path)) if is_path else path
 
     def _fill(self, where: str, value: Any) -> Any:
         return substitute(value, self.env, where, self.file)

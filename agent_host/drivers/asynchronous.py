@@ -43,6 +43,7 @@ from agent_host.drivers.effects import (
     TimeUpError,
     conclude_stream,
     item_of,
+    longest_wait,
     next_item,
     result_of,
 )
@@ -78,11 +79,11 @@ class _AsyncDriver:
         match effect:
             case Read():
                 return await anext(self._bytes, END)
-            case Next(iterator, seconds):
+            case Next(iterator):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return await self._run_work(item_of(iterator), seconds)
-                return await self._run_work(in_thread(next_item, iterator), seconds)
+                    return await self._run_work(item_of(iterator), longest_wait(effect))
+                return await self._run_work(in_thread(next_item, iterator), longest_wait(effect))
             case Open(request):
                 await self._release()
                 response = await self._wire.open(request, self._canceller)
@@ -98,7 +99,7 @@ class _AsyncDriver:
             case Drain():
                 await self._drain()
             case Call():
-                return await self._run_work(_call(effect), effect.seconds or effect.patience)
+                return await self._run_work(_call(effect), longest_wait(effect))
             case Sleep(seconds):
                 self._wake = asyncio.get_running_loop().create_future()
                 await asyncio.wait([self._wake], timeout=seconds)

@@ -44,6 +44,7 @@ from agent_host.drivers.effects import (
     conclude_stream,
     exit_error,
     item_of,
+    longest_wait,
     next_item,
     result_of,
 )
@@ -93,7 +94,7 @@ class _Driver:
             case Next(iterator, seconds):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return self._loop_thread.wait_for(item_of(iterator), seconds)
+                    return self._loop_thread.wait_for(item_of(iterator), longest_wait(effect))
                 return _call_within(partial(next_item, iterator), seconds)
             case Open(request):
                 self._release()
@@ -109,11 +110,11 @@ class _Driver:
                 return body
             case Drain():
                 self._drain()
-            case Call(function, starts_coroutine, seconds, patience):
+            case Call(function, starts_coroutine, seconds):
                 result = _call_within(function, None if starts_coroutine else seconds)
                 if not inspect.isawaitable(result):
                     return result
-                return self._loop_thread.wait_for(result, seconds or patience)
+                return self._loop_thread.wait_for(result, longest_wait(effect))
             case Sleep(seconds):
                 wake = self._wake = threading.Event()
                 if not self.closed:

@@ -49,6 +49,7 @@ __all__ = [
     "conclude_stream",
     "exit_error",
     "item_of",
+    "longest_wait",
     "next_item",
     "result_of",
 ]
@@ -123,11 +124,12 @@ class Drain:
 class Next:
     """The next item of an iterator that may block or be async, or `END`.
 
-    After ``seconds``, if there are any, a `TimeUpError`.
+    After ``seconds``, or out of ``patience``, a `TimeUpError`, as with a `Call`.
     """
 
     iterator: Iterator[Any] | AsyncIterator[Any]
     seconds: float | None = None
+    patience: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,11 @@ class Call:
     starts_coroutine: bool = False
     seconds: float | None = None
     patience: float | None = None
+
+
+def longest_wait(effect: Call | Next) -> float | None:
+    """How long to wait for what is not in the caller's own thread; None: for ever."""
+    return effect.patience if effect.seconds is None else effect.seconds
 
 
 @dataclass(frozen=True, slots=True)

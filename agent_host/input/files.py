@@ -106,7 +106,8 @@ class File:
                 raise InputError(
                     f"nothing tells what {label} is: its content has no form that is known",
                     part=label,
-                    hint="say so with media_type=…",
+                    hint="give a picture, PDF, sound or text; a program can say what it is with "
+                    "File(…, media_type=…)",
                 )
             found = said
         elif said is not None and said != found and found != "text/plain":

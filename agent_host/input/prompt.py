@@ -26,6 +26,8 @@ Prompt: TypeAlias = "Part | Sequence[Part]"
 def make_message(prompt: Prompt) -> CoreMessage:
     """The user's message for a prompt; reads the files in it."""
     if isinstance(prompt, str):
+        if not prompt.strip():
+            raise _empty()
         return {"role": "user", "content": prompt, "metadata": {}}
     pieces = [prompt] if isinstance(prompt, (File, os.PathLike, bytes)) else prompt
     if not isinstance(pieces, Sequence):
@@ -40,6 +42,8 @@ def make_message(prompt: Prompt) -> CoreMessage:
     message: CoreMessage = {"role": "user", "content": "\n".join(texts), "metadata": {}}
     if parts:
         message["multipartContent"] = parts
+    elif not message["content"].strip():
+        raise _empty()
     return message
 
 
@@ -51,6 +55,10 @@ def _part_of(piece: Part) -> MultipartContent:
     if isinstance(piece, (bytes, os.PathLike)):
         return File(piece).to_part()
     raise _unusable(piece)
+
+
+def _empty() -> InputError:
+    return InputError("the prompt is empty", hint="give some text, or a file")
 
 
 def _unusable(piece: object) -> InputError:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.messages import CoreMessage, Finish, Limit
 from agent_host.output.errors import (
     OutputCutError,
@@ -42,6 +43,10 @@ class ExpectedOutput:
         self.shape: OutputShape = shape_of(output_type)
         self.mode: OutputMode = "prompt"
         self._retries = RETRIES if retries is None else retries
+        if self._retries < 0:
+            raise ConfigError(
+                f"output_retries is {retries}", key="output_retries", hint="it must be at least 0"
+            )
         self._asked_again = 0
         self._value: Any = _UNSET
         self._problem = ""

@@ -21,7 +21,9 @@ __all__ = ["MismatchError", "OutputShape", "shape_of"]
 
 #: Under which key stands what is no object: models are asked for objects, as all APIs want it.
 _WRAPPED = "value"
-_FENCED = re.compile(r"^```\w*\s*\n(.*?)\n?```\s*$", re.DOTALL)
+#: The first line of a fence, with the name of a language.
+_FENCE = re.compile(r"```\w*[ \t]*\r?\n")
+_TOO_DEEP = "the answer is nested too deeply"
 #: So many things that are wrong are told to a model at once.
 _MAX_PROBLEMS = 10
 
@@ -48,7 +50,10 @@ class OutputShape:
             if not isinstance(payload, dict) or _WRAPPED not in payload:
                 raise MismatchError(f"the answer is no object with the key {_WRAPPED!r}")
             payload = payload[_WRAPPED]
-        return self.convert(payload)
+        try:
+            return self.convert(payload)
+        except RecursionError:
+            raise MismatchError(_TOO_DEEP) from None
 
     def unwrap_partial(self, payload: Any) -> Any:
         """What there is of the value in a part of an answer."""
@@ -110,8 +115,10 @@ def _shape_of_type(output_type: Any) -> OutputShape:
 
 
 def _unusable(output_type: Any, error: Exception) -> ConfigError:
+    # What pydantic advises is for those who write types, and not for those who ask for one.
+    why = str(error).partition("\n")[0].partition(". Set `")[0]
     return ConfigError(
-        f"no answer can be asked for as {output_type!r}: {str(error).partition(chr(10))[0]}",
+        f"no answer can be asked for as {output_type!r}: {why}",
         key="output_type",
         hint="give a pydantic model, a dataclass, a TypedDict, a union, a primitive, "
         "or a JSON Schema as a dict",
@@ -179,11 +186,13 @@ def _describe_problems(problems: list[Any]) -> str:
 def _find_json(text: str) -> Any:
     """The JSON that a text is, or that stands in its fence or after its first words."""
     stripped = text.strip()
-    fenced = _FENCED.match(stripped)
-    if fenced is not None:
-        stripped = fenced[1].strip()
+    fence = _FENCE.match(stripped)
+    if fence is not None and stripped.endswith("```"):
+        stripped = stripped[fence.end() : -len("```")].strip()
     try:
         return json.loads(stripped)
+    except RecursionError:
+        raise MismatchError(_TOO_DEEP) from None
     except ValueError:
         # Nothing is lost: there may be words before it or after it, and it is looked for there.
         pass
@@ -191,6 +200,8 @@ def _find_json(text: str) -> Any:
     if start >= 0:
         try:
             return json.JSONDecoder().raw_decode(stripped, start)[0]
+        except RecursionError:
+            raise MismatchError(_TOO_DEEP) from None
         except ValueError as error:
             raise MismatchError(f"the answer is no valid JSON: {error}") from None
     raise MismatchError("the answer holds no JSON")

@@ -25,6 +25,7 @@ from agent_hookspecs.tool_interop import (
 )
 from agent_host.checking import suggest_name
 from agent_host.drivers.effects import Call, Steps
+from agent_host.places import plugin_folder
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.hook_time import HookTime
@@ -47,6 +48,9 @@ __all__ = [
 log = get_logger(__name__)
 
 T = TypeVar("T")
+
+#: The key under which a tool finds the folder that is its own.
+_FOLDER = "plugin_folder"
 
 _ACTING: tuple[PluginRole, ...] = ("provider", "extension", "feature")
 
@@ -108,6 +112,7 @@ def build_stack(
             models=tuple(models),
             model=selected_model(config, models),
             tools=tuple(tools),
+            changing_tools=tuple(t for t in tools if t.implementation("has_changed_tools")),
             tool_names=tuple(names),
             registry=registry,
             schema_target_formats=tuple(formats),
@@ -136,7 +141,11 @@ def prepare_tools(
 ) -> Steps[None]:
     """Add to ``prepared`` what can be prepared, and to ``warnings`` words for what cannot."""
     for plugin in plugins:
-        own = {**schema.for_tool(plugin.key, config), PROTECTED: [*protected]}
+        own = {
+            **schema.for_tool(plugin.key, config),
+            PROTECTED: [*protected],
+            _FOLDER: plugin_folder(plugin.name),
+        }
         tool = yield from _prepare_tool(plugin, manager, own, registry, lease, warnings)
         if tool is not None:
             prepared.append(tool)
@@ -174,6 +183,9 @@ def _prepare_tool(
                 plugin.tool_limits(what)
             schemas = ask("get_tool_schemas", state=state)
             descriptors = [*_read_descriptors(plugin.name, schemas or (), registry)]
+            if "get_tool_warnings" in plugin.implementations:
+                told = ask("get_tool_warnings", state=state) or ()
+                warnings += [(text, plugin.name) for text in told]
         except BaseException:
             _close_tool(plugin, manager, state)
             raise

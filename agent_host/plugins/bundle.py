@@ -50,7 +50,7 @@ def bundle_to_list(bundle: Bundle) -> list[Any]:
     """As JSON: the values of the fields in their order."""
     values = _field_values(bundle)
     if bundle.descriptor is not None:
-        entries = [_field_values(entry) for entry in bundle.descriptor.entries]
+        entries = [_entry_to_list(entry) for entry in bundle.descriptor.entries]
         values[_DESCRIPTOR] = [entries, *_field_values(bundle.descriptor)[1:]]
     return values
 
@@ -58,8 +58,16 @@ def bundle_to_list(bundle: Bundle) -> list[Any]:
 _DESCRIPTOR = Bundle.__match_args__.index("descriptor")
 
 
-def _field_values(value: Bundle | Descriptor | Entry) -> list[Any]:
+def _field_values(value: Bundle | Descriptor) -> list[Any]:
     return [getattr(value, name) for name in value.__match_args__]
+
+
+def _entry_to_list(entry: Entry) -> list[Any]:
+    """The class, its role and its name, and of the many other keys those that say something."""
+    usual = Entry.of_class(entry.entry)
+    others = {name: getattr(entry, name) for name in Entry.__match_args__[3:]}
+    said = {name: value for name, value in others.items() if value != getattr(usual, name)}
+    return [entry.entry, entry.role, entry.name, said]
 
 
 def bundle_from_list(stored: list[Any]) -> Bundle:
@@ -73,5 +81,8 @@ def bundle_from_list(stored: list[Any]) -> Bundle:
 
 
 def _entry_from_list(stored: list[Any]) -> Entry:
-    values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in stored]
-    return Entry(*values)
+    entry, role, name, said = stored
+    for key, value in said.items():
+        if isinstance(value, list):
+            said[key] = tuple(value)
+    return Entry(entry, role, name, **said)

@@ -124,13 +124,15 @@ class Catalog:
     def unknown_names(self) -> Iterator[UnknownName]:
         """The names in the settings that allow, deny or prefer nothing."""
         settings = self.settings
-        bundles = {record.bundle.name for record in self}
-        owners = {record.bundle.owner for record in self}
-        for setting, what, names, known in (
-            ("deny", "bundle", settings.deny, bundles),
-            ("allow", "bundle", settings.allow or (), bundles),
-            ("prefer", "distribution", settings.prefer.values(), owners),
+        for setting, what, names in (
+            ("deny", "bundle", settings.deny),
+            ("allow", "bundle", settings.allow),
+            ("prefer", "distribution", settings.prefer.values()),
         ):
+            if not names:
+                continue
+            bundles = [record.bundle for record in self]
+            known = {each.name if what == "bundle" else each.owner for each in bundles}
             for name in sorted({*names} - known):
                 found = {record.bundle.name for record in self.find(name)}
                 hint = f"it is in the bundle {found.pop()!r}" if len(found) == 1 else ""

@@ -148,8 +148,11 @@ def _select_first(name: str, found: Sequence[_Announcing], path: list[str]) -> _
     """
     if found[0].is_nameless:
         return found[0]
+    # One that stands later on the path than those that announce comes too late to count.
+    root = found[0].root
+    nearer = path[: path.index(root) + 1] if root in path else path
     # What fails here has failed before, when all were asked for.
-    for distribution in _find_distributions(path, [], name=name):
+    for distribution in _find_distributions(nearer, [], name=name):
         announces = _announces_plugins(distribution)
         if announces and len(found) == 1 and _root(distribution) == found[0].root:
             # It is the one that was found, whose metadata need not be read again.

@@ -219,9 +219,12 @@ def guard_implementation(implementation: Implementation, fail: Fail) -> Callable
     hook = implementation.hook
     # A tool's state is its own, and may be anything.
     shares_state = "state" in hook.args and hook.role != "tool"
-    make = _guard_factory(hook.name, hook.args, implementation.wrapper, shares_state)
+    combining = hook.combining
+    # What goes on to the next if the plugin gives None; it may have been spoilt in place.
+    left = combining.over[0] if combining.mode == "fold" and combining.optional else ""
+    make = _guard_factory(hook.name, hook.args, implementation.wrapper, shares_state, left)
     finish = check_result
-    if hook.combining.may_be_async:
+    if combining.may_be_async:
         finish = _leave_result
     elif _is_read_by_host(hook):
         finish = _check_closely
@@ -247,11 +250,12 @@ def _leave_result(implementation: Implementation, result: Any) -> Any:
 
 @cache
 def _guard_factory(
-    name: str, args: tuple[str, ...], wrapper: bool, shares_state: bool
+    name: str, args: tuple[str, ...], wrapper: bool, shares_state: bool, left: str
 ) -> Callable[..., Any]:
     # Source text, as dataclasses do it, because pluggy reads the names of arguments off the code.
     # Every identifier in the text is an argument name of our own specification.
     given = ", ".join(args)
+    checked = f"{left} if result is None else result" if left else "result"
     if wrapper:
         body = f"        return (yield from finish(implementation, fail, call({given})))\n"
     else:
@@ -259,7 +263,8 @@ def _guard_factory(
             "        start = monotonic()\n"
             + ("        has_config = holds_config(state)\n" if shares_state else "")
             + "        try:\n"
-            f"            result = finish(implementation, call({given}))\n"
+            f"            result = call({given})\n"
+            f"            finish(implementation, {checked})\n"
             + (
                 "            if has_config:\n                check_state(implementation, state)\n"
                 if shares_state

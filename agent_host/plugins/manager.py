@@ -39,6 +39,11 @@ _NO_MARKS: pluggy.HookimplOpts = {
 }
 
 
+@cache
+def _spec_marks(spec: type, name: str) -> pluggy.HookspecOpts | None:
+    return pluggy.PluginManager(PROJECT).parse_hookspec_opts(spec, name)
+
+
 class RoleManager(pluggy.PluginManager):
     """The plugins of one role, registered so that pluggy calls them in the given order.
 
@@ -93,6 +98,10 @@ class RoleManager(pluggy.PluginManager):
         """What is registered says by itself how; the marks of a plugin were read before."""
         options: pluggy.HookimplOpts | None = plugin.options.get(name)
         return options
+
+    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> pluggy.HookspecOpts | None:
+        """The marks of a specification, which are the same for every manager of a role."""
+        return _spec_marks(module_or_class, name)
 
     def _register_plugin(self, name: str, implementations: Implementations) -> None:
         if self.has_plugin(name):

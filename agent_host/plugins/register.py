@@ -57,7 +57,8 @@ def record_plugin(
 
 
 def _as_tool(given: object) -> object:
-    if isinstance(given, (type, ModuleType)):
+    is_plugin = isinstance(given, type) and hasattr(given, "get_tool_schemas")
+    if is_plugin or isinstance(given, ModuleType):
         return given
     # Not above: it reads signatures, and most processes have no tool of their own.
     from agent_hookspecs.authoring.function_tools import plugin_of_tools

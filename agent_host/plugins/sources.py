@@ -7,44 +7,22 @@ problem of its bundle.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry, split_entry
 from agent_hookspecs.errors import PluginError, SourceError
 from agent_hookspecs.logs import redact
-from agent_hookspecs.values import dataclass
 from agent_host.plugins.bundle import Bundle, Origin
+from agent_host.plugins.clones import check_out_commit, parse_git
 from agent_host.plugins.descriptor import read_descriptor
 from agent_host.plugins.discover import CLASS_PATH, top_level_spec
 from agent_host.plugins.project import announced_plugins, read_project_file
 from agent_host.plugins.single_file import read_plugin_file
-from agent_host.private import make_private_folder
 
-__all__ = ["GitSource", "bundles_of_sources", "parse_git"]
-
-_GIT = re.compile(
-    r"git\+(?P<url>(https|ssh)://[^#]+?)@(?P<commit>[0-9a-fA-F]+)"
-    r"(#subdirectory=(?P<subdirectory>[^#&]+))?"
-)
-_AUTHORITY = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?")
-_FULL_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-_GIT_SECONDS = 300
-_GIT_PLACES = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-)
+__all__ = ["bundles_of_sources"]
 
 
 def bundles_of_sources(sources: Sequence[str], *, base: Path, cache: Path | None) -> list[Bundle]:
@@ -78,7 +56,7 @@ def _find_bundles(source: str, base: Path, cache: Path | None) -> list[Bundle]:
         return [_find_in_package(source, value)]
     if source.startswith("git+"):
         git = parse_git(source)
-        checkout = _check_out_commit(git, cache)
+        checkout = check_out_commit(git, cache)
         root = _resolve_inside(checkout, checkout / git.subdirectory, "subdirectory")
         shown = redact(source)
         return [replace(b, origin="git", source=shown) for b in _find_in_folder(source, root)]
@@ -214,111 +192,3 @@ def _refuse_shadowing(descriptor: Descriptor, import_root: Path) -> None:
                 + (f"at {places[0]}" if places else "installed"),
                 hint="rename the package, or uninstall the other one",
             )
-
-
-@dataclass(frozen=True, slots=True)
-class GitSource:
-    """A repository at one commit."""
-
-    url: str
-    commit: str
-    subdirectory: str = "."
-
-
-def parse_git(source: str) -> GitSource:
-    """Parse ``git+https://HOST/REPO@COMMIT#subdirectory=FOLDER``; anything unsafe is refused."""
-    match = _GIT.fullmatch(source)
-    shown = redact(source)
-    if match is None:
-        raise SourceError(
-            f"{shown!r} is not a git source that can be used",
-            hint="write git+https://HOST/REPO@COMMIT or git+ssh://USER@HOST/REPO@COMMIT",
-        )
-    if not _AUTHORITY.fullmatch(urlsplit(match["url"]).netloc):
-        raise SourceError(
-            f"the host in {shown!r} is not one that can be used",
-            hint="leave passwords to git's own credential helpers",
-        )
-    commit = match["commit"].lower()
-    if not _FULL_COMMIT.fullmatch(commit):
-        raise SourceError(
-            f"{shown!r} is not pinned to a commit",
-            hint="give the full commit id of 40 hexadecimal digits",
-        )
-    return GitSource(match["url"], commit, match["subdirectory"] or ".")
-
-
-def _check_out_commit(source: GitSource, cache: Path | None) -> Path:
-    """The folder with the commit's files, fetched if it is not in the cache yet."""
-    if cache is None:
-        raise SourceError("there is no cache folder to clone into", hint="set AGENT_HOST_HOME")
-    digest = hashlib.sha256(source.url.encode()).hexdigest()[:16]
-    folder = cache / "git" / f"{digest}-{source.commit}"
-    if folder.is_dir():
-        _check_clone(folder, source)
-        return folder
-    make_private_folder(folder.parent)
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="clone-"))
-    try:
-        _run_git(source, temporary, "init", "--quiet")
-        _run_git(source, temporary, "fetch", "--quiet", "--depth=1", "--no-recurse-submodules",
-             "--no-tags", "--", source.url, source.commit)  # fmt: skip
-        _run_git(source, temporary, "checkout", "--quiet", "--detach", source.commit)
-        try:
-            os.replace(temporary, folder)
-        except OSError:
-            # Another process was faster; its clone of the same commit is as good.
-            if not folder.is_dir():
-                raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return folder
-
-
-def _check_clone(folder: Path, source: GitSource) -> None:
-    """Refuse a clone in the cache that somebody else made, or that is at another commit."""
-    head = folder / ".git" / "HEAD"
-    wrong = ""
-    try:
-        if hasattr(os, "getuid") and folder.lstat().st_uid != os.getuid():
-            wrong = "belongs to another user"
-        elif head.read_text(encoding="utf-8").strip() != source.commit:
-            wrong = f"is not at commit {source.commit[:12]}"
-    except (OSError, ValueError) as error:
-        wrong = f"cannot be read: {error}"
-    if wrong:
-        raise SourceError(
-            f"the clone of {source.url} at {folder} {wrong}",
-            hint="delete that folder, and it is cloned anew",
-        )
-
-
-def _run_git(source: GitSource, folder: Path, *arguments: str) -> None:
-    settings = ("-c", "core.hooksPath=/dev/null", "-c", "submodule.recurse=false",
-                "-c", "protocol.ext.allow=never")  # fmt: skip
-    # Without what git sets in its hooks, which would outweigh our folder.
-    environment = {key: value for key, value in os.environ.items() if key not in _GIT_PLACES}
-    try:
-        subprocess.run(
-            ["git", *settings, "-C", str(folder), *arguments],
-            check=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=_GIT_SECONDS,
-            env={**environment, "GIT_TERMINAL_PROMPT": "0"},
-        )
-    except FileNotFoundError:
-        raise SourceError(
-            "git is not installed", hint="install it, or use a path: source"
-        ) from None
-    except subprocess.TimeoutExpired:
-        raise SourceError(
-            f"{source.url} did not answer within {_GIT_SECONDS} s", hint="try again later"
-        ) from None
-    except subprocess.CalledProcessError as error:
-        lines = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-        raise SourceError(
-            f"git could not fetch {source.commit[:12]} of {source.url}: {lines[-1]}",
-            hint="check the address and that the commit was pushed",
-        ) from None

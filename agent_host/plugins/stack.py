@@ -10,18 +10,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
+from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ModelInfo, State
 from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.tool_interop import ToolDescriptor, ToolInteropRegistry
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.fresh_keys import FreshKey
-from agent_host.plugins.implementation import Implementation
+from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager, Tolerate
 from agent_host.plugins.resolve import Resolution
 from agent_host.plugins.settings import ConfigSchema
 
 __all__ = ["Lease", "Managers", "PlainWarning", "PreparedTool", "Stack"]
+
+log = get_logger(__name__)
 
 #: What was left out or is ignored, in words, and the plugin that it is about.
 PlainWarning = tuple[str, str | None]
@@ -149,7 +152,7 @@ class Stack:
     list after extensions and features have seen it, ``model`` the entry that is asked for, and
     ``secrets`` what is secret in the config. ``fresh_key`` gets the key if the config says where
     from. ``protected`` are the places that no tool may touch. Whoever works with its tools has
-    entered ``lease``.
+    entered ``lease``. ``changing_tools`` are those that can say that they are others by now.
     """
 
     resolution: Resolution
@@ -160,6 +163,7 @@ class Stack:
     models: tuple[ModelInfo, ...]
     model: ModelInfo | None
     tools: tuple[PreparedTool, ...]
+    changing_tools: tuple[PreparedTool, ...]
     tool_names: tuple[str, ...]
     registry: ToolInteropRegistry
     schema_target_formats: tuple[str, ...]
@@ -178,6 +182,19 @@ class Stack:
     def descriptors(self) -> Sequence[ToolDescriptor]:
         return [descriptor for tool in self.tools for descriptor in tool.descriptors]
 
+    @property
+    def has_changed_tools(self) -> bool:
+        """Whether a tool says that another stack has to be built."""
+        return any(_has_changed(tool) for tool in self.changing_tools)
+
     def tool(self, name: str) -> PreparedTool | None:
         """The plugin that offers a tool under that wire name."""
         return next((tool for tool in self.tools if tool.descriptor(name)), None)
+
+
+def _has_changed(tool: PreparedTool) -> bool:
+    try:
+        return bool(tool.ask("has_changed_tools", state=tool.state))
+    except Exception as error:
+        log_failure(log, "tool_unchanged", error, plugin=tool.plugin.name)
+        return False

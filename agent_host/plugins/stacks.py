@@ -98,12 +98,14 @@ class Stacks:
             known = self._stacks.get(key)
             if known is not None:
                 self._stacks.move_to_end(key)
-                return known
+        if known is not None and not known.has_changed_tools:
+            return known
         built = yield from self._build(provider, config, listing.models)
         with self._lock:
+            changed = [self._stacks.pop(key)] if self._stacks.get(key) is known is not None else []
             stack = self._stacks.setdefault(key, built)
             # Somebody else may have been faster; then ours is not needed.
-            dropped = [] if stack is built else [built]
+            dropped = changed if stack is built else [built]
             while len(self._stacks) > _MAX_STACKS:
                 dropped.append(self._stacks.popitem(last=False)[1])
         for each in dropped:

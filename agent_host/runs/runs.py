@@ -27,6 +27,8 @@ from agent_hookspecs.store.values import (
 from agent_host.drivers.effects import END
 from agent_host.runs.recorder import RunRecorder, left_behind
 from agent_host.runs.storage import Storage
+from agent_host.sessions.changes import restore_session
+from agent_host.sessions.session import Session
 
 __all__ = ["Runs", "open_questions"]
 
@@ -98,13 +100,13 @@ class Runs:
     def _watch_elsewhere(
         self, store: SessionStore, found: StoredRun, after: int
     ) -> Iterator[Event]:
-        wait = _FIRST_WAIT
+        wait, history = _FIRST_WAIT, _History(store, found)
         while True:
             # Asked before the events are read, or the last of them could be missed.
             is_over = self.find(found.id).state in (*FINAL_STATES, "waiting")
             for stored in _read_events(store, found, after):
                 after, wait = stored.number, _FIRST_WAIT
-                yield from _expand(store, found, stored.event)
+                yield from history.expand(stored.event)
             if is_over:
                 return
             time.sleep(wait)
@@ -202,15 +204,16 @@ def _watch_here(
 ) -> Iterator[Event]:
     """Follow a run of this process: what is stored, what is about to be, and then what comes."""
     pending, queue = recorder.follow()
+    history = _History(store, found)
     try:
         for stored in [*_read_events(store, found, after), *pending]:
             if stored.number > after:
                 after = stored.number
-                yield from _expand(store, found, stored.event)
+                yield from history.expand(stored.event)
         while not (delivery := queue.get()).is_last:
             if delivery.number == 0 or delivery.number > after:
                 after = max(after, delivery.number)
-                yield from (_without_session(event) for event in delivery.events)
+                yield from delivery.events
     finally:
         recorder.unfollow(queue)
 
@@ -221,27 +224,38 @@ def _read_events(store: SessionStore, run: StoredRun, after: int) -> Iterator[St
         after = events[-1].number
 
 
-def _expand(store: SessionStore, run: StoredRun, event: Event) -> Iterator[Event]:
-    """A stored event as it was delivered, with those that followed from its messages."""
-    known: dict[str, Any] = {**event}
-    place, count = known.pop("place", None), known.pop("count", 1)
-    if place is None:
-        yield event
-        return
-    messages = store.read_messages(run.session, place, count)
-    if event["type"] == "tool_result":
-        yield cast(Event, {**known, "message": messages[0]})
-        return
-    for message in messages:
-        for call in message["metadata"].get("tool_calls") or ():
-            yield {"type": "tool_call", "call": call}
-        if message["metadata"].get("usage"):
-            yield {"type": "usage", "usage": message["metadata"]["usage"]}
-    yield cast(Event, {**known, "messages": messages})
+class _History:
+    """What was said in the session of a run, for events that are stored without it."""
 
+    def __init__(self, store: SessionStore, run: StoredRun) -> None:
+        self._store = store
+        self._run = run
+        self._session: Session | None = None
 
-def _without_session(event: Event) -> Event:
-    """The event with the id in the place of the session, as those have that come from the store."""
-    if event["type"] != "final":
-        return event
-    return cast(Event, {**event, "session": event["session"].id})
+    def expand(self, event: Event) -> Iterator[Event]:
+        """A stored event as it was delivered, with those that followed from its messages."""
+        known: dict[str, Any] = {**event}
+        place, count = known.pop("place", None), known.pop("count", 1)
+        if place is None:
+            yield event
+            return
+        messages = self._store.read_messages(self._run.session, place, count)
+        if event["type"] == "tool_result":
+            yield cast(Event, {**known, "message": messages[0]})
+            return
+        for message in messages:
+            for call in message["metadata"].get("tool_calls") or ():
+                yield {"type": "tool_call", "call": call}
+            if message["metadata"].get("usage"):
+                yield {"type": "usage", "usage": message["metadata"]["usage"]}
+        yield {"type": "final", "messages": [*messages], "session": self._load(place + count)}
+
+    def _load(self, count: int) -> Session:
+        """The session as it was with so many messages; read again only if it has grown."""
+        if self._session is None or self._session.count < count:
+            session_id = self._run.session
+            self._session = restore_session(session_id, self._store.load_history(session_id))
+        session = self._session
+        return (
+            session if session.count <= count else session.with_messages(session.messages[:count])
+        )

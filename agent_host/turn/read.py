@@ -144,6 +144,8 @@ class Reading:
                 if finals or history is not natives or kept is not state:
                     _check_parts(hook, given)
                     natives, state = history, kept
+                elif partials and type(partials[0]) is not dict:
+                    check_result(hook, given)
             for hook, call in self._extensions:
                 given = call(chunk, partials, finals, natives, state)
                 try:
@@ -161,6 +163,9 @@ class Reading:
                     if shown is not partials:
                         self._maker = chunk, hook
                     partials, finals, natives, state = given
+                elif shown and type(shown[0]) is not dict:
+                    # Nearly always there is only one. Whoever made it did not spoil it.
+                    check_result(hook, given)
         except (Exception, SystemExit) as error:
             if hook is None:
                 raise

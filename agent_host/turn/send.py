@@ -129,7 +129,7 @@ def _read_own_stream(turn: Turn, own: Implementation) -> Steps[None]:
         own.raise_failure(error)
     while not is_over:
         try:
-            item = yield Next(iterator)
+            item = yield Next(iterator, patience=turn.hook_time.max_hook_seconds)
         except Exception as error:
             own.raise_failure(error)
         if item is END:

@@ -128,9 +128,16 @@ def _html_summary(text: str, content_type: str) -> str:
         "html" in content_type.lower() and beginning.startswith("<")
     ):
         return ""
-    title = re.search(r"(?is)<title[^>]*>(.*?)</title>", text)
-    words = " ".join(html.unescape(title[1]).split())[:200] if title else ""
+    words = " ".join(html.unescape(_title_of(text)).split())[:200]
     return f"an HTML page titled {words!r}" if words else "an HTML page"
+
+
+def _title_of(page: str) -> str:
+    # Not one pattern, which would look for the end of a title from each beginning of one.
+    opening = re.search(r"(?i)<title", page)
+    begin = page.find(">", opening.end()) + 1 if opening else 0
+    closing = re.compile(r"(?i)</title").search(page, begin) if begin else None
+    return page[begin : closing.start()] if closing else ""
 
 
 def failure(

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_host.cli.options import (
-    check_exclusive,
-    check_session_options,
-    complete_with,
-    parse_settings,
-    request_options,
-)
-from agent_host.cli.render import is_terminal
+from agent_host.cli.options import talk_options
+from agent_host.cli.render import is_terminal, print_wrapped, style_text
 from agent_host.cli.selection import complete_selection, print_selection
 
 if TYPE_CHECKING:
@@ -41,49 +35,15 @@ OpenConversation = Callable[[], "AbstractContextManager[Conversation]"]
     "  printf 'Hello\\n/save talk.md\\n' | agent-host chat --plain\n"
     "\n\n/help has the commands and keys. Sessions are stored, unless --no-store is given."
 )
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The config file; by default agent-host.json or .toml here, then your own.",
-)
-@request_options
-@click.option("--tools", multiple=True, metavar="PATTERN", help="Offer only tools that match.",
-              shell_complete=complete_with("complete_tool"))  # fmt: skip
-@click.option("--no-tools", is_flag=True, help="Offer no tools.")
-@click.option("--system", metavar="TEXT", help="The system prompt of a new session.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    callback=parse_settings,
-    shell_complete=complete_with("complete_setting"),
-    metavar="KEY=VALUE",
-    help="A further setting of the requests; VALUE may be JSON.",
-)
-@click.option("--continue", "go_on", is_flag=True, help="Go on with the latest session.")
-@click.option("--session", metavar="ID|NAME", help="The stored session to go on with.",
-              shell_complete=complete_with("complete_session"))  # fmt: skip
-@click.option("--name", "session_name", metavar="NAME", help="What to call a new session.")
-@click.option("--no-store", is_flag=True, help="Store nothing of this conversation.")
-@click.option("--plain", is_flag=True, help="Lines alone: for screen readers and simple terminals.")
+@talk_options
 def chat(
     config_file: Path | None,
-    no_tools: bool,
-    tools: tuple[str, ...],
+    use_tools: tuple[str, ...] | None,
     no_store: bool,
     plain: bool,
     **options: Any,
 ) -> int:
     """Talk with an agent."""
-    check_exclusive({"--tools": tools, "--no-tools": no_tools})
-    check_session_options(
-        no_store=no_store,
-        go_on=options["go_on"],
-        session=options["session"],
-        session_name=options["session_name"],
-    )
-    offered = () if no_tools else (tools or None)
 
     @contextmanager
     def open_conversation() -> Iterator[Conversation]:
@@ -96,7 +56,7 @@ def chat(
                 options["agent"],
                 options["provider"],
                 options["model"],
-                offered,
+                use_tools,
                 options["settings"],
             )
             yield Conversation(
@@ -127,7 +87,7 @@ def _has_window() -> bool:
     missing = [name for name in ("prompt_toolkit", "rich") if find_spec(name) is None]
     if missing:
         hint = "pip install 'agent-host-core[chat]' for more than lines"
-        click.echo(f"{' and '.join(missing)} not installed: {hint}", err=True)
+        print_wrapped(f"{' and '.join(missing)} not installed: {hint}")
     return not missing
 
 
@@ -137,7 +97,11 @@ def _converse_plainly(open_conversation: OpenConversation) -> int:
 
     quiet_logs()
     with open_conversation() as conversation:
-        print_selection(conversation.chosen)
+        if is_terminal(sys.stdin):
+            for line in conversation.describe_opening():
+                print_wrapped(style_text(line, dim=True))
+        else:
+            print_selection(conversation.chosen)
         code = converse_plainly(conversation)
         print_farewell(conversation)
     return code

@@ -17,8 +17,9 @@ import click
 from agent_hookspecs.errors import AgentError, ConfigError, UnknownPluginError
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest_name
+from agent_host.cli.outside import clean_text
 from agent_host.cli.prompts import find_files
-from agent_host.cli.render import clean_text, print_pairs, print_table, print_text
+from agent_host.cli.render import print_pairs, print_table, print_text
 from agent_host.cli.stored import short_id
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def _choose_model(conversation: Conversation, name: str) -> None:
     if name:
         chosen = conversation.choose_model(name)
         print_text(f"The next message goes to {clean_text(chosen)}.")
+        if conversation.is_unlisted():
+            print_text("The provider has not listed it; agent-host models shows what there is.")
         return
     asked = conversation.asked
     app = conversation.app
@@ -126,8 +129,11 @@ def _choose_agent(conversation: Conversation, name: str) -> None:
     if not name:
         if not agents:
             print_text("The config describes no agents.")
-        for each, described in agents.items():
-            print_text(f"{clean_text(each)}: {clean_text(described.get('system', ''))[:200]}")
+        rows = [
+            (clean_text(each), clean_text(described.get("system") or "no system prompt")[:200])
+            for each, described in agents.items()
+        ]
+        print_pairs(rows)
         return
     app, before = conversation.app, conversation.asked.agent
     changed = replace(conversation.asked, agent=name, model=None, provider=None)
@@ -180,6 +186,8 @@ def _list_plugins(conversation: Conversation, rest: str) -> None:
 
 def _explain(conversation: Conversation, rest: str) -> None:
     words = ["plugins", "explain", *_request_words(conversation), *rest.split()]
+    if conversation.asked.use_tools == ():
+        words.append("--no-tools")
     for pattern in conversation.asked.use_tools or ():
         words += ["--tools", pattern]
     for key, value in conversation.asked.settings.items():
@@ -269,16 +277,11 @@ def _sessions(conversation: Conversation, name: str) -> None:
     elif name:
         conversation.open_session(name)
         print_text(f"This is now {_short(conversation.session_id or '')}.")
-        _print_latest(conversation)
+        for line in conversation.describe_latest():
+            print_text(line)
     else:
         _run_line(conversation, ["sessions", "list"])
         print_text("/sessions ID goes on with one, /sessions new begins another.")
-
-
-def _print_latest(conversation: Conversation) -> None:
-    for message in conversation.messages()[-2:]:
-        if message["content"]:
-            print_text(f"{message['role']}: {clean_text(message['content'])[:300]}")
 
 
 def _act(conversation: Conversation, rest: str) -> None:

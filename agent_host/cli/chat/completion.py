@@ -9,7 +9,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 
 from agent_host.cli.chat.commands import COMMANDS, Completes
-from agent_host.cli.render import clean_text
+from agent_host.cli.outside import clean_text
 
 __all__ = ["LineCompleter", "wants_completion"]
 

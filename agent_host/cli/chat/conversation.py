@@ -20,8 +20,10 @@ from agent_hookspecs.store.values import SessionSummary
 from agent_hookspecs.values import dataclass
 from agent_host.agent.loop import FINAL_ANSWER
 from agent_host.cli.chat.folds import Folds
+from agent_host.cli.outside import clean_text
 from agent_host.cli.prompts import make_prompt, without_repeats
 from agent_host.cli.selection import complete_selection
+from agent_host.config.selection import listed_ids
 from agent_host.input import File
 from agent_host.runs.transfer import export_markdown
 
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from agent_host.sessions.session import Session
 
 __all__ = ["Asked", "Conversation"]
+
+#: So much of a message is shown where it is only to be recognised.
+_EXCERPT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +93,30 @@ class Conversation:
 
     # --- talking ---------------------------------------------------------------------------------
 
-    def describe_selection(self) -> str:
-        """Who answers, and why, if nobody has said who should."""
+    def describe_opening(self) -> list[str]:
+        """What a person is told first: who answers and why, and how an earlier session ended."""
         asked = self.asked
-        return self.app.select(asked.agent, asked.provider, asked.model, parts=True).line
+        # Of a fallback, which nobody has named, only this says anything.
+        fallback = self.app.select(asked.agent, asked.provider, asked.model, parts=True).line
+        told = self.chosen or fallback or self.describe_model()
+        lines = ["agent-host chat · /help has the commands · Ctrl-D leaves", told]
+        if self.session is not None:
+            lines.append(f"going on with {self.session_id}, {len(self.messages())} messages")
+            lines += self.describe_latest()
+        return lines
+
+    def describe_model(self) -> str:
+        """Provider and model of the next message; empty where only the run can tell."""
+        asked = self.asked
+        settings = self.app.request_config(asked.agent, asked.provider, asked.model)
+        named = (asked.provider or settings.get("provider"), settings.get("model"))
+        return "/".join(str(each) for each in named if each)
+
+    def is_unlisted(self) -> bool:
+        """Whether the provider has lately listed models, and not the one that is asked."""
+        asked, app = self.asked, self.app
+        ids = listed_ids(app.config, app.core.stacks.catalog, asked.agent, asked.provider)
+        return bool(ids) and asked.model is not None and asked.model not in ids
 
     def choose_model(self, name: str) -> str:
         """Ask this model from now on; gives the whole name of it."""
@@ -99,7 +124,7 @@ class Conversation:
         provider = None if "/" in name else self.asked.provider
         chosen = self.app.select(self.asked.agent, provider, name, parts=True)
         self.asked = replace(self.asked, provider=chosen.provider, model=chosen.model)
-        return "/".join(filter(None, (chosen.provider, chosen.model)))
+        return self.describe_model()
 
     def attach(self, source: str) -> None:
         """Let a file or an address go with the next message; an error if it cannot be used."""
@@ -231,6 +256,11 @@ class Conversation:
         context.params.update(config_file=file and str(file), provider=self.asked.provider)
         found = offers[kind](context, click.Option(["--name"]), "")
         return [(each.value, each.help or "") for each in found]
+
+    def describe_latest(self) -> list[str]:
+        """How the last messages begin, to remember what it was about."""
+        latest = [message for message in self.messages() if message["content"]][-2:]
+        return [f"{each['role']}: {clean_text(each['content'])[:_EXCERPT]}" for each in latest]
 
     def open_session(self, session: str) -> None:
         """Go on with a stored session."""

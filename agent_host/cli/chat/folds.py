@@ -39,7 +39,6 @@ class Folds:
         found = self._texts.get(int(number)) if number.isdecimal() else None
         if found is None:
             first, last = next(iter(self._texts)), self._count
-            raise AgentError(
-                f"there is no folded text {number!r}", hint=f"there are {first} to {last}"
-            )
+            there_are = f"there are {first} to {last}" if first < last else f"there is only {last}"
+            raise AgentError(f"there is no folded text {number!r}", hint=there_are)
         return found

@@ -78,11 +78,7 @@ def make_bindings(listener: Listener, pastes: Pastes) -> KeyBindings:
     @bindings.add("c-c")
     @bindings.add(Keys.SIGINT)
     def interrupt(event: KeyPressEvent) -> None:
-        buffer = get_app().current_buffer
-        if buffer.text:
-            buffer.reset()
-        else:
-            listener.interrupt()
+        listener.interrupt()
 
     @bindings.add("c-d", filter=Condition(lambda: not get_app().current_buffer.text) & ~deaf)
     def leave(event: KeyPressEvent) -> None:

@@ -20,7 +20,7 @@ class Pastes:
     def shorten(self, text: str) -> str:
         """What to put into the line for a paste: itself, or a mark that stands for it."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        count = text.count("\n") + 1
+        count = len(text.splitlines())
         if count <= _LINES:
             return text
         self._texts.append(text)

@@ -51,7 +51,7 @@ def _converse(conversation: Conversation, *, has_person: bool) -> int:
             if line is None:
                 # A person has seen what went wrong; a script only sees how it ends.
                 return 0 if has_person else code
-            code = _take_line(conversation, line)
+            code = _run_line(conversation, line)
             if code < 0:
                 return 0
             was_interrupted = False
@@ -86,7 +86,7 @@ def _read_message(has_person: bool) -> str | None:
         lines.clear()
 
 
-def _take_line(conversation: Conversation, line: str) -> int:
+def _run_line(conversation: Conversation, line: str) -> int:
     """Do what a line says; gives the exit code so far, or a negative number to leave."""
     try:
         outcome = run_command(conversation, line, line)
@@ -117,7 +117,7 @@ def _send(conversation: Conversation, text: str) -> None:
     try:
         with closing(stream):
             for event in stream:
-                usage.take(event)
+                usage.add_event(event)
                 if event["type"] == "warning":
                     text = format_warning(event)
                     if text in conversation.warned:

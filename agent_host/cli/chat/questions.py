@@ -68,6 +68,8 @@ def ask_approval(approval: Approval, asker: Asker) -> Answer | Edited:
             asker.print(_draw_rows(approval_rows(approval, _room(asker), None).rows))
         elif word == "edit":
             payload = _edit_payload(approval.use.payload, asker)
+            if payload is None:
+                return "deny"
             if payload != approval.use.payload:
                 return Edited(payload)
         else:
@@ -98,7 +100,7 @@ def _check_word(typed: str) -> str:
 
 
 def _edit_payload(payload: Any, asker: Asker) -> Any:
-    """The payload as the person wants it: edited in the line, or from there in their editor."""
+    """The payload as the person wants it, edited in the line; None if they interrupt that."""
     is_text = isinstance(payload, str)
     text = payload if is_text else json.dumps(payload, indent=2, ensure_ascii=False)
 
@@ -110,7 +112,7 @@ def _edit_payload(payload: Any, asker: Asker) -> Any:
 
     typed = asker.ask(OpenQuestion("Arguments:", "", check, default=text))
     if typed is None:
-        return payload
+        return None
     return typed if is_text else json.loads(typed)
 
 

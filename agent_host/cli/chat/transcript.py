@@ -81,7 +81,7 @@ class Transcript:
 
     def show(self, event: Event) -> None:
         """Take the next event of the run."""
-        self.usage.take(event)
+        self.usage.add_event(event)
         match event["type"]:
             case "request_started":
                 self._activity, self._shown = "waiting", []
@@ -94,7 +94,7 @@ class Transcript:
                     self._end_reasoning()
                     self._activity = "answering"
                     self._shown.append(text)
-                    self._print_blocks(self._splitter.feed(text))
+                    self._print_blocks(self._splitter.add_text(text))
             case "tool_call_started":
                 self._end_text()
                 self._activity = f"calling {clean_text(event['name'] or 'a tool')}"
@@ -222,7 +222,7 @@ class Transcript:
                 note = "the answer was taken back when it was finished; nothing is left of it"
             self._print_line(note, "yellow")
             shown = ""
-        self._print_blocks(self._splitter.feed(text[len(shown) :]))
+        self._print_blocks(self._splitter.add_text(text[len(shown) :]))
         self._end_text()
 
     def _show_result(self, event: ToolResultEvent) -> None:

@@ -234,7 +234,9 @@ class _Window:
             for style, line in transcript.live_lines(size.columns)[-max(size.rows // 3, 1) :]:
                 shown.append((f"class:{style}" if style else "", f"{line}\n"))
         if self._is_busy:
-            doing = transcript.activity() if transcript is not None else "starting"
+            doing = "starting" if self._conversation is None else "working"
+            if transcript is not None:
+                doing = transcript.activity()
             spin = _SPINNER[int(asyncio.get_running_loop().time() * 10) % len(_SPINNER)]
             shown.append(("class:dim", f"{spin} {doing} · Ctrl-C stops\n"))
         for line, _ in self._queue:
@@ -278,12 +280,12 @@ class _Window:
         if text.strip() == "/exit":
             self.leave()
             return
-        if self._is_busy and self._do_quickly(text.strip()):
+        if self._is_busy and self._run_quickly(text.strip()):
             return
         self._queue.append((text.strip("\n"), typed))
-        self._do_next()
+        self._run_next()
 
-    def _do_quickly(self, line: str) -> bool:
+    def _run_quickly(self, line: str) -> bool:
         """Do what need not wait for the answer that comes; False if it has to."""
         from agent_hookspecs.errors import AgentError
         from agent_host.cli.chat.commands import find_command
@@ -297,15 +299,15 @@ class _Window:
             if command.run(self._conversation, rest) == "leave":
                 self.leave()
         except AgentError as error:
-            self.failed(error)
+            self.show_error(error)
         return True
 
-    def _do_next(self) -> None:
+    def _run_next(self) -> None:
         if not self._is_busy and self._queue:
             self._is_busy = True
             line, typed = self._queue.popleft()
             self._print_command(line)
-            self._worker.do(line, typed)
+            self._worker.add_line(line, typed)
 
     def _print_command(self, line: str) -> None:
         """Show above what it prints that a command was given; a message is shown by its run."""
@@ -315,6 +317,10 @@ class _Window:
             self.print(f"\n{style_text(f'› {clean_text(line)}', dim=True)}\n")
 
     def interrupt(self) -> None:
+        buffer = self._session.default_buffer
+        if buffer.text and self._question is None:
+            buffer.reset()
+            return
         if self._is_armed:
             self.leave()
             return
@@ -391,7 +397,7 @@ class _Window:
 
     # --- what the worker says; from its thread ---------------------------------------------------
 
-    def opened(self, conversation: Conversation) -> None:
+    def show_opening(self, conversation: Conversation) -> None:
         from agent_host.cli.screen import quiet_logs
 
         quiet_logs()
@@ -409,7 +415,7 @@ class _Window:
         self._transcript = transcript
         return transcript
 
-    def finished(self, *, leaves: bool) -> None:
+    def finish_line(self, *, leaves: bool) -> None:
         assert self._loop is not None, "the worker begins when the window is shown"
         self._loop.call_soon_threadsafe(self._become_idle, leaves)
 
@@ -417,15 +423,15 @@ class _Window:
         self._is_busy, self._transcript = False, None
         if leaves:
             self.leave()
-        self._do_next()
+        self._run_next()
         self._session.app.invalidate()
 
-    def failed(self, error: Exception) -> None:
+    def show_error(self, error: Exception) -> None:
         self.print(_describe_error(error, self.width()))
         if self._conversation is None:
             self._code = 1
 
-    def closed(self) -> None:
+    def end_conversation(self) -> None:
         from agent_host.cli.chat.command import describe_farewell
 
         if self._conversation is not None:
@@ -462,15 +468,7 @@ class _Above(io.TextIOBase):
 def _describe_opening(conversation: Conversation, width: int) -> str:
     from agent_host.cli.paper import draw, make_text
 
-    session = conversation.session_id
-    text = "agent-host chat · /help has the commands · Ctrl-D leaves"
-    if session is not None:
-        text = f"{text}\ngoing on with {session}, {len(conversation.messages())} messages"
-    if who := conversation.describe_selection():
-        text = f"{text}\n{who}"
-    if conversation.chosen:
-        text = f"{text}\n{conversation.chosen}"
-    return draw(make_text((text, "dim")), width)
+    return draw(make_text(("\n".join(conversation.describe_opening()), "dim")), width)
 
 
 def _describe_error(error: Exception, width: int) -> str:

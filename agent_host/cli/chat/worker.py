@@ -27,19 +27,19 @@ __all__ = ["Face", "Worker"]
 class Face(Protocol):
     """What the worker needs of whoever shows the conversation; all of it from another thread."""
 
-    def opened(self, conversation: Conversation) -> None:
+    def show_opening(self, conversation: Conversation) -> None:
         """The application is ready."""
 
     def begin_run(self, text: str, attachments: Sequence[str]) -> Transcript:
         """A message is sent; gives what shows the run."""
 
-    def finished(self, *, leaves: bool) -> None:
+    def finish_line(self, *, leaves: bool) -> None:
         """A line was dealt with."""
 
-    def failed(self, error: Exception) -> None:
+    def show_error(self, error: Exception) -> None:
         """Something went wrong."""
 
-    def closed(self) -> None:
+    def end_conversation(self) -> None:
         """The application is closed, or could not be opened: there is nothing more to do."""
 
     def approve(self, approval: Approval) -> Answer | Edited:
@@ -50,7 +50,7 @@ class Face(Protocol):
 
 
 class Worker(threading.Thread):
-    """Give it lines with `do`."""
+    """Give it lines with `add_line`."""
 
     def __init__(self, open_conversation: OpenConversation, face: Face) -> None:
         super().__init__(name="chat", daemon=True)
@@ -61,7 +61,7 @@ class Worker(threading.Thread):
         self._is_stopped = False
         self._lock = threading.Lock()
 
-    def do(self, line: str, typed: str) -> None:
+    def add_line(self, line: str, typed: str) -> None:
         """Do what a line says; ``typed`` is the line without what was pasted into it."""
         self._lines.put((line, typed))
 
@@ -82,16 +82,16 @@ class Worker(threading.Thread):
     def run(self) -> None:
         try:
             with self._open() as conversation:
-                self._face.opened(conversation)
-                self._face.finished(leaves=False)
+                self._face.show_opening(conversation)
+                self._face.finish_line(leaves=False)
                 while (line := self._lines.get()) is not None:
-                    self._face.finished(leaves=self._take(conversation, *line))
+                    self._face.finish_line(leaves=self._run_line(conversation, *line))
         except Exception as error:
-            self._face.failed(error)
+            self._face.show_error(error)
         finally:
-            self._face.closed()
+            self._face.end_conversation()
 
-    def _take(self, conversation: Conversation, line: str, typed: str) -> bool:
+    def _run_line(self, conversation: Conversation, line: str, typed: str) -> bool:
         from agent_host.cli.chat.commands import Send, run_command
 
         try:
@@ -102,7 +102,7 @@ class Worker(threading.Thread):
                 self._send(conversation, outcome.text)
         except Exception as error:
             # A fault of a plugin, or of ours, ends the message and not the conversation.
-            self._face.failed(error)
+            self._face.show_error(error)
         return False
 
     def _send(self, conversation: Conversation, text: str) -> None:

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any, Literal
 
-from agent_hookspecs.messages import Effect
-from agent_hookspecs.roles import PluginRole
+from agent_hookspecs.roles import Effect, PluginRole
 from agent_hookspecs.values import dataclass
 from agent_hookspecs.versions import contains
 

@@ -60,7 +60,8 @@ _LOOKS_SECRET = (
     re.compile(r"()\b(?:sk|gsk|pk|rk|hf|key)[-_][\w*.-]{6,}"),
     re.compile(r"()\b(?:AIza[\w-]{20,}|gh[opsru]_\w{20,}|xox[abprs]-[\w-]{10,})"),
     # A signed token, of which even the part that anybody can read says who somebody is.
-    re.compile(r"()\beyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]{4,}"),
+    # Of what may begin at every hyphen only a bounded part is looked at, for it may never end.
+    re.compile(r"()(?:(?<![\w-])eyJ[\w-]{8,}|(?<=-)eyJ[\w-]{8,100})\.[\w-]{4,}\.[\w-]{4,}"),
     # Who stands before the host of a URL is a secret too, but for the user of ssh, who is public.
     re.compile(r"((?<!ssh)://)[^/?#\s\"]+(?=@)"),
     re.compile(r"(ssh://[^/?#\s:@\"]*:)[^/?#\s\"]+(?=@)"),

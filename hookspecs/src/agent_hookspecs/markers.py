@@ -33,6 +33,8 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "tools": "list",
     # A history may be long, so its items are not looked at.
     "native_messages": "list",
+    # Those of one conversion are as many as it was given.
+    "converted_messages": "dicts",
     "messages": "dicts",
     "partials": "dicts",
     "finals": "dicts",
@@ -40,6 +42,8 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "final_messages": "dicts",
     "elements": "list",
     "changes": "dicts",
+    "changed": "flag",
+    "warnings": "texts",
     "tags": "texts",
     "formats": "texts",
     "enabled": "flag",
@@ -117,13 +121,14 @@ def hookspec(
 ) -> Callable[[F], F]:
     """Declare a hook and its combining; the mode is added to the hook's docstring.
 
-    A fold gives back what it runs over. One over a single argument may give None, which leaves
-    that as it was; of a tuple None is a forgotten ``return``, and is refused.
+    A fold gives back what it runs over, or what ``result`` calls it. One over a single argument may
+    give None, which leaves that as it was; of a tuple None is a forgotten ``return``, and is
+    refused.
     """
     if (mode == "fold") != bool(over):
         raise ValueError("a fold, and only a fold, names the arguments it runs over")
     if mode == "fold":
-        result, optional = over, len(over) == 1
+        result, optional = result or over, len(over) == 1
     unknown_parts = [part for part in result if part not in RESULT_PARTS]
     if unknown_parts:
         raise ValueError(f"there is no part of a result called {', '.join(unknown_parts)}")

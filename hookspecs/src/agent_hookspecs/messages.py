@@ -15,7 +15,6 @@ __all__ = [
     "Config",
     "Context",
     "CoreMessage",
-    "Effect",
     "Finish",
     "Framing",
     "Limit",
@@ -33,8 +32,6 @@ __all__ = [
 
 #: Who says a message.
 Role = Literal["system", "user", "assistant", "tool"]
-#: What running a tool does to the world.
-Effect = Literal["read", "write", "execute", "network"]
 #: How the chunks of a streamed answer are told apart.
 Framing = Literal["sse", "ndjson", "json-array", "json"]
 

@@ -11,14 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
-    from agent_hookspecs.messages import Effect, Finish, Framing
+    from agent_hookspecs.messages import Finish, Framing
 
-__all__ = ["FeaturePlugin", "ProviderExtensionPlugin", "ProviderPlugin", "ToolPlugin"]
+__all__ = ["Effect", "FeaturePlugin", "ProviderExtensionPlugin", "ProviderPlugin", "ToolPlugin"]
 
 PluginRole = Literal["provider", "extension", "feature", "tool"]
 
 #: The roles in the order in which their plugins run.
 PLUGIN_ROLES: tuple[PluginRole, ...] = ("provider", "extension", "feature", "tool")
+#: What running a tool does to the world.
+Effect = Literal["read", "write", "execute", "network"]
 
 
 class Plugin:

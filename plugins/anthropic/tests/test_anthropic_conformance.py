@@ -24,8 +24,6 @@ class TestAnthropic(ProviderConformance):
         "supports_tools",
     )
     wire = "anthropic.messages"
-    # It counts only while the model thinks.
-    quiet_settings = ("thinking_display",)
     settings: ClassVar[dict[str, object]] = {"model": "claude-sonnet-4-5"}
     reasoning_settings: ClassVar[dict[str, object]] = {"effort": "low"}
 

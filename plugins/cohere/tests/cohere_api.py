@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from agent_host_testing import (
@@ -73,13 +74,13 @@ class CohereChat(WireFormat):
         return request.bearer()
 
     def problem(self, request: Request, ledger: Ledger) -> Problem | None:
-        return next(_problems(request.body), None)
+        return next(_problems(request.body), None) or _changed_call(request, ledger)
 
     def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
         message: dict[str, Any] = {"role": "assistant"}
-        for part in reply.parts:
+        for part in _with_ids(reply, request, ledger).parts:
             if isinstance(part, Call):
-                message.setdefault("tool_calls", []).append(_called(part, ledger))
+                message.setdefault("tool_calls", []).append(_called(part))
             elif isinstance(part, (Text, Thought)):
                 kind = _kind(part)
                 message.setdefault("content", []).append({"type": kind, kind: part.text})
@@ -89,7 +90,10 @@ class CohereChat(WireFormat):
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
         opening = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": []}
         start = {"id": ledger.new_id("chat-"), "type": "message-start"}
-        events = [{**start, "delta": {"message": opening}}, *_middle(reply, ledger)]
+        events = [
+            {**start, "delta": {"message": opening}},
+            *_middle(_with_ids(reply, request, ledger)),
+        ]
         if reply.failure is None:
             events.append({"type": "message-end", "delta": _end(reply)})
         else:
@@ -138,7 +142,7 @@ def _kind(part: Text | Thought) -> str:
     return "text" if isinstance(part, Text) else "thinking"
 
 
-def _middle(reply: Reply, ledger: Ledger) -> Iterator[dict[str, Any]]:
+def _middle(reply: Reply) -> Iterator[dict[str, Any]]:
     contents = calls = 0
     for part in reply.parts:
         if isinstance(part, (Text, Thought)):
@@ -149,7 +153,7 @@ def _middle(reply: Reply, ledger: Ledger) -> Iterator[dict[str, Any]]:
             yield {"type": "content-end", "index": contents}
             contents += 1
         elif isinstance(part, Call):
-            call = _called(part, ledger)
+            call = _called(part)
             arguments = call["function"].pop("arguments")
             call["function"]["arguments"] = ""
             yield _event("tool-call-start", calls, tool_calls=call)
@@ -164,12 +168,23 @@ def _event(kind: str, index: int, **message: Any) -> dict[str, Any]:
     return {"type": kind, "index": index, "delta": {"message": message}}
 
 
-def _called(part: Call, ledger: Ledger) -> dict[str, Any]:
+def _with_ids(reply: Reply, request: Request, ledger: Ledger) -> Reply:
+    """The reply with an id on every call, which the ledger then knows."""
+    parts = tuple(
+        replace(part, id=ledger.new_id(f"{part.name}_"))
+        if isinstance(part, Call) and part.id is None
+        else part
+        for part in reply.parts
+    )
+    ledger.hand_out(request, (part for part in parts if isinstance(part, Call)))
+    return replace(reply, parts=parts)
+
+
+def _called(part: Call) -> dict[str, Any]:
     given = part.arguments
-    identity = ledger.new_id(f"{part.name}_") if part.id is None else part.id
     arguments = given if isinstance(given, str) else json.dumps(dict(given), ensure_ascii=False)
     function = {"name": part.name, "arguments": arguments}
-    return {"id": identity, "type": "function", "function": function}
+    return {"id": part.id, "type": "function", "function": function}
 
 
 def _end(reply: Reply) -> dict[str, Any]:
@@ -184,6 +199,18 @@ def _usage(tokens: Tokens) -> dict[str, Any]:
 
 
 # What it refuses.
+
+
+def _changed_call(request: Request, ledger: Ledger) -> Problem | None:
+    made = [
+        message["tool_calls"] for message in request.body["messages"] if "tool_calls" in message
+    ]
+    turns = [
+        [Call(call["function"]["name"], call["function"]["arguments"], call["id"]) for call in turn]
+        for turn in made
+    ]
+    change = ledger.find_change(request, turns)
+    return change and Problem(change[2], "calls come back as they were made", "messages")
 
 
 def _problems(body: Any) -> Iterator[Problem]:

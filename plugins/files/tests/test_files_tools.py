@@ -356,6 +356,18 @@ def test_writing_creates_folders_and_says_what_changed(run: Run, tmp_path: Path)
         "diff": "@@ -2,1 +2,1 @@\n-2\n+zwei",
     }
     assert os.listdir(tmp_path / "new" / "deep") == ["a.txt"]
+    message = run("write_file", path="new/deep/a.txt", content="eins\nzwei\ndrei\n")
+    assert message["content"] == "Updated 'new/deep/a.txt': +2 -1 lines."
+    assert message["metadata"]["display"]["diff"] == (
+        "@@ -1,1 +1,1 @@\n-1\n+eins\n@@ -3,0 +3,1 @@\n+drei"
+    )
+
+
+def test_where_much_has_changed_lines_are_not_compared_with_each_other(run: Run) -> None:
+    many = [f"line {number}" for number in range(300)]
+    run("write_file", path="a.txt", content="\n".join(("first", *many, "last")))
+    message = run("write_file", path="a.txt", content="\n".join(("new", *many, "newer")))
+    assert message["content"] == "Updated 'a.txt': +302 -302 lines."
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o755, 0o600])

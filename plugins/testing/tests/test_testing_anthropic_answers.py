@@ -187,7 +187,8 @@ def test_recorded_requests_that_succeeded_are_accepted() -> None:
         ledger = ledgers.setdefault(recording["group"], Ledger())
         if recording["response"]["status"] == 200:
             assert problem(recording["request"]["body"], ledger) is None, recording["source"]
-            remember(recorded_message(recording)["content"], ledger)
+            asked = request(recording["request"]["body"])
+            remember(recorded_message(recording)["content"], asked, ledger)
             accepted += 1
     assert accepted > 5
 

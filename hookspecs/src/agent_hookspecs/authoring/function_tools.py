@@ -29,8 +29,8 @@ from typing import (
 
 from agent_hookspecs.authoring.tool_context import ToolContext
 from agent_hookspecs.errors import ContractError, ToolArgumentsError, UnknownToolError
-from agent_hookspecs.messages import Context, Effect, State
-from agent_hookspecs.roles import ToolPlugin
+from agent_hookspecs.messages import Context, State
+from agent_hookspecs.roles import Effect, ToolPlugin
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -243,15 +243,22 @@ def plugin_of_tools(given: object) -> object:
     """What the host takes for a tool plugin, of whatever a program gives it as a tool.
 
     A plain function becomes a tool that can do anything, and an object with decorated methods a
-    plugin called after its class; everything else is given back as it is.
+    plugin called after its class; everything else is given back as it is. The class of such an
+    object is refused: nobody but the program knows how to make one.
     """
     if inspect.isfunction(given) or inspect.ismethod(given):
         return tool(given)
-    kind = type(given)
+    kind = given if isinstance(given, type) else type(given)
     names = dict.fromkeys(name for owner in reversed(kind.__mro__) for name in vars(owner))
     found = [name for name in names if _is_method_tool(getattr(kind, name, None))]
     if not found:
         return given
+    if given is kind:
+        raise ContractError(
+            f"{kind.__name__} is a class with tools as its methods",
+            plugin=kind.__name__,
+            hint=f"give an object of it: {kind.__name__}(…)",
+        )
     return tools(*(getattr(given, name) for name in found), name=kind.__name__)
 
 

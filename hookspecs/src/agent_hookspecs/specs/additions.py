@@ -136,7 +136,7 @@ class ExtensionSpec(_AdditionSpec, Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("fold", over=("native_messages",), wrappers=True)
+    @hookspec("fold", over=("native_messages",), result=("converted_messages",), wrappers=True)
     def to_native_messages(
         self, messages: Sequence[CoreMessage], native_messages: list[NativeMessage]
     ) -> list[NativeMessage]:

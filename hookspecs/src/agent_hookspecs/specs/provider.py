@@ -132,7 +132,7 @@ class ProviderSpec(Protocol):
         On exception: the request ends with a HookError.
         """
 
-    @hookspec("single", wrappers=True, result=("native_messages",))
+    @hookspec("single", wrappers=True, result=("converted_messages",))
     def to_native_messages(
         self, messages: Sequence[CoreMessage], state: State
     ) -> list[NativeMessage]:

@@ -41,6 +41,28 @@ class ToolSpec(GatingSpec, Protocol):
         On exception: the tool is left out and a warning says so.
         """
 
+    @hookspec("collect", result=("warnings",), optional=True)
+    def get_tool_warnings(self, state: State) -> list[str] | None:
+        """Sentences for whoever runs the request: what is not offered, and what to do about it.
+
+        Fires: once for each stack, after ``get_tool_schemas``.
+        May change: nothing.
+        On exception: the tool is left out and a warning says so.
+        """
+
+    @hookspec("collect", result=("changed",), optional=True)
+    def has_changed_tools(self, state: State) -> bool | None:
+        """Whether the tools are not those that ``get_tool_schemas`` gave of this state any more.
+
+        If so, another stack is built in place of the one that the state belongs to, which is closed
+        when nobody uses it any more.
+
+        Fires: before each run, or request without one, that would use the same stack again; it
+        must be quick.
+        May change: nothing.
+        On exception: it is logged, and the stack is used again.
+        """
+
     @hookspec("single", result=("changes",), optional=True, waits=True)
     def preview_tool(
         self, tool_name: str, payload: Any, state: State, context: Context

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any
 
@@ -44,6 +45,8 @@ _SIGNS = {"added": "A", "updated": "M", "deleted": "D", "moved": "R"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 #: Characters of a change that an application gets to show.
 _MAX_DISPLAY = 20_000
+#: So many pairs of lines are compared at most to find what is alike between them.
+_MAX_COMPARED = 40_000
 
 Result = dict[str, Any]
 
@@ -434,9 +437,10 @@ def _lines(count: int) -> str:
 
 
 def _difference(before: str, after: str) -> tuple[str, int, int]:
-    """What lies between the first and the last line that differ, and how many lines that is.
+    """The lines that differ, and how many were taken out and put in.
 
-    Not the smallest difference: finding that can take the square of the length.
+    Where much has changed, all between the first and the last line that differ: to find what of it
+    is alike can take the square of the length.
     """
     old, new = Lines.of(before).lines, Lines.of(after).lines
     shorter = min(len(old), len(new))
@@ -444,9 +448,16 @@ def _difference(before: str, after: str) -> tuple[str, int, int]:
     rest = shorter - head
     tail = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
     removed, added = old[head : len(old) - tail], new[head : len(new) - tail]
-    lines = [f"@@ -{head + 1},{len(removed)} +{head + 1},{len(added)} @@"]
-    lines += [f"-{line}" for line in removed] + [f"+{line}" for line in added]
-    return _shortened("\n".join(lines)), len(removed), len(added)
+    changes = [(0, len(removed), 0, len(added))]
+    if len(removed) * len(added) <= _MAX_COMPARED:
+        matcher = SequenceMatcher(None, removed, added, autojunk=False)
+        changes = [(a, b, c, d) for kind, a, b, c, d in matcher.get_opcodes() if kind != "equal"]
+    lines: list[str] = []
+    for a, b, c, d in changes:
+        lines.append(f"@@ -{head + a + 1},{b - a} +{head + c + 1},{d - c} @@")
+        lines += [f"-{line}" for line in removed[a:b]] + [f"+{line}" for line in added[c:d]]
+    out, put = (sum(each[at + 1] - each[at] for each in changes) for at in (0, 2))
+    return _shortened("\n".join(lines)), out, put
 
 
 def _shortened(text: str) -> str:

@@ -6,9 +6,12 @@ one object serves any number of servers at once.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agent_hookspecs.messages import Framing
@@ -76,20 +79,87 @@ class Ledger:
 
     ``signatures`` maps each signature to what it was on, in the format's own shape; ``calls`` maps
     the id of each call to the call; ``kept`` is whatever else a format has to find again, by id.
-    ``answers`` has the parts of each answer in their order, in the format's own shape: a script may
-    use an id again, and then only the answer says what went with it. ``made`` counts ids, so that
-    no two are the same.
+    ``answers`` has the parts of each answer in their order, in the format's own shape; ``turns``
+    has the calls of each, for all formats, after how many turns with calls it was given. A script
+    may use an id again, and then only the answer says what went with it. ``made`` counts ids, so
+    that no two are the same.
     """
 
     signatures: dict[str, Any] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict)
     answers: list[list[Any]] = field(default_factory=list)
+    turns: list[tuple[int, tuple[Call, ...]]] = field(default_factory=list)
     made: int = 0
+    _places: dict[bytes, int] = field(default_factory=dict)
+
+    def hand_out(self, request: Request, calls: Iterable[Call]) -> None:
+        """Enter the calls of the answer to a request, each with the id that it is sent with."""
+        made = tuple(calls)
+        self.turns.append((self._places.get(request.raw, 0), made))
+        self.calls.update((call.id, call) for call in made if call.id)
+
+    def find_change(
+        self, request: Request, turns: Iterable[Sequence[Call]]
+    ) -> tuple[int, int, str] | None:
+        """The first call that does not come back as it was made, by turn and place, and why.
+
+        ``turns`` are those of the request that have calls. A turn is compared with the answers that
+        were given where it stands, so that calls of other servers may have the same ids. Ids that
+        were not handed out there are not judged: a client has changed them because others had them.
+        """
+        found = None
+        number = -1
+        for number, turn in enumerate(turns):
+            answers = [made for place, made in self.turns if place == number]
+            if found is None and (change := _change(turn, answers)):
+                found = (number, *change)
+        self._places[request.raw] = number + 1
+        return found
 
     def new_id(self, prefix: str) -> str:
         self.made += 1
         return f"{prefix}{self.made}"
+
+
+def _change(turn: Sequence[Call], answers: Sequence[Sequence[Call]]) -> tuple[int, str] | None:
+    """The first call of a turn that none of the answers had like this, by place, and why."""
+    known = [(place, call, _named(call, answers)) for place, call in enumerate(turn)]
+    known = [(place, call, made) for place, call, made in known if made]
+    for place, call, made in known:
+        if not any(map(partial(_is_same, call), made)):
+            was = made[-1]
+            return place, f"the call {call.id!r} was {was.name} with {was.arguments!r}"
+    for (_, one, _), (place, two, _) in pairwise(known):
+        orders = [[call.id for call in answer] for answer in answers]
+        together = [ids for ids in orders if {one.id, two.id} <= {*ids}]
+        if together and not any(ids.index(one.id) < ids.index(two.id) for ids in together):
+            return place, f"the call {two.id!r} was made before {one.id!r}"
+    return None
+
+
+def _named(call: Call, answers: Iterable[Sequence[Call]]) -> list[Call]:
+    return [made for answer in answers for made in answer if call.id and made.id == call.id]
+
+
+def _is_same(call: Call, made: Call) -> bool:
+    if call.name != made.name:
+        return False
+    if made.freeform:
+        return call.arguments == made.arguments
+    was = _value(made.arguments)
+    # What a model wrote that is no object, nobody can send again as it was.
+    return not isinstance(was, dict) or _value(call.arguments) == was
+
+
+def _value(arguments: Mapping[str, Any] | str) -> Any:
+    if not isinstance(arguments, str):
+        return dict(arguments) if isinstance(arguments, Mapping) else arguments
+    try:
+        return json.loads(arguments or "{}")
+    except ValueError:
+        # Nothing is lost: then the text is the value.
+        return arguments
 
 
 class WireFormat(ABC):

@@ -34,6 +34,13 @@ BREAKAGES = (
         Change("requests.py", 'betas := config.get("betas")', "betas := None"),
     ),
     _breakage(
+        "anthropic-shows-thoughts-as-it-likes",
+        "knobs",
+        "A setting that counts only while the model thinks is read by nobody.",
+        ("test_settings_move_the_request",),
+        Change("reasoning.py", 'display := config.get("thinking_display")', "display := None"),
+    ),
+    _breakage(
         "anthropic-cuts-addresses",
         "media",
         "The address of a picture loses its query.",

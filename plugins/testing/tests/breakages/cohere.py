@@ -17,6 +17,17 @@ def _breakage(
 
 BREAKAGES = (
     _breakage(
+        "cohere-leaves-instructions-in-the-middle",
+        "instructions",
+        "Instructions stand where they were said, and not before everything else.",
+        ("test_messages_keep_their_order",),
+        Change(
+            "outgoing.py",
+            "            self._system.append(native)\n",
+            "            self._messages.append(native)\n",
+        ),
+    ),
+    _breakage(
         "cohere-sends-text-as-arguments",
         "calls",
         "Arguments that are no object go back as the text that they are.",

@@ -67,6 +67,38 @@ def _in_finalize(line: str) -> Change:
 
 BREAKAGES = (
     _feature(
+        "counts-on-itself",
+        "shared instances",
+        "What the feature counts stands on its instance before it is in the message.",
+        ("test_requests_do_not_mix[threads]",),
+        Change(
+            "feature.py",
+            "            # In place, because",
+            '            self.__dict__["counts"] = counts\n'
+            '            counts = self.__dict__["counts"]\n'
+            "            # In place, because",
+        ),
+    ),
+    _feature(
+        "keeps-the-last-answer",
+        "shared instances",
+        "The last answer stays on the class.",
+        ("test_nothing_of_a_request_is_kept",),
+        _in_finalize("type(self).latest = final_messages  # type: ignore[attr-defined]"),
+    ),
+    _feature(
+        "works-for-the-first",
+        "shared instances",
+        "The words of the first answer are told for all.",
+        ("test_requests_do_not_mix[taking turns]", "test_requests_do_not_mix[threads]"),
+        Change(
+            "feature.py",
+            "            # In place, because",
+            '            counts = self.__dict__.setdefault("counts", counts)\n'
+            "            # In place, because",
+        ),
+    ),
+    _feature(
         "misspells-a-hook",
         "packages",
         "A method has nearly the name of a hook, and so is never called.",

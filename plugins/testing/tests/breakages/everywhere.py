@@ -45,6 +45,10 @@ _SUBJECTS = {
 }
 
 
+#: Those whose formats send calls each in its own way.
+_CALLING = ("anthropic", "cohere", "google", "ollama", "responses", "chat")
+
+
 def _make(
     name: str, kind: str, sentence: str, red: tuple[str, ...], hook: str, lines: str, *subjects: str
 ) -> Iterator[Breakage]:
@@ -478,6 +482,112 @@ _MESSAGES = (
         *("anthropic", "cohere", "google", "ollama", "responses", "chat"),
     ),
     *_make(
+        "sends-calls-round",
+        "calls",
+        "The calls of a turn go back in the other order.",
+        ("test_results_stand_beside_their_calls",),
+        "build_request",
+        _request(
+            "def turn_round(calls, parts):\n"
+            "    if len(parts) > 1:\n"
+            "        first, last = dict(parts[0]), dict(parts[-1])\n"
+            "        [part.clear() for part in (parts[0], parts[-1])]\n"
+            "        parts[0].update(last)\n"
+            "        parts[-1].update(first)\n"
+            "_edit_calls(body, turn_round)"
+        ),
+        *_CALLING,
+    ),
+    *_make(
+        "sends-others-arguments",
+        "calls",
+        "Two calls of a turn go back with each other's arguments.",
+        ("test_results_stand_beside_their_calls",),
+        "build_request",
+        _request(
+            "def mix_up(calls, parts):\n"
+            "    if len(calls) > 1:\n"
+            "        _swap(calls[0], calls[1], 'arguments', 'args', 'input')\n"
+            "_edit_calls(body, mix_up)"
+        ),
+        *_CALLING,
+    ),
+    *_make(
+        "sends-others-names",
+        "calls",
+        "Two calls of a turn go back with each other's names.",
+        ("test_results_stand_beside_their_calls",),
+        "build_request",
+        _request(
+            "def mix_up(calls, parts):\n"
+            "    if len(calls) > 1:\n"
+            "        _swap(calls[0], calls[1], 'name')\n"
+            "_edit_calls(body, mix_up)"
+        ),
+        *_CALLING,
+    ),
+    *_make(
+        "sends-texts-last",
+        "calls",
+        "What was said between calls goes back after them.",
+        ("test_parts_keep_their_places",),
+        "build_request",
+        _request(
+            "for message in body.get('messages') or body.get('contents') or ():\n"
+            "    for key in ('content', 'parts'):\n"
+            "        if isinstance(message.get(key), list):\n"
+            "            message[key] = sorted(message[key], key=lambda each: 'text' in each)"
+        ),
+        *("anthropic", "google"),
+    ),
+    *_make(
+        "writes-arguments-anew",
+        "exact bytes",
+        "The arguments of calls are written anew when they go back.",
+        ("test_arguments_are_replayed_exactly",),
+        "build_request",
+        _request(
+            "import json\n\n"
+            "def rewrite(calls, parts):\n"
+            "    for call in calls:\n"
+            "        call['arguments'] = json.dumps(json.loads(call['arguments']))\n"
+            "_edit_calls(body, rewrite)"
+        ),
+        *("responses", "cohere"),
+    ),
+    *_make(
+        "counts-streams-alone",
+        "usage",
+        "Of an answer that is not streamed nobody learns what it took.",
+        ("test_streamed_equals_whole",),
+        "process_chunk",
+        "if native_chunk.get('object') in ('response', 'chat.completion'):\n"
+        "    native_chunk = {k: v for k, v in native_chunk.items() if k != 'usage'}\n"
+        "return ask(native_chunk=native_chunk)",
+        *("responses", "chat"),
+    ),
+    *_make(
+        "asks-for-more",
+        "strange keys",
+        "A key that the API does not know is sent.",
+        ("test_text",),
+        "build_request",
+        _request("body['further_wishes'] = True"),
+        *("anthropic", "cohere", "google", "responses", "chat"),
+    ),
+    *_make(
+        "writes-notes-on-messages",
+        "strange keys",
+        "Messages are sent with a key of the plugin's own.",
+        ("test_text",),
+        "build_request",
+        _request(
+            "for message in body.get('messages') or body.get('contents') or body.get('input'):\n"
+            "    message['note'] = 'ours'"
+        ),
+        *("anthropic", "cohere", "google", "responses", "chat"),
+    ),
+    *_make(
         "forgets-why-it-failed",
         "results",
         "The result of a call that failed is empty.",
@@ -524,6 +634,20 @@ _MESSAGES = (
 )
 
 _THOUGHTS = (
+    *_make(
+        "tells-everybody-its-thoughts",
+        "reasoning",
+        "Signed reasoning is made of core messages too, and sent to whoever comes next.",
+        ("test_signatures_stay_with_their_origin",),
+        "to_native_messages",
+        "natives = ask()\n"
+        "for message, native in zip(messages, natives):\n"
+        "    details = (message.get('metadata') or {}).get('reasoning_details')\n"
+        "    if details:\n"
+        "        native['reasoning_details'] = details\n"
+        "return natives",
+        "openrouter",
+    ),
     *_make(
         "thinks-first",
         "reasoning",

@@ -148,6 +148,45 @@ BREAKAGES = (
         ),
     ),
     _breakage(
+        "works-in-the-latest-world",
+        "shared instances",
+        "Calls work with the state that was made last, whichever config they are for.",
+        ("test_calls_do_not_mix[taking turns]",),
+        Change(
+            "plugin.py",
+            f"        return {_STATE}\n",
+            f'        self.__dict__["latest"] = {_STATE}\n        return self.__dict__["latest"]\n',
+        ),
+        _at_each_call('state = self.__dict__["latest"]'),
+    ),
+    _breakage(
+        "hands-its-payload-on",
+        "shared instances",
+        "What a call was given stands on the instance while it runs.",
+        ("test_calls_do_not_mix[threads]",),
+        _at_each_call('self.__dict__["given"] = state'),
+        Change(
+            "plugin.py",
+            "        return run(_Arguments(tool_name, payload), state[",
+            '        state = self.__dict__.pop("given", state)\n'
+            "        return run(_Arguments(tool_name, payload), state[",
+        ),
+    ),
+    _breakage(
+        "keeps-its-last-call",
+        "shared instances",
+        "The payload of the last call stays on the class.",
+        ("test_nothing_of_a_call_is_kept",),
+        _at_each_call("type(self).latest = payload  # type: ignore[attr-defined]"),
+    ),
+    _breakage(
+        "keeps-a-list-of-calls",
+        "shared instances",
+        "The module has a list of every payload that there was.",
+        ("test_nothing_of_a_call_is_kept",),
+        _at_each_call('globals().setdefault("_CALLS", []).append(payload)'),
+    ),
+    _breakage(
         "shares-its-state",
         "shared instances",
         "The state that was closed is given to the next stack.",

@@ -25,6 +25,7 @@ KINDS: dict[str, Kind] = {
     "exact text": Kind("Texts are trimmed, joined, escaped or normalised on their way."),
     "exact bytes": Kind("What was sent is not sent again as it was, so that prompt caches miss."),
     "answers": Kind("Something that an answer had is not in the message."),
+    "strange keys": Kind("Something is sent that the API does not know."),
     "endings": Kind("How an answer ended is lost or wrong."),
     "instructions": Kind("System messages are lost, merged or moved."),
     "media": Kind("Pictures and files are dropped, changed, or read from where they must not."),

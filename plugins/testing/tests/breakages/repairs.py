@@ -19,6 +19,19 @@ def _breakage(
 
 BREAKAGES = (
     _breakage(
+        "keeps-what-it-mends",
+        "shared instances",
+        "The messages of the last request stay on the instance.",
+        "TestRouting",
+        ("test_nothing_of_a_request_is_kept",),
+        Change(
+            "routing.py",
+            "        payload = payload_of(state)\n",
+            '        self.__dict__["latest"] = native_messages\n'
+            "        payload = payload_of(state)\n",
+        ),
+    ),
+    _breakage(
         "changes-the-history",
         "what others keep",
         "Messages of the history are changed in place.",

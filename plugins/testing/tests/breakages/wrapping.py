@@ -70,6 +70,29 @@ def _edit_texts(value, edit, key="", beside=()):
     return edit(value) if isinstance(value, str) and key in ("text", "content") else value
 
 
+def _edit_calls(body, edit):
+    """Edit the calls of each turn, a list of parts that are calls or hold one, in any format."""
+    turns = [[]]
+    for message in body.get("messages") or body.get("contents") or body.get("input") or ():
+        if message.get("type") == "function_call":
+            turns[-1].append(message)
+        else:
+            turns.append(list(message.get("tool_calls") or ()))
+            for part in message.get("parts") or message.get("content") or ():
+                if isinstance(part, dict) and (
+                    part.get("type") == "tool_use" or "functionCall" in part
+                ):
+                    turns[-1].append(part)
+    for turn in turns:
+        edit([part.get("functionCall") or part.get("function") or part for part in turn], turn)
+
+
+def _swap(one, two, *keys):
+    for key in keys:
+        if key in one and key in two:
+            one[key], two[key] = two[key], one[key]
+
+
 def _without_pictures(value):
     """The value without the parts that are pictures, in any of the formats."""
     kinds = ("image", "image_url", "input_image")

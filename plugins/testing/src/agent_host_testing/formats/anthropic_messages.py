@@ -94,12 +94,12 @@ class AnthropicMessages(WireFormat):
         message["content"] = _blocks(reply.parts, ledger)
         message |= _ending(reply)
         message["usage"] = _usage(reply.tokens)
-        remember(message["content"], ledger)
+        remember(message["content"], request, ledger)
         return compact(message).encode()
 
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
         blocks = _blocks(reply.parts, ledger)
-        remember(blocks, ledger)
+        remember(blocks, request, ledger)
         opening = {"type": "message_start", "message": _opening(reply, request, ledger)}
         found = [opening, *_block_events(reply, blocks)]
         found.insert(min(2, len(found)), {"type": "ping"})

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_host_testing.formats.anthropic_messages_fields import body_fields, content_blocks
-from agent_host_testing.formats.checks import Node, first_problem, results_match, unique
+from agent_host_testing.formats.checks import (
+    Node,
+    calls_unchanged,
+    first_problem,
+    results_match,
+    unique,
+)
 from agent_host_testing.script import Call
 from agent_host_testing.wire import Ledger, Problem, Request
 
@@ -40,14 +46,17 @@ class _Turn:
 _THINKING = ("thinking", "redacted_thinking")
 
 
-def remember(content: Sequence[Mapping[str, Any]], ledger: Ledger) -> None:
+def remember(content: Sequence[Mapping[str, Any]], request: Request, ledger: Ledger) -> None:
     """Enter the blocks of an answer into the ledger."""
     ledger.answers.append([dict(block) for block in content])
+    ledger.hand_out(request, (_call(block) for block in content if block["type"] == "tool_use"))
     for block in content:
         if block["type"] in _THINKING:
             ledger.signatures[_signature(block)] = SignedBlock(dict(block))
-        elif block["type"] == "tool_use":
-            ledger.calls[block["id"]] = Call(block["name"], block["input"], block["id"])
+
+
+def _call(block: Mapping[str, Any]) -> Call:
+    return Call(block["name"], block["input"], block["id"])
 
 
 def first_refusal(request: Request, ledger: Ledger) -> Problem | None:
@@ -58,6 +67,8 @@ def first_refusal(request: Request, ledger: Ledger) -> Problem | None:
         body_fields(request)(body)
         turns = _turns(body.need("messages"))
         _pairs(turns)
+        calls = [[(block, _call(block.value)) for block in turn.of("tool_use")] for turn in turns]
+        calls_unchanged(request, calls, ledger)
         _tool_choice(body)
         _cache_points(body)
         _thinking_options(body, request)

@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from agent_host_testing.wire import Problem
+from agent_host_testing.script import Call
+from agent_host_testing.wire import Ledger, Problem, Request
 
 __all__ = [
     "Check",
     "Node",
     "Refused",
     "anything",
+    "calls_unchanged",
     "first_problem",
     "flag",
     "json_object",
@@ -175,6 +177,17 @@ def results_match(calls: Iterable[Node], results: Iterable[Node]) -> None:
             result.refuse(
                 f"no call has the id {result.value!r}", "a result names a call made just before it"
             )
+
+
+def calls_unchanged(
+    request: Request, turns: Iterable[Sequence[tuple[Node, Call]]], ledger: Ledger
+) -> None:
+    """The calls of each turn are what the ledger says was made there, and in that order."""
+    known = [[*turn] for turn in turns if turn]
+    if found := ledger.find_change(request, [[call for _, call in turn] for turn in known]):
+        turn, place, what = found
+        node, _ = known[turn][place]
+        node.refuse(what, "calls come back as they were made, and in their order")
 
 
 def within(kind: str, least: float | None = None, most: float | None = None) -> Check:

@@ -149,7 +149,7 @@ class _Answer:
         self.parts, left = _sign_parts(_arriving_parts(reply), ledger, signs_calls(self._model))
         self.closing = [{"text": "", "thoughtSignature": left}] if left else []
         whole = [_data(part, signature) for part, signature in self.parts]
-        remember([*whole, *self.closing], ledger)
+        remember([*whole, *self.closing], request, ledger)
 
     def documents(self) -> list[dict[str, Any]]:
         """The documents of a stream: a fragment each, all calls that stand together in one."""

@@ -11,7 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_host_testing.formats.checks import Node, first_problem, results_match, text
+from agent_host_testing.formats.checks import (
+    Node,
+    calls_unchanged,
+    first_problem,
+    results_match,
+    text,
+)
 from agent_host_testing.formats.google_generate_fields import (
     PART_DATA,
     check_body,
@@ -40,18 +46,21 @@ def signs_calls(model: str) -> bool:
     return model.startswith("gemini-3")
 
 
-def remember(parts: Sequence[Mapping[str, Any]], ledger: Ledger) -> None:
+def remember(parts: Sequence[Mapping[str, Any]], request: Request, ledger: Ledger) -> None:
     """Enter the parts of an answer into the ledger."""
     said = "".join(part["text"] for part in parts if "text" in part and not part.get("thought"))
+    made = [part["functionCall"] for part in parts if "functionCall" in part]
+    ledger.hand_out(request, map(_made_call, made))
     for part in parts:
         kind = next(name for name in PART_DATA if name in part)
-        call = part.get("functionCall", {})
-        if call.get("id"):
-            ledger.calls[call["id"]] = Call(call["name"], call["args"], call["id"])
         if "thoughtSignature" in part:
             # In a stream the signature of a text comes apart from it.
             value = said if kind == "text" else part[kind]
             ledger.signatures[_plain(part["thoughtSignature"])] = SignedPart(kind, value)
+
+
+def _made_call(call: Mapping[str, Any]) -> Call:
+    return Call(call["name"], call.get("args") or {}, call.get("id"))
 
 
 def first_refusal(request: Request, model: str, ledger: Ledger) -> Problem | None:
@@ -66,6 +75,8 @@ def first_refusal(request: Request, model: str, ledger: Ledger) -> Problem | Non
         for content in contents:
             for part in content.parts:
                 _signature_in_place(part, ledger)
+        calls = [[(call, _made_call(call.value)) for call in each.calls] for each in contents]
+        calls_unchanged(request, calls, ledger)
         _nothing_lost(contents, ledger)
         if signs_calls(model):
             _signed_calls(contents)

@@ -73,17 +73,17 @@ class OllamaChat(WireFormat):
         return request.bearer()
 
     def problem(self, request: Request, ledger: Ledger) -> Problem | None:
-        return first_refusal(request)
+        return first_refusal(request, ledger)
 
     def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "content": ""}
-        for said in _message_chunks(reply.parts, ledger, fragments=1):
+        for said in _message_chunks(reply.parts, request, ledger, fragments=1):
             for name, value in said.items():
                 message[name] = message[name] + value if name in message else value
         return compact(_line(request, message, _ending(reply))).encode()
 
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
-        said = _message_chunks(reply.parts, ledger, reply.fragments)
+        said = _message_chunks(reply.parts, request, ledger, reply.fragments)
         lines = [_line(request, {"role": "assistant", "content": "", **more}) for more in said]
         if reply.failure is None:
             lines.append(_line(request, {"role": "assistant", "content": ""}, _ending(reply)))
@@ -131,10 +131,12 @@ def _counts(tokens: Tokens | None) -> dict[str, Any]:
     }
 
 
-def _message_chunks(parts: Sequence[Part], ledger: Ledger, fragments: int) -> list[dict[str, Any]]:
+def _message_chunks(
+    parts: Sequence[Part], request: Request, ledger: Ledger, fragments: int
+) -> list[dict[str, Any]]:
     """What each chunk adds to the message. Calls are never in fragments."""
     said: list[dict[str, Any]] = []
-    called = 0
+    calls: list[Call] = []
     for part in parts:
         if isinstance(part, Text):
             said += [{"content": piece} for piece in pieces(part.text, fragments)]
@@ -143,17 +145,13 @@ def _message_chunks(parts: Sequence[Part], ledger: Ledger, fragments: int) -> li
         elif isinstance(part, Picture):
             raise ValueError("Ollama's chat makes no images; leave the Picture out of the script")
         else:
-            said.append({"tool_calls": [_call(part, called, ledger)]})
-            called += 1
+            identity = ledger.new_id("call_fake") if part.id is None else part.id
+            call = Call(part.name, arguments_value(part), identity)
+            function = {"index": len(calls), "name": call.name, "arguments": call.arguments}
+            said.append({"tool_calls": [{"id": identity, "function": function}]})
+            calls.append(call)
+    ledger.hand_out(request, calls)
     return said
-
-
-def _call(part: Call, index: int, ledger: Ledger) -> dict[str, Any]:
-    identity = ledger.new_id("call_fake") if part.id is None else part.id
-    arguments = arguments_value(part)
-    ledger.calls[identity] = Call(part.name, arguments, identity)
-    function = {"index": index, "name": part.name, "arguments": arguments}
-    return {"id": identity, "function": function}
 
 
 def _message(failure: Failure) -> str:

@@ -13,9 +13,10 @@ import json
 import re
 from collections.abc import Sequence
 
-from agent_host_testing.formats.checks import Check, Node, first_problem
+from agent_host_testing.formats.checks import Check, Node, calls_unchanged, first_problem
 from agent_host_testing.formats.notation import Fields, Reader, Rules
-from agent_host_testing.wire import Problem, Request
+from agent_host_testing.script import Call
+from agent_host_testing.wire import Ledger, Problem, Request
 
 __all__ = ["capabilities", "first_refusal"]
 
@@ -49,7 +50,7 @@ def capabilities(model: str) -> tuple[str, ...]:
     return _FAMILIES.get(_family(model), _ALL)
 
 
-def first_refusal(request: Request) -> Problem | None:
+def first_refusal(request: Request, ledger: Ledger) -> Problem | None:
     """The first thing for which the API would refuse the request, or None."""
 
     def check(body: Node) -> None:
@@ -58,9 +59,17 @@ def first_refusal(request: Request) -> Problem | None:
             body.child("model").refuse("model is required", "a request names its model")
         _can(body)
         if body.has("messages"):
-            _results(body.child("messages").items())
+            messages = body.child("messages").items()
+            _results(messages)
+            calls_unchanged(request, map(_calls, messages), ledger)
 
     return first_problem(check, Node(request.body))
+
+
+def _calls(message: Node) -> list[tuple[Node, Call]]:
+    made = message.child("tool_calls").items() if message.has("tool_calls") else []
+    functions = [(node, node.value["function"], node.value.get("id")) for node in made]
+    return [(node, Call(f["name"], f.get("arguments") or {}, i)) for node, f, i in functions]
 
 
 def _family(model: str) -> str:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from agent_host_testing.formats import openai_api
-from agent_host_testing.formats.checks import Node, first_problem
+from agent_host_testing.formats.checks import Node, calls_unchanged, first_problem
 from agent_host_testing.formats.encoding import arguments_text, compact, sse
-from agent_host_testing.formats.openai_chat_rules import body_rules, call_ids
+from agent_host_testing.formats.openai_chat_rules import body_rules, call_ids, calls_of
 from agent_host_testing.script import Call, Failure, Picture, Reply, Text, Thought, Tokens
 from agent_host_testing.wire import Ledger, Problem, Request, pieces
 
@@ -77,6 +77,7 @@ class OpenAIChat(openai_api.OpenAIFormat):
     def problem(self, request: Request, ledger: Ledger) -> Problem | None:
         def check(body: Node) -> None:
             messages = self._rules(body)
+            calls_unchanged(request, map(calls_of, messages), ledger)
             for message in messages:
                 if message.value["role"] == "assistant":
                     self._check_signed(message, ledger)
@@ -156,7 +157,7 @@ class OpenAIChat(openai_api.OpenAIFormat):
         body = {**_frame(request, ledger, "chat.completion"), "choices": [choice]}
         if reply.tokens is not None:
             body["usage"] = _usage(reply)
-        self._enter(reply, ledger)
+        self._enter(reply, request, ledger)
         return compact(body).encode()
 
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
@@ -176,7 +177,7 @@ class OpenAIChat(openai_api.OpenAIFormat):
 
         opening = [b": OPENROUTER PROCESSING\n\n"] if self._reasoning == "reasoning_details" else []
         events = [*opening, *(chunk(delta) for delta in self._deltas(reply))]
-        self._enter(reply, ledger)
+        self._enter(reply, request, ledger)
         if reply.failure is not None:
             return [*events, *self._broken_off(reply.failure, frame)]
         events.append(chunk({}, _finish(reply)))
@@ -252,7 +253,7 @@ class OpenAIChat(openai_api.OpenAIFormat):
             for picture in pictures
         ]
 
-    def _enter(self, reply: Reply, ledger: Ledger) -> None:
+    def _enter(self, reply: Reply, request: Request, ledger: Ledger) -> None:
         calls = [part for part in reply.parts if isinstance(part, Call)]
         details = _details(reply) if self._reasoning == "reasoning_details" else []
         turn = {
@@ -261,8 +262,8 @@ class OpenAIChat(openai_api.OpenAIFormat):
             "text": (_join_text(reply) or "") if reply.ending != "refusal" else "",
             "thought": _join_thoughts(reply) if self._reasoning is not None else "",
         }
+        ledger.hand_out(request, calls)
         for call in calls:
-            ledger.calls[str(call.id)] = call
             ledger.kept[str(call.id)] = turn
         for signature in filter(None, map(_signature, details)):
             ledger.signatures[signature] = turn

@@ -13,8 +13,9 @@ from typing import Any
 from agent_host_testing.formats.checks import Check, Node, one_of, results_match, text
 from agent_host_testing.formats.notation import Rules
 from agent_host_testing.formats.openai_api import API_FUNCTIONS, API_RULES, strict_schema
+from agent_host_testing.script import Call
 
-__all__ = ["body_rules", "call_ids"]
+__all__ = ["body_rules", "call_ids", "calls_of"]
 
 
 def body_rules(reasoning: Mapping[str, Any], extra: Iterable[str]) -> Callable[[Node], list[Node]]:
@@ -53,6 +54,17 @@ def call_ids(message: Node) -> list[Node]:
     if not message.has("tool_calls"):
         return []
     return [call.child("id") for call in message.child("tool_calls").items()]
+
+
+def calls_of(message: Node) -> list[tuple[Node, Call]]:
+    """The calls in a message, each with its place."""
+    made = message.child("tool_calls").items() if message.has("tool_calls") else []
+    return [(node, _call(node.value)) for node in made]
+
+
+def _call(made: dict[str, Any]) -> Call:
+    inner = made.get("function") or made["custom"]
+    return Call(inner["name"], inner.get("arguments", inner.get("input")), made["id"])
 
 
 def _every_call_answered(messages: list[Node]) -> None:

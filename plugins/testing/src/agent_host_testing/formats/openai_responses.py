@@ -7,6 +7,7 @@ checked in `openai_responses_rules`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from agent_host_testing.formats import openai_api
@@ -35,7 +36,7 @@ class OpenAIResponses(openai_api.OpenAIFormat):
 
     def problem(self, request: Request, ledger: Ledger) -> Problem | None:
         def check(body: Node) -> None:
-            check_replay(body, check_body(body), ledger)
+            check_replay(body, check_body(body), request, ledger)
 
         return first_problem(check, Node(request.body))
 
@@ -64,7 +65,7 @@ class _Turn:
             raise ValueError(f"responses have no way to finish as {reply.ending!r}")
         self._reply = reply
         self._asked = openai_api.request_fields(request)
-        self._ledger = ledger
+        self._request, self._ledger = request, ledger
         self._id = ledger.new_id("resp_")
         self._padded = openai_api.wants_obfuscation(request)
         self.status = "incomplete" if reply.ending in _INCOMPLETE else "completed"
@@ -146,7 +147,12 @@ class _Turn:
 
     def enter(self) -> None:
         """Note what was handed out: signatures, calls and, if it is stored, everything."""
-        for position, (part, item) in enumerate(zip(self._reply.parts, self.items, strict=True)):
+        made = zip(self._reply.parts, self.items, strict=True)
+        calls = [(part, item["call_id"]) for part, item in made if isinstance(part, Call)]
+        self._ledger.hand_out(
+            self._request, (replace(call, id=identity) for call, identity in calls)
+        )
+        for position, item in enumerate(self.items):
             following = self.items[position + 1] if position + 1 < len(self.items) else None
             before = self.items[position - 1] if position else None
             known = {"item": item, "following": following, "stored": self._stores}
@@ -155,8 +161,6 @@ class _Turn:
             self._ledger.kept[item["id"]] = known
             if item.get("encrypted_content"):
                 self._ledger.signatures[item["encrypted_content"]] = known
-            if isinstance(part, Call):
-                self._ledger.calls[item["call_id"]] = part
         if self._stores:
             earlier = self._ledger.kept.get(str(self._asked.get("previous_response_id")), {})
             given = self._asked.get("input")

@@ -5,12 +5,15 @@ Needs the ledger, in whose ``kept`` the format notes each item by its id, and ea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
-from agent_host_testing.formats.checks import Node
+from agent_host_testing.formats.checks import Node, calls_unchanged
 from agent_host_testing.formats.openai_api import spoken_text
 from agent_host_testing.formats.openai_responses_rules import item_type
-from agent_host_testing.wire import Ledger
+from agent_host_testing.script import Call
+from agent_host_testing.wire import Ledger, Request
 
 __all__ = ["check_replay"]
 
@@ -21,11 +24,12 @@ _RESULTS = {
 }
 
 
-def check_replay(body: Node, items: list[Node], ledger: Ledger) -> None:
+def check_replay(body: Node, items: list[Node], request: Request, ledger: Ledger) -> None:
     """Refuse input that lost a part of what the API had made."""
     earlier = _earlier_items(body, ledger)
     if not body.has("conversation"):
         _check_calls([*earlier, *items])
+    calls_unchanged(request, _turns(items), ledger)
     for position, item in enumerate(items):
         if item_type(item) == "reasoning":
             _check_reasoning(item, items[position + 1 : position + 2], ledger)
@@ -69,6 +73,18 @@ def _check_calls(items: list[Node]) -> None:
             f"no tool output found for the call {call_id.value!r}",
             "every call in the input has its result in the input",
         )
+
+
+def _turns(items: list[Node]) -> Iterator[list[tuple[Node, Call]]]:
+    """The calls of each answer, which their results stand after."""
+    for calls, group in groupby(items, key=lambda item: item_type(item) not in _RESULTS.values()):
+        if calls:
+            yield [(item, _call(item.value)) for item in group if item_type(item) in _RESULTS]
+
+
+def _call(item: dict[str, Any]) -> Call:
+    given = item["arguments"] if item["type"] == "function_call" else item["input"]
+    return Call(item["name"], given, item["call_id"])
 
 
 def _check_reasoning(item: Node, following: list[Node], ledger: Ledger) -> None:

@@ -53,11 +53,11 @@ def try_in_sandbox(order: Order) -> dict[str, Any]:
         require(False, f"the settings cannot be given to another process: {error}")
     search = os.pathsep.join(path for path in (*sys.path, os.getcwd()) if path)
     with tempfile.TemporaryDirectory(prefix="scratch-") as scratch:
-        # Scratch files are no change of the world; compiled modules are none either, with -B.
+        # Scratch files are no change of the world.
         there = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "HYPOTHESIS_STORAGE_DIRECTORY"), scratch)
         try:
             done = subprocess.run(
-                [sys.executable, "-B", "-m", "agent_host_testing.sandbox"],
+                [sys.executable, "-m", "agent_host_testing.sandbox"],
                 input=ordered,
                 cwd=Path(order.world),
                 env={**os.environ, **there, "PYTHONPATH": search},

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent_hookspecs.errors import AgentError, PluginError, ToolArgumentsError
-from agent_hookspecs.messages import Effect
+from agent_hookspecs.roles import Effect
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, SchemaView
 from agent_host.agent.arguments import arguments_objection
 from agent_host.agent.results import tool_message
@@ -38,7 +38,7 @@ from agent_host_testing.sandbox.watch import Kind, Watch, World
 from agent_host_testing.suites.hosting import Host, prepared_tool
 from agent_host_testing.suites.loading import catalog_of
 
-__all__ = ["ALLOWED", "try_tools"]
+__all__ = ["ALLOWED", "outcome_of", "try_tools"]
 
 #: What an effect lets a tool do to the world.
 ALLOWED: Mapping[Effect, frozenset[Kind]] = {
@@ -235,7 +235,7 @@ class _Trial:
         context = {**self._context, "config": self._tool.config}
         shared = {"tool_name": name, "payload": deepcopy(payload), "state": self._tool.state}
         try:
-            result = _outcome(self._tool.ask("execute_tool", **shared, context=context))
+            result = outcome_of(self._tool.ask("execute_tool", **shared, context=context))
             if self._tool.implementation("format_tool_result") is not None:
                 result = self._tool.ask(
                     "format_tool_result", **shared, result=result, context=context
@@ -262,7 +262,7 @@ def _work_done() -> float:
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
-def _outcome(result: Any) -> Any:
+def outcome_of(result: Any) -> Any:
     """What a call gives in the end, however the tool is written."""
     if inspect.isawaitable(result):
         return asyncio.run(_await_result(result))

@@ -87,6 +87,9 @@ class Watch:
         self._seen.clear()
         self._forbidden, self._confined = forbid, confined
         before, folder = dict(os.environ), os.getcwd()
+        # What Python compiles is no change of the world. Until here it is kept, for without it
+        # every trial would compile the kit anew.
+        sys.dont_write_bytecode = True
         self._looking = True
         try:
             yield found

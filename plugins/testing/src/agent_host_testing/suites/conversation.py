@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from agent_host.sessions.session import Session
-from agent_host_testing.script import Call, Reply, Text, say
+from agent_host_testing.script import Call, Part, Reply, Text, say
 from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.talking import ProviderSuite, Talk
 from agent_host_testing.violations import require
+from agent_host_testing.wire import Request
 
-__all__ = ["ConversationChecks"]
+__all__ = ["ConversationChecks", "require_places"]
 
 _TOOLS = "supports_tools"
 _WHERE = "docs/testing.md#conversations"
@@ -54,6 +57,9 @@ class ConversationChecks(ProviderSuite):
             apart = [text for _, text in said if text not in inside]
             found = sent.in_order(apart)
             require(found == apart, f"the instructions are sent as {', '.join(found)}")
+            first = [text for text in apart if text in among] + inside
+            found = sent.in_order(first)
+            require(found == first, f"not all instructions come first: {', '.join(found)}")
             spoken = [text for role, text in said if role != "system"]
             lost = [text for text in spoken if text not in inside]
             require(not lost, f"{', '.join(lost)} does not stand among the turns")
@@ -106,6 +112,23 @@ class ConversationChecks(ProviderSuite):
             found_order = sent.in_order(told)
             require(found_order == told, f"the results are sent in the order {found_order}")
 
+    @check("calls", _WHERE, claim=_TOOLS)
+    def test_parts_keep_their_places(self) -> None:
+        """What was said between calls stands between them when it goes back."""
+        self.require_wire()
+        parts: list[Part] = []
+        for place in ("first", "second"):
+            parts += [
+                Text(f"said-{place}"),
+                Call("weather", {"place": f"asked-{place}"}, id=f"call_{place}"),
+            ]
+        with self.talk(stream=False) as talk:
+            talk.ask(Reply(tuple(parts))).expect()
+            talk.run_calls()
+            talk.go_on(say("Yes.")).expect()
+            markers = ("said-first", "asked-first", "said-second", "asked-second")
+            require_places(self.exchanges()[0].answer, talk.server.requests[-1], markers)
+
     @check("results", _WHERE, claim=_TOOLS)
     def test_every_kind_of_result_is_sent(self) -> None:
         """Results that failed, are empty, or are lists of texts reach the API and are accepted."""
@@ -150,6 +173,23 @@ class ConversationChecks(ProviderSuite):
                 bodies.append(json.dumps(talk.server.requests[-1].body))
             if format.marks_failed_results:
                 require(bodies[0] != bodies[1], "a failed result is sent as one that did not fail")
+
+
+def require_places(answer: bytes, request: Request, markers: Sequence[str]) -> None:
+    """What stood in a list of the answer stands in the same order in the request after it.
+
+    An answer that is no JSON says nothing of places.
+    """
+    sent = Carried(request)
+    try:
+        given = Carried(replace(request, raw=b"", body=json.loads(answer)))
+    except ValueError:
+        # Nothing is lost: other checks see what is missing.
+        return
+    for one, two in combinations(markers, 2):
+        was, now = given.before(one, two), sent.before(one, two)
+        same = was is None or now is None or was == now
+        require(same, f"{two!r} has changed places with {one!r}")
 
 
 def _marker(text: str) -> str:

@@ -16,6 +16,7 @@ from agent_host.turn.send import make_request, own_hook
 from agent_host.wire.framing import framing
 from agent_host_testing.formats import wire_format
 from agent_host_testing.script import Call, Reply, Text, Thought
+from agent_host_testing.suites.beside import run_in_turns
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hooks import (
@@ -220,6 +221,8 @@ class ExtensionConformance(HookConformance):
                 copy = deepcopy(chunk)
                 shown, state = self._with_provider(copy, state)
                 states[number] = self.result_of(hook, copy, shown, [], native_messages(), state)[3]
+        # And two that take turns at each line.
+        states += run_in_turns(self.package, [lambda: self._feed(self.begun())] * 2)
         for state in states:
             found = _comparable(state)
             require(found == first, f"alone it is {first}, beside another {found}")

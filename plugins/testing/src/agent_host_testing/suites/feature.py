@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_hookspecs import ActionResult
 from agent_host.sessions.session import Session
 from agent_host_testing.sandbox import Order, try_in_sandbox
+from agent_host_testing.suites.beside import places_with, run_in_turns
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
+from agent_host_testing.suites.hosting import Host
 from agent_host_testing.suites.natives import NATIVES, Natives
 from agent_host_testing.suites.speech import SpokenChecks
 from agent_host_testing.violations import require
@@ -93,6 +98,73 @@ class FeatureConformance(SpokenChecks):
         require(kept, f"finalize has made the history {history}")
         require(finals, "finalize has dropped the final message")
         json.dumps([finals, history, state["request"]])
+
+    @pytest.mark.parametrize("way", ["taking turns", "threads", "whole requests"])
+    @check("concurrency", "docs/testing.md#requests-beside-each-other")
+    def test_requests_do_not_mix(self, way: str) -> None:
+        """Requests that a feature has a part in beside each other are what each is by itself."""
+        # Equally long, so that threads come to the same places at the same time.
+        words = ("north words", "south\nwords")
+        run = {
+            "taking turns": self._walk,
+            "threads": self._walk_in_threads,
+            "whole requests": self._ask_in_threads,
+        }[way]
+        alone = [run([text])[0] for text in words]
+        beside = run(words)
+        for text, one, two in zip(words, alone, beside, strict=True):
+            require(one == two, f"{text!r} alone gives {one}, beside another {two}")
+
+    def _ask_in_threads(self, words: Sequence[str]) -> list[Any]:
+        """What is left of requests with these words, of which each is in a thread."""
+        with self.host() as host:
+            return run_in_turns(self.package, [partial(self._ask, host, text) for text in words])
+
+    def _ask(self, host: Host, text: str) -> Any:
+        session = host.core.add_message(host.core.create_session(), "user", text)
+        return host.ask(session, self.config()).expect().comparable()
+
+    def _walk_in_threads(self, words: Sequence[str]) -> list[Any]:
+        """What the hooks of one instance make of these words, line by line beside each other."""
+        self._forget_instance()
+        jobs = [partial(self._go_through, [text]) for text in words]
+        return [made for (made,) in run_in_turns(self.package, jobs)]
+
+    def _walk(self, words: Sequence[str]) -> list[Any]:
+        """What the hooks of one instance make of these words, hook by hook beside each other."""
+        self._forget_instance()
+        return self._go_through(words)
+
+    def _forget_instance(self) -> None:
+        """Go on with an instance that has seen no requests."""
+        vars(self).pop("_loaded", None)
+        self.loaded()
+
+    def _go_through(self, words: Sequence[str]) -> list[Any]:
+        hooks = self.loaded().implementations
+        natives = [{"role": "user", "content": text} for text in words]
+        walks = [([message], self.begun()) for message in natives]
+        for hook in hooks.get("initialize_request", ()):
+            walks = [self.result_of(hook, told, state, self.context()) for told, state in walks]
+        for hook in hooks.get("finalize", ()):
+            ended = []
+            for text, (told, state) in zip(words, walks, strict=True):
+                final = {"role": "assistant", "content": f"Said: {text}"}
+                given = [final], [*told, final], state, self.context()
+                _, told, state = self.result_of(hook, *given)
+                ended.append((told, state))
+            walks = ended
+        return [json.loads(json.dumps([told, state["request"]])) for told, state in walks]
+
+    @check("concurrency", "docs/testing.md#requests-beside-each-other")
+    def test_nothing_of_a_request_is_kept(self) -> None:
+        """After a request neither plugin, class nor module of the package holds anything of it."""
+        marker = "kept-marker-7b1e"
+        with self.host() as host:
+            self._ask(host, f"{marker}-question")
+            plugins = host.core.stacks.activator.loaded_plugins
+            found = places_with([marker], self.package, [plugin.instance for plugin in plugins])
+            require(not found, f"of the request there is something in {', '.join(found)}")
 
     def _require_format(self, natives: Natives) -> None:
         """End the check if the feature's tags keep it out of requests of this format."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 from agent_hookspecs.messages import NativeMessage, State
 from agent_hookspecs.roles import ProviderPlugin
 from agent_host.sessions.session import Session
 from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
-from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
+from agent_host_testing.suites.conversation import require_places
 from agent_host_testing.suites.hosting import recording_tools
 from agent_host_testing.suites.talking import ProviderSuite
 from agent_host_testing.violations import require
@@ -92,14 +91,8 @@ class HistoryChecks(ProviderSuite):
                 talk.go_on(say("Yes.")).expect()
             else:
                 talk.ask(say("Yes."), "And then?").expect()
-            sent = Carried(talk.server.requests[-1])
-            answer = json.loads(self.exchanges()[0].answer)
-            given = Carried(replace(sent.request, raw=b"", body=answer))
             markers = (*signed, "said-between", "asked-last")
-            for one, two in combinations(markers, 2):
-                was, now = given.before(one, two), sent.before(one, two)
-                same = was is None or now is None or was == now
-                require(same, f"{two!r} has changed places with {one!r}")
+            require_places(self.exchanges()[0].answer, talk.server.requests[-1], markers)
 
     @check("reasoning", "docs/requests.md#native-history", claim=_REASONING)
     def test_signatures_stay_with_their_origin(self) -> None:

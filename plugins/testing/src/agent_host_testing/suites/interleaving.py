@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
 
 from agent_host.sessions.session import Session
 from agent_host_testing.script import Call, Part, Reply, Text, Thought
+from agent_host_testing.suites.beside import places_with, run_in_turns
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.hosting import PATIENCE, Host, Outcome, recording_tools
 from agent_host_testing.suites.talking import ProviderSuite
@@ -34,7 +33,7 @@ class InterleavingChecks(ProviderSuite):
         """Requests that run beside each other on one core give what each gives by itself."""
         tools = [f"kit:{name}.look" for name in _NAMES]
         classes = [recording_tools([], tools)] if self.claims(_TOOLS) else []
-        run = {"taking turns": _take_turns, "threads": _in_threads, "tasks": _as_tasks}[way]
+        run = {"taking turns": _take_turns, "threads": self._in_threads, "tasks": _as_tasks}[way]
         with self.host(*classes) as host:
             asked = [self._asked(host, name) for name in _NAMES]
             outcomes = run(host, [(session, config) for session, config, _ in asked])
@@ -42,6 +41,10 @@ class InterleavingChecks(ProviderSuite):
                 require(outcome.error is None, f"{name}: {outcome.error!r}")
                 found = _gist(outcome)
                 require(found == wanted, f"{name} gives {found} instead of {wanted}")
+
+    def _in_threads(self, host: Host, asked: Asked) -> list[Outcome]:
+        """Each in a thread, where after each line of the package it is another's turn."""
+        return run_in_turns(self.package, [partial(host.ask, *each) for each in asked])
 
     def _asked(self, host: Host, name: str) -> tuple[Session, dict[str, Any], Any]:
         """The session and config of a request, and what it gives if nobody disturbs it."""
@@ -90,47 +93,13 @@ class InterleavingChecks(ProviderSuite):
                         talk.go_on(Reply((Text(f"{marker}-end"),))).expect()
                 talk.session = talk.host.core.create_session()
                 talk.last = Outcome(talk.session)
-                found = [
-                    place for place, value in self._kept(talk.host) if _holds(value, marker, set())
-                ]
+                plugins = talk.host.core.stacks.activator.loaded_plugins
+                instances = [plugin.instance for plugin in plugins]
+                found = places_with([marker], self.package, instances)
                 require(not found, f"of the request there is something in {', '.join(found)}")
 
     def _reasoning_if_claimed(self) -> dict[str, Any]:
         return dict(self.reasoning_settings) if self.claims("supports_reasoning") else {}
-
-    def _kept(self, host: Host) -> Iterator[tuple[str, Any]]:
-        """What lives longer than a request: instances, their classes, and the package's modules."""
-        for plugin in host.core.stacks.activator.loaded_plugins:
-            instance = plugin.instance
-            module = type(instance).__module__
-            if module.split(".")[0] != self.package:
-                continue
-            yield f"the instance of {type(instance).__name__}", getattr(instance, "__dict__", {})
-            for base in type(instance).__mro__:
-                if base.__module__.split(".")[0] == self.package:
-                    yield f"the class {base.__name__}", dict(vars(base))
-        for name, loaded in list(sys.modules.items()):
-            if name.split(".")[0] == self.package:
-                yield f"the module {name}", dict(vars(loaded))
-
-
-def _holds(value: Any, marker: str, seen: set[int], depth: int = 6) -> bool:
-    """Whether the marker is in the value or in what that holds."""
-    if isinstance(value, str):
-        return marker in value
-    if isinstance(value, bytes):
-        return marker.encode() in value
-    if depth == 0 or id(value) in seen:
-        return False
-    seen.add(id(value))
-    if isinstance(value, dict):
-        return any(_holds(each, marker, seen, depth - 1) for pair in value.items() for each in pair)
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return any(_holds(each, marker, seen, depth - 1) for each in value)
-    held = getattr(value, "__dict__", None)
-    if isinstance(value, type) or callable(value) or not isinstance(held, dict):
-        return False
-    return _holds(held, marker, seen, depth - 1)
 
 
 def _gist(outcome: Outcome) -> Any:
@@ -170,12 +139,6 @@ def _take_turns(host: Host, asked: Asked) -> list[Outcome]:
             stream.close()
             outcome.session = stream.session
     return outcomes
-
-
-def _in_threads(host: Host, asked: Asked) -> list[Outcome]:
-    with ThreadPoolExecutor(len(asked)) as pool:
-        futures = [pool.submit(host.ask, session, config) for session, config in asked]
-        return [future.result(PATIENCE) for future in futures]
 
 
 def _as_tasks(host: Host, asked: Asked) -> list[Outcome]:

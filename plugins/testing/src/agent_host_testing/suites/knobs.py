@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, ClassVar
 
 from agent_hookspecs.authoring.knobs import EFFORTS, KNOBS
@@ -70,8 +70,8 @@ class _Sent:
 class KnobChecks(ProviderSuite):
     """Knobs, the choice of a tool, the model, and every other setting.
 
-    ``quiet_settings`` are those that a plain request does not show, such as what is done with
-    reasoning of earlier turns.
+    ``quiet_settings`` are those that no single request shows, also if the model reasons, such as
+    what is done with reasoning of earlier turns.
     """
 
     quiet_settings: ClassVar[Sequence[str]] = ()
@@ -188,19 +188,24 @@ class KnobChecks(ProviderSuite):
     def test_settings_move_the_request(self) -> None:
         """Every setting of the plugins that take part moves some request, warns or is refused."""
         self.require_wire()
+        modes: list[Mapping[str, Any]] = [{}]
+        if self.claims(_REASONING):
+            modes.append(self.reasoning_settings)
         with self.talk(strict=False) as talk:
             schema = talk.host.core.get_config_schema(talk.config)
             own = [name for name in schema if name not in _ELSEWHERE and name not in KNOBS]
-            plain = _Sent(talk, {})
-            still = [
-                name
-                for name in own
-                if name not in self.quiet_settings and not _moves(talk, name, schema[name], plain)
-            ]
+            plain = [(mode, _Sent(talk, mode)) for mode in modes]
+            still = [name for name in own if not _moves(talk, name, schema[name], plain)]
+            silent = [name for name in still if name not in self.quiet_settings]
             require(
-                not still,
-                f"{', '.join(still)} is set, the request is as without it, and nobody is told; "
+                not silent,
+                f"{', '.join(silent)} is set, the request is as without it, and nobody is told; "
                 "a setting that no plain request can show stands in the suite's 'quiet_settings'",
+            )
+            loud = [name for name in self.quiet_settings if name in own and name not in still]
+            require(
+                not loud,
+                f"{', '.join(loud)} moves a request, so it need not stand in 'quiet_settings'",
             )
 
     @check("settings", _WHERE)
@@ -225,20 +230,28 @@ class KnobChecks(ProviderSuite):
                 require(value == "kept", f"of extra_headers it sends {value!r}")
 
 
-def _moves(talk: Talk, name: str, about: Mapping[str, Any], plain: _Sent) -> bool:
-    """Whether some value of a setting makes another request or is warned of, or all are refused."""
+def _moves(
+    talk: Talk,
+    name: str,
+    about: Mapping[str, Any],
+    plain: Sequence[tuple[Mapping[str, Any], _Sent]],
+) -> bool:
+    """Whether some value of a setting makes another request or is warned of, or all are refused.
+
+    ``plain`` has the requests without it, each with the settings that it was made with.
+    """
     taken = 0
-    for value in _possible(about):
+    for (mode, without), value in product(plain, _possible(about)):
         count = len(talk.server.requests)
         try:
-            sent = _Sent(talk, {name: value})
+            sent = _Sent(talk, {**mode, name: value})
         except AgentError:
             # Nothing is lost: not every value that fits the schema is one that this API answers.
             if len(talk.server.requests) > count:
                 return True
             continue
         taken += 1
-        if sent.wire != plain.wire or sent.warns_of(name):
+        if sent.wire != without.wire or sent.warns_of(name):
             return True
     return not taken
 

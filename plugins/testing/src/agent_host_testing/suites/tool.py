@@ -11,22 +11,21 @@ import threading
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 import pytest
 
-from agent_hookspecs.messages import CoreMessage, Effect
-from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, SchemaView
+from agent_hookspecs.messages import CoreMessage
+from agent_hookspecs.roles import Effect
 from agent_host.agent.calls import run_calls
 from agent_host.drivers.blocking import complete
-from agent_host.plugins.stack import PreparedTool
 from agent_host.turn.context import tool_context
 from agent_host_testing.sandbox import Order, try_in_sandbox
 from agent_host_testing.sandbox.tool_trial import ALLOWED
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
-from agent_host_testing.suites.hosting import CANARY, PATIENCE, Host, prepared_tool
-from agent_host_testing.suites.package import PackageConformance
+from agent_host_testing.suites.hosting import CANARY, PATIENCE, Host
+from agent_host_testing.suites.tool_concurrency import ToolConcurrencyChecks, without_paths
 from agent_host_testing.violations import require
 
 __all__ = ["ToolConformance"]
@@ -37,42 +36,8 @@ _EFFECTS = "docs/tools.md#policy"
 _TRIALS: dict[type[ToolConformance], dict[str, dict[str, Any]]] = {}
 
 
-class ToolConformance(PackageConformance):
-    """Subclass it in a test file and say which tool plugin is meant.
-
-    ``samples`` has a payload for each tool that may be run, as its schema asks; a tool without one
-    is not run. `prepare_world` makes what the payloads need, and gives settings for it.
-    """
-
-    role = "tool"
-    needs = ("agent_host_echo",)
-    samples: ClassVar[Mapping[str, Any]] = {}
-
-    def prepare_world(self, folder: Path) -> Mapping[str, Any]:
-        """Make in ``folder`` what the samples need; further settings, such as where that is."""
-        return {}
-
-    @pytest.fixture(autouse=True)
-    def _world(self, tmp_path: Path) -> None:
-        self._made = dict(self.prepare_world(tmp_path))
-
-    def config(self, **more: Any) -> dict[str, Any]:
-        # The key is there for every check, as it is in any request; tools must never see it.
-        return super().config(api_key=CANARY, **self._made, **more)
-
-    def prepared(self, host: Host) -> PreparedTool:
-        """The plugin as a stack has it: with its state and what it offers."""
-        stack = complete(host.core.stacks.stack(self.config()), host.core.wire)
-        return prepared_tool(stack, self.plugin)
-
-    def _views(self, host: Host) -> dict[str, SchemaView]:
-        offered = self.prepared(host).descriptors
-        views = {
-            d.tool_name: DEFAULT_TOOL_INTEROP_REGISTRY.inspect_schema(d.schema) for d in offered
-        }
-        unknown = sorted(name for name, view in views.items() if view is None)
-        require(not unknown, f"no built-in format explains the schemas of {', '.join(unknown)}")
-        return {name: view for name, view in views.items() if view is not None}
+class ToolConformance(ToolConcurrencyChecks):
+    """Subclass it in a test file and say which tool plugin is meant."""
 
     @check("schemas", "docs/hooks.md#tool-get_tool_schemas")
     def test_schemas(self) -> None:
@@ -83,7 +48,7 @@ class ToolConformance(PackageConformance):
         import fastjsonschema
 
         with self.host() as host:
-            views = self._views(host)
+            views = self.views(host)
             require(views, "no tool is offered")
             for name, view in views.items():
                 legal = _LEGAL_NAME.fullmatch(name)
@@ -145,7 +110,7 @@ class ToolConformance(PackageConformance):
         suite = type(self)
         if suite not in _TRIALS:
             with self.host() as host:
-                samples = self._runnable(host)
+                samples = self.runnable(host)
                 self.prepared(host)
             world = temporary.mktemp("world")
             self._made = dict(self.prepare_world(world))
@@ -168,20 +133,13 @@ class ToolConformance(PackageConformance):
     def test_samples_run(self) -> None:
         """A call with a payload as its schema asks gives a result that the model can read."""
         with self.host() as host:
-            for name, payload in self._runnable(host).items():
+            for name, payload in self.runnable(host).items():
                 given = deepcopy(payload)
                 message = _run(host, self.config(), name, payload)
                 _readable(name, message)
                 failed = message["metadata"].get("error")
                 require(not failed, f"{name} fails: {message['content']}")
                 require(payload == given, f"{name} has changed its payload")
-
-    def _runnable(self, host: Host) -> dict[str, Any]:
-        if not self.samples:
-            not_claimed("'samples' has no payloads, so nothing is run")
-        unknown = sorted({*self.samples} - {*self._views(host)})
-        require(not unknown, f"'samples' names {', '.join(unknown)}, which is not on offer")
-        return deepcopy(dict(self.samples))
 
     @check("running", "docs/hooks.md#tool-execute_tool")
     def test_sync_equals_async(self, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -190,11 +148,11 @@ class ToolConformance(PackageConformance):
         for run in (_run, _arun):
             self._made = dict(self.prepare_world(tmp_path_factory.mktemp("world")))
             with self.host() as host:
-                runnable = self._runnable(host)
+                runnable = self.runnable(host)
                 said = {n: run(host, self.config(), n, p)["content"] for n, p in runnable.items()}
             results.append(said)
         for name in results[0]:
-            one, two = (_without_paths(result[name]) for result in results)
+            one, two = (without_paths(result[name]) for result in results)
             require(one == two, f"{name} gives {one!r} sync and {two!r} async")
 
     @check("previews", "docs/hooks.md#tool-preview_tool")
@@ -204,7 +162,7 @@ class ToolConformance(PackageConformance):
             not_claimed("the plugin has no preview_tool")
         with self.host() as host:
             tool = self.prepared(host)
-            for name, payload in self._runnable(host).items():
+            for name, payload in self.runnable(host).items():
                 before, given = _content_of(tmp_path), deepcopy(payload)
                 context = {"config": tool.config, "cancelled": bool}
                 shown = tool.ask(
@@ -229,7 +187,7 @@ class ToolConformance(PackageConformance):
     def test_invalid_payloads(self) -> None:
         """A payload that is not what the schema asks gives an error result and ends nothing."""
         with self.host() as host:
-            for name, view in self._views(host).items():
+            for name, view in self.views(host).items():
                 if view.payload_kind != "object":
                     continue
                 broken: list[Any] = [[], "text"]
@@ -281,7 +239,7 @@ class ToolConformance(PackageConformance):
         with self.host() as host:
             stack = complete(host.core.stacks.stack(self.config()), host.core.wire)
             context = tool_context(stack, None, cancelled=lambda: True)
-            for name, payload in self._runnable(host).items():
+            for name, payload in self.runnable(host).items():
                 steps = run_calls(stack, [_call(name, payload)], context, {})
                 # Beside us, so that one that never ends does not keep us too.
                 running = threading.Thread(
@@ -371,8 +329,3 @@ def _readable(name: str, message: CoreMessage) -> None:
     require(call_id == "call_tool_1", f"the result of {name} is for the call {call_id!r}")
     require(isinstance(message["content"], str), f"the content of {name} is no text")
     json.dumps(message)
-
-
-def _without_paths(text: str) -> str:
-    """The text without the names of temporary folders, which are never the same."""
-    return re.sub(r"world\d+", "world", text)

@@ -1,0 +1,361 @@
+"""One connection: opened when first needed, owned by one task, opened again when it has ended.
+
+The task that opens a connection is the one that closes it. Everything here runs in the loop of the
+connections; whoever calls from elsewhere goes through `Connections`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.subscriptions import ToolsListChanged
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from agent_hookspecs import ToolError
+from agent_hookspecs.logs import get_logger
+from agent_host_mcp._version import __version__
+from agent_host_mcp.addresses import open_address
+from agent_host_mcp.approvals import Definition
+from agent_host_mcp.processes import open_process
+from agent_host_mcp.servers import Limits, Server
+
+if TYPE_CHECKING:
+    from mcp.client import Transport
+
+__all__ = ["CallSide", "Connection", "Opened"]
+
+log = get_logger(__name__)
+
+_MAX_PAGES = 100
+_MAX_TOOLS = 10_000
+#: How long a connection may take to be closed in order, before what it runs is ended.
+_CLOSE_SECONDS = 1.0
+
+
+class CallSide(Protocol):
+    """The side of whoever has made a call; called in the loop."""
+
+    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Progress of the call."""
+
+    async def ask_person(self, params: Any) -> types.ElicitResult:
+        """What a person answers to what the server wants to know."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """A connection that is open, and what its server has said of itself."""
+
+    client: Client
+    tools: dict[str, Definition]
+    version: str
+    title: str
+    instructions: str
+
+
+#: The call in whose task something happens, where that can be told.
+_current_call: ContextVar[CallSide | None] = ContextVar("agent_host_mcp_call", default=None)
+
+
+class Connection:
+    """The connection with one server. ``on_tools`` is told when the tools there are known."""
+
+    def __init__(
+        self,
+        server: Server,
+        limits: Limits,
+        on_tools: Callable[[Mapping[str, Definition]], None] = lambda tools: None,
+        auth: Callable[[], Any] = lambda: None,
+    ) -> None:
+        self.server = server
+        self._limits = limits
+        self._on_tools = on_tools
+        self._auth = auth
+        self._task: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[Opened] | None = None
+        self._over = asyncio.Event()
+        self._scope: anyio.CancelScope | None = None
+        self._why = ""
+        self._ends = 0
+        self._last_end = ""
+        self._closed = False
+        #: The calls that are pending, each with the scope that ends it when its time is up.
+        self._calls: dict[CallSide, anyio.CancelScope] = {}
+
+    async def open(self) -> Opened:
+        """The open connection; it is opened if it is not, and opened again if it has ended."""
+        if self._closed:
+            raise ToolError(f"the MCP server {self.server.name!r} is closed")
+        if self._task is None or self._task.done() or self._over.is_set():
+            await self._begin()
+        assert self._opened is not None
+        return await asyncio.shield(self._opened)
+
+    async def _begin(self) -> None:
+        if self._ends >= len(self._limits.back_off):
+            raise ToolError(
+                f"the MCP server {self.server.name!r} has ended {self._ends} times in a row and "
+                f"is not started again: {self._why}",
+                hint=f"run: agent-host mcp test {self.server.name}",
+            )
+        before, self._over, self._scope = self._task, asyncio.Event(), None
+        opened = self._opened = asyncio.get_running_loop().create_future()
+        # Whoever waits is told; if nobody does, nobody is missed.
+        opened.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self._task = asyncio.create_task(self._own(opened, self._over, before))
+
+    async def _own(
+        self,
+        opened: asyncio.Future[Opened],
+        over: asyncio.Event,
+        before: asyncio.Task[None] | None,
+    ) -> None:
+        """Open the connection, hold it until it is over, and close it, all in this task."""
+        if before is not None:
+            # Two of a kind at once could be in each other's way.
+            await asyncio.wait([before])
+        error: BaseException | None = None
+        loop = asyncio.get_running_loop()
+        with anyio.CancelScope() as scope:
+            self._scope = scope
+            if self._closed:
+                scope.cancel()
+            try:
+                await anyio.sleep(self._limits.back_off[self._ends])
+                give_up = loop.call_later(self._limits.connect_seconds, scope.cancel)
+                async with AsyncExitStack() as stack:
+                    try:
+                        made = await self._connect(stack, over)
+                    finally:
+                        give_up.cancel()
+                    opened.set_result(made)
+                    self._on_tools(made.tools)
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(self._watch_tools, made)
+                        await over.wait()
+                        tasks.cancel_scope.cancel()
+                    # What does not close in order is ended without.
+                    give_up = loop.call_later(_CLOSE_SECONDS, scope.cancel)
+                give_up.cancel()
+            except Exception as failure:
+                error = failure
+        if not opened.done():
+            if not self._closed and not over.is_set():
+                self._ends += 1
+            opened.set_exception(self._failure(error))
+        elif error is not None:
+            # Nothing, if that it has ended is known: then this is only how it was noticed.
+            self._end(over, _first_of(error))
+
+    def _failure(self, error: BaseException | None) -> ToolError:
+        name = self.server.name
+        cause = _first_of(error) if error is not None else None
+        if isinstance(cause, ToolError):
+            return cause
+        if self._closed:
+            return ToolError(f"the MCP server {name!r} was closed while it was opened")
+        if self._why:
+            what = self._why
+        elif cause is None:
+            what = f"it said nothing within {self._limits.connect_seconds:g} s"
+        else:
+            what = str(cause) or type(cause).__name__
+        self._why = what
+        return ToolError(
+            f"the MCP server {name!r} cannot be used: {what}",
+            hint=f"run: agent-host mcp test {name}",
+        )
+
+    async def _connect(self, stack: AsyncExitStack, over: asyncio.Event) -> Opened:
+        self._why = ""
+        limit = self._limits.message_bytes
+        transport: Transport
+        if self.server.url:
+            transport = open_address(self.server, limit, self._auth())
+        else:
+            transport = open_process(self.server, limit, lambda why: self._end(over, why))
+        client = Client(
+            transport,
+            mode=self.server.mode,
+            client_info=types.Implementation(name="agent-host", version=__version__),
+            elicitation_callback=self._answer_question,
+            message_handler=self._take_message,
+            cache=None,
+        )
+        await stack.enter_async_context(client)
+        tools = await self._list_tools(client)
+        info = client.server_info
+        return Opened(
+            client=client,
+            tools=tools,
+            version=client.protocol_version,
+            title=f"{info.name} {info.version}" if info is not None else "",
+            instructions=client.instructions or "",
+        )
+
+    def _end(self, over: asyncio.Event, why: object) -> None:
+        """Note that the connection has ended by itself; the next call opens another."""
+        if over.is_set() or self._closed:
+            return
+        self._why = self._last_end = str(why) or type(why).__name__
+        self._ends += 1
+        log.warning("mcp_server_ended", server=self.server.name, why=self._why)
+        over.set()
+
+    async def _list_tools(self, client: Client) -> dict[str, Definition]:
+        if client.server_capabilities.tools is None:
+            return {}
+        tools: dict[str, Definition] = {}
+        cursor: str | None = None
+        for _ in range(_MAX_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            for tool in page.tools:
+                if tool.name in tools:
+                    # Which of them a call would reach cannot be told; the first was there before.
+                    log.warning("mcp_tool_twice", server=self.server.name, tool=tool.name)
+                    continue
+                tools[tool.name] = Definition(tool.name, tool.description or "", tool.input_schema)
+            if page.next_cursor is None or page.next_cursor == cursor:
+                return tools
+            if len(tools) > _MAX_TOOLS:
+                break
+            cursor = page.next_cursor
+        raise ToolError(f"the MCP server {self.server.name!r} lists tools without an end")
+
+    async def _watch_tools(self, opened: Opened) -> None:
+        """Look at the tools again whenever a server of the new era says that they have changed."""
+        capability = opened.client.server_capabilities.tools
+        if opened.version not in MODERN_PROTOCOL_VERSIONS or not (
+            capability is not None and capability.list_changed
+        ):
+            return
+        try:
+            async with opened.client.listen(tools_list_changed=True) as events:
+                async for event in events:
+                    if isinstance(event, ToolsListChanged):
+                        await self._look_again(opened)
+        except Exception as error:
+            # Calls still work: what they find changed is noticed by then.
+            log.failure("mcp_not_told_of_changes", error, server=self.server.name)
+
+    async def _take_message(self, message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            opened = self._opened
+            if opened is not None and opened.done() and not opened.exception():
+                await self._look_again(opened.result())
+
+    async def _look_again(self, opened: Opened) -> None:
+        try:
+            opened.tools = await self._list_tools(opened.client)
+        except (MCPError, ToolError, ValueError) as error:
+            log.failure("mcp_tools_unknown", error, server=self.server.name)
+        else:
+            self._on_tools(opened.tools)
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], side: CallSide
+    ) -> tuple[types.CallToolResult, str]:
+        """The result of a call, and a note for the model if the server is not the one it was."""
+        opened = await self.open()
+        note = ""
+        if self._last_end:
+            note = f"[The MCP server {self.server.name!r} was started again: {self._last_end}. "
+            note += "What it knew before may be lost.]"
+            self._last_end = ""
+        over = self._over
+        token = _current_call.set(side)
+        try:
+            result = await self._call_within_time(opened, tool, arguments, side)
+        except ToolError:
+            raise
+        except Exception as error:
+            await self._raise_failure(tool, _first_of(error), over)
+            raise
+        finally:
+            _current_call.reset(token)
+        self._ends = 0
+        return result, note
+
+    async def _call_within_time(
+        self, opened: Opened, tool: str, arguments: dict[str, Any], side: CallSide
+    ) -> types.CallToolResult:
+        seconds = self._limits.call_seconds
+        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+
+            async def progressed(progress: float, total: float | None, message: str | None) -> None:
+                scope.deadline = anyio.current_time() + seconds
+                side.report_progress(progress, total, message)
+
+            self._calls[side] = scope
+            try:
+                return await opened.client.call_tool(tool, arguments, progress_callback=progressed)
+            finally:
+                del self._calls[side]
+        raise ToolError(
+            f"the MCP server {self.server.name!r} did not answer within {seconds:g} s; the call "
+            "was cancelled, but may have had its effect",
+            hint="set mcp.call_seconds higher if that is to be expected",
+        )
+
+    async def _raise_failure(self, tool: str, error: BaseException, over: asyncio.Event) -> None:
+        name = self.server.name
+        if isinstance(error, MCPError) and error.code != types.CONNECTION_CLOSED:
+            raise ToolError(f"the MCP server {name!r} refused the call: {error.message}") from error
+        if isinstance(error, (MCPError, OSError)) or type(error).__module__.startswith("httpx"):
+            # What is said by the one who reads is told before the pipe's own words.
+            with suppress(asyncio.TimeoutError):
+                # Nothing is lost: where nobody says more, the error itself is told.
+                await asyncio.wait_for(over.wait(), 0.1)
+            self._end(over, error)
+            raise ToolError(
+                f"the MCP server {name!r} ended during the call: {self._why}. It is started again "
+                "with the next call; whether this one had its effect is not known"
+            ) from error
+        raise ToolError(
+            f"the MCP server {name!r} gave an answer to {tool!r} that cannot be used: {error}"
+        ) from error
+
+    async def _answer_question(
+        self, context: Any, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        """Put a question of the server to the person of the call that it belongs to."""
+        side = _current_call.get()
+        if side is None and len(self._calls) == 1:
+            (side,) = self._calls
+        if side is None:
+            # Of several calls, each may be somebody else's.
+            log.warning("mcp_question_of_no_call", server=self.server.name)
+            return types.ElicitResult(action="cancel")
+        scope = self._calls[side]
+        scope.deadline = float("inf")
+        try:
+            return await side.ask_person(params)
+        finally:
+            scope.deadline = anyio.current_time() + self._limits.call_seconds
+
+    async def close(self) -> None:
+        """End the connection, and all that was started for it."""
+        self._closed = True
+        task = self._task
+        if task is None or task.done():
+            return
+        if self._opened is not None and self._opened.done():
+            self._over.set()
+        elif self._scope is not None:
+            self._scope.cancel()
+        await asyncio.wait([task])
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """The first error of a group that is no group itself."""
+    while inner := getattr(error, "exceptions", None):
+        error = inner[0]
+    return error

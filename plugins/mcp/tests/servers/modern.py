@@ -1,0 +1,83 @@
+"""A server made with the SDK, which speaks with clients of every era.
+
+Arguments: ``stdio``, or ``http`` and a port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import sys
+from typing import Annotated
+
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, MCPServer, Resolve
+from pydantic import BaseModel
+
+server = MCPServer("modern", instructions="Be kind.", log_level="WARNING")
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class Sum(BaseModel):
+    total: int
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+@server.tool()
+def add(a: int, b: int) -> Sum:
+    """Add two numbers."""
+    return Sum(total=a + b)
+
+
+@server.tool()
+def picture() -> Image:
+    """Give a picture of one pixel."""
+    return Image(data=PIXEL, format="png")
+
+
+@server.tool()
+def fail() -> str:
+    """Fail."""
+    raise ValueError("it is broken")
+
+
+@server.tool()
+async def slow(context: Context, steps: int = 3) -> str:
+    """Take a while and say how far it is."""
+    for step in range(steps):
+        await context.report_progress(step + 1, steps, f"step {step + 1}")
+        await asyncio.sleep(0.01)
+    return "done"
+
+
+def ask_colour() -> Elicit[Colour]:
+    return Elicit("Which colour?", Colour)
+
+
+@server.tool()
+async def paint(answer: Annotated[ElicitationResult[Colour], Resolve(ask_colour)]) -> str:
+    """Ask for a colour."""
+    return f"{answer.action}: {getattr(answer, 'data', None)}"
+
+
+@server.prompt()
+def greet(name: str) -> str:
+    """Greet somebody."""
+    return f"Please greet {name}."
+
+
+@server.resource("notes://today")
+def today() -> str:
+    """What there is to do today."""
+    return "Write tests."
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stdio":
+        server.run("stdio")
+    else:
+        server.run("streamable-http", port=int(sys.argv[2]))
