@@ -7,11 +7,11 @@ is told apart from its result. It knows neither the host nor where a summary com
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
 from agent_hookspecs import CoreMessage, Usage
-from agent_hookspecs.values import dataclass
 from agent_host_context.summary import Ask, Summary, summarise
 from agent_host_context.trimming import clip_text, fit_results, trim_results
 from agent_host_context.view import Item, View

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from agent_hookspecs import CoreMessage, Usage
 from agent_hookspecs.errors import AgentError, ContextLengthError
-from agent_hookspecs.values import dataclass
 from agent_host_context.estimate import text_tokens
 from agent_host_context.trimming import clip_text
 
