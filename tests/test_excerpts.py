@@ -258,3 +258,14 @@ def test_what_an_excerpt_brings_is_prepared_by_the_provider_like_anything_new() 
     assert texts(sent[-1]) == ["one", SUMMARY["content"], "Hi", "three", "Hi", "four"]
     unprepared = [each for each in sent[-1] if each["role"] == "user" and "prepared" not in each]
     assert unprepared == []
+
+
+@pytest.mark.parametrize("item", [7, -1, "one", None, {"role": "user"}], ids=str)
+def test_an_excerpt_that_somebody_has_damaged_is_none(item: Any) -> None:
+    sent: list[Natives] = []
+    core = core_with(talker(sent), shortening(lambda *_: [SUMMARY, 1]))
+    session, _ = core.execute_session_action(said("one", "two"), "shorten", {})
+    excerpt = {**session.metadata["excerpt"], "messages": [item]}
+    damaged = Session(session.messages, {"excerpt": excerpt}, id=session.id)
+    ask(core, damaged)
+    assert texts(sent[-1]) == ["one", "two"]
