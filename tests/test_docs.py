@@ -235,7 +235,7 @@ def test_the_order_of_hooks_is_as_the_table_says() -> None:
     acting = ("get_actions", "execute_action")
     before = [
         *hook_order.BEFORE[: hook_order.BEFORE.index("p.get_actions")],
-        *hook_order.BEFORE[hook_order.BEFORE.index("f1.get_context_parts") :],
+        *hook_order.BEFORE[hook_order.BEFORE.index("f1.select_tools") :],
     ]
     order = [*hook_order.COLD, *before, *hook_order.STREAMED, *hook_order.AFTER]
     calls = [tuple(each.split(".")) for each in order]

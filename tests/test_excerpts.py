@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from agent_hookspecs import FeaturePlugin
+from agent_hookspecs.authoring import retained_count
 from agent_hookspecs.errors import ContextLengthError, HookResultError
 from agent_host import AgentApplication, Session
 from agent_host.turn.actions import TRIGGERS
@@ -36,7 +37,7 @@ def shortening(
     return type("Shortening", (Shortening,), {"name": name})
 
 
-def texts(natives: Natives) -> list[Any]:
+def texts(natives: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [native["content"] for native in natives]
 
 
@@ -44,12 +45,12 @@ def test_what_stands_for_the_messages_is_sent_and_the_session_keeps_them() -> No
     sent: list[Natives] = []
     core = core_with(talker(sent), shortening(lambda *_: [SUMMARY, 2]))
     session, _ = core.execute_session_action(said("one", "two", "three"), "shorten", {})
-    assert texts([*session.messages]) == ["one", "two", "three"]
+    assert texts(session.messages) == ["one", "two", "three"]
     session, _ = ask(core, session)
     session, _ = ask(core, session.with_added({"role": "user", "content": "four"}))
     first = [SUMMARY["content"], "three"]
     assert [texts(each) for each in sent] == [first, [*first, "Hi", "four"]]
-    assert texts([*session.messages]) == ["one", "two", "three", "Hi", "four", "Hi"]
+    assert texts(session.messages) == ["one", "two", "three", "Hi", "four", "Hi"]
 
 
 def test_an_excerpt_of_an_excerpt_is_again_of_the_session() -> None:
@@ -190,7 +191,7 @@ def test_a_refused_conversation_is_shortened_and_sent_once_more(way: Way) -> Non
     assert finals[-1]["content"] == "Hi"
     assert [texts(each) for each in sent] == [["one", "two", "three"], ["three"]]
     assert refusals == [("context_refused", "too_long")]
-    assert texts([*session.messages]) == ["one", "two", "three", "Hi"]
+    assert texts(session.messages) == ["one", "two", "three", "Hi"]
 
 
 def test_it_is_told_that_a_request_was_sent_once_more() -> None:
@@ -233,3 +234,38 @@ def test_an_excerpt_survives_in_the_store() -> None:
             SUMMARY["content"],
             "two",
         ]
+
+
+def test_what_an_excerpt_brings_is_prepared_by_the_provider_like_anything_new() -> None:
+    """A provider may skip what it has prepared before; an excerpt is not among that."""
+    sent: list[Natives] = []
+
+    class Preparing(talker(sent)):  # type: ignore[misc]
+        def initialize_request(
+            self, native_messages: Natives, state: dict[str, Any], context: dict[str, Any]
+        ) -> Any:
+            known = retained_count(context)
+            new = [{**each, "prepared": True} for each in native_messages[known:]]
+            return [*native_messages[:known], *new], state
+
+    core = core_with(Preparing, shortening(lambda *_: [0, SUMMARY, 3]))
+    session, _ = ask(core, said("one"))
+    session, _ = ask(core, session.with_added({"role": "user", "content": "two"}))
+    session, _ = core.execute_session_action(session, "shorten", {})
+    session = session.with_added({"role": "user", "content": "three"})
+    session, _ = ask(core, session)
+    ask(core, session.with_added({"role": "user", "content": "four"}))
+    assert texts(sent[-1]) == ["one", SUMMARY["content"], "Hi", "three", "Hi", "four"]
+    unprepared = [each for each in sent[-1] if each["role"] == "user" and "prepared" not in each]
+    assert unprepared == []
+
+
+@pytest.mark.parametrize("item", [7, -1, "one", None, {"role": "user"}], ids=str)
+def test_an_excerpt_that_somebody_has_damaged_is_none(item: Any) -> None:
+    sent: list[Natives] = []
+    core = core_with(talker(sent), shortening(lambda *_: [SUMMARY, 1]))
+    session, _ = core.execute_session_action(said("one", "two"), "shorten", {})
+    excerpt = {**session.metadata["excerpt"], "messages": [item]}
+    damaged = Session(session.messages, {"excerpt": excerpt}, id=session.id)
+    ask(core, damaged)
+    assert texts(sent[-1]) == ["one", "two"]

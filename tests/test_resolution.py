@@ -123,6 +123,16 @@ def test_a_plugin_none_of_whose_tools_is_wanted_is_not_imported(world: World) ->
     assert state(found, "notes") == ("gated", reason)
 
 
+def test_a_plugin_that_learns_its_tools_elsewhere_is_not_asked_if_none_are_wanted(
+    world: World,
+) -> None:
+    world.add("server", "tool", OFFERING)
+    found = world.resolve(use_tools=[])
+    assert world.imported == {"main"}
+    assert state(found, "server") == ("gated", "use_tools names no tool at all")
+    assert names(world.resolve(use_tools=["read_*"]), "tool") == ["server"]
+
+
 @pytest.mark.parametrize("wanted", [None, ["write_*"], ["read_note"]])
 def test_a_plugin_with_a_wanted_tool_takes_part(world: World, wanted: list[str] | None) -> None:
     world.add("notes", "tool", OFFERING, tools=READING)

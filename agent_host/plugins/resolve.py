@@ -239,7 +239,12 @@ class _Resolver:
 
 
 def _refusal(entry: Entry, config: Config) -> str | None:
-    """Why the config leaves a plugin out: it wants none of the tools that the descriptor lists."""
+    """Why the config leaves a plugin out: it wants none of the tools that the descriptor lists.
+
+    Of a plugin that learns its tools elsewhere, from servers say, it is known if none are wanted.
+    """
+    if entry.role == "tool" and not entry.tools and config.get("use_tools") in ([], ()):
+        return "use_tools names no tool at all"
     if not entry.tools or any(wants_tool(config, tool) for tool in entry.tools):
         return None
     return f"use_tools names none of its tools: {', '.join(entry.tools)}"

@@ -42,10 +42,19 @@ def find_excerpt(session: Session) -> Excerpt | None:
     """The excerpt that a session has, if it is still of this session's messages."""
     match session.metadata.get(EXCERPT):
         case {"covered": int(covered), "digest": str(digest), "messages": list(items)} if (
-            0 <= covered <= session.count and session.digest(covered) == digest
+            0 <= covered <= session.count
+            and session.digest(covered) == digest
+            and all(_is_item(item, covered) for item in items)
         ):
             return Excerpt(covered, items)
     return None
+
+
+def _is_item(item: object, covered: int) -> bool:
+    """Whether an item can be sent; sessions are also read from files that anybody may have made."""
+    if isinstance(item, dict):
+        return {"role", "content", "metadata"} <= item.keys()
+    return type(item) is int and 0 <= item < covered
 
 
 def excerpt_items(session: Session) -> list[Item]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar, cast
 
@@ -22,6 +23,7 @@ __all__ = [
     "CHECKPOINTS",
     "NATIVES",
     "ORIGIN",
+    "SENT",
     "SPANS",
     "NativeHistory",
     "Origin",
@@ -39,6 +41,7 @@ NATIVES = "native_messages"
 ORIGIN = "native_origin"
 CHECKPOINTS = "native_checkpoints"
 SPANS = "native_spans"
+SENT = "native_sent"
 
 _ENCODER = json.JSONEncoder(sort_keys=True, default=repr)
 
@@ -158,7 +161,8 @@ class RetainedHistory:
 
     ``checkpoints`` are those that led here, ``overlay`` is what the request puts on them. ``spans``
     are parts of an excerpt whose natives are as they came: from which message to which, and the
-    same of natives.
+    same of natives. ``unsent`` follow the natives and were put there by an action: no plugin has
+    made them fit for a request yet.
     """
 
     natives: NativeHistory
@@ -166,6 +170,13 @@ class RetainedHistory:
     checkpoints: Sequence[Sequence[Any]] = ()
     overlay: Overlay | None = None
     spans: Sequence[Sequence[int]] = ()
+    unsent: Sequence[NativeMessage] = ()
+
+    def forget_places(self) -> RetainedHistory:
+        """The same, for a request whose plugins have moved what is unsent."""
+        length = len(self.natives)
+        held = [each for each in self.checkpoints if each[1] <= length]
+        return replace(self, checkpoints=held, spans=_read_spans(self.spans, length))
 
     @property
     def sent(self) -> list[NativeMessage]:
@@ -210,11 +221,14 @@ def retained_history(session: Session, origin: Origin) -> RetainedHistory:
                     )
                     if length < len(history):
                         history = history.first(length)
+                    sent = metadata.get(SENT)
+                    is_partly_sent = isinstance(sent, int) and sent < length
                     return RetainedHistory(
-                        history,
+                        history.first(cast(int, sent)) if is_partly_sent else history,
                         covered,
                         checkpoints[: place + 1],
                         spans=_read_spans(metadata.get(SPANS), length),
+                        unsent=history[sent:] if is_partly_sent else (),
                     )
     return RetainedHistory(NativeHistory())
 
@@ -238,13 +252,15 @@ def retain_natives(
     covered: int | None = None,
     asked: tuple[int, int] | None = None,
     spans: Sequence[Sequence[int]] | None = None,
+    is_sent: bool = True,
 ) -> Session:
     """The session with ``natives`` retained for its first ``covered`` messages, or all of them.
 
     ``before`` is what was retained when the natives were made: its checkpoints go on to hold as far
     as its natives are still the first ones. ``asked`` says how many messages there were before the
     answer, and of how many natives: so what was asked can be told from what was answered.
-    ``spans`` are those of an excerpt, by default the ones there were.
+    ``spans`` are those of an excerpt, by default the ones there were. What an action has made is
+    not ``is_sent``: plugins have to prepare it like anything new.
     """
     same = common_length(natives, before.natives)
     unchanged = same == len(before.natives)
@@ -265,6 +281,7 @@ def retain_natives(
             ORIGIN: origin.to_list(),
             CHECKPOINTS: FrozenList([*earlier, *new]),
             SPANS: (_read_spans(before.spans, same) if spans is None else spans) or None,
+            SENT: None if is_sent or same == len(natives) else same,
         }
     )
 

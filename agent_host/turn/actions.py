@@ -175,7 +175,8 @@ def _execute(
     if isinstance(result.get("session_metadata"), Mapping):
         session = session.with_metadata(result["session_metadata"])
     if offer.role != "feature" and isinstance(result.get("native_messages"), list):
-        session = retain_natives(session, result["native_messages"], turn.origin, turn.retained)
+        natives = result["native_messages"]
+        session = retain_natives(session, natives, turn.origin, turn.retained, is_sent=False)
     if result.get("excerpt") is not None:
         session = _take_excerpt(turn, session, offer, result["excerpt"])
     return session, given

@@ -69,7 +69,8 @@ def finish_turn(turn: Turn) -> Session:
         # Only what is new: what was retained has been looked at when it was.
         json.dumps(bare[len(turn.retained.natives) :])
         asked = _asked_until(turn, natives, bare)
-        return retain_natives(session, bare, turn.origin, turn.retained, asked=asked)
+        spans = turn.retained.spans if turn.retained.unsent else None
+        return retain_natives(session, bare, turn.origin, turn.retained, asked=asked, spans=spans)
     except (TypeError, ValueError, RecursionError, SessionError) as error:
         raise _unfit_error(turn, "finalize", "native messages", error) from error
 

@@ -67,6 +67,7 @@ def apply_excerpt(turn: Turn, session: Session, items: Sequence[object]) -> Sess
         retained,
         covered=excerpt.covered,
         spans=spans,
+        is_sent=False,
     )
 
 
@@ -105,14 +106,15 @@ def _convert_some(turn: Turn, messages: Sequence[CoreMessage]) -> list[NativeMes
 def _known_spans(turn: Turn, session: Session) -> Iterator[tuple[int, int, list[NativeMessage]]]:
     """From which message to which natives are retained that belong to just those."""
     retained, excerpt = turn.retained, find_excerpt(session)
+    natives = [*retained.natives, *retained.unsent]
     if excerpt is not None:
-        yield from ((i, j, retained.natives[a:b]) for i, j, a, b in retained.spans)
+        yield from ((i, j, natives[a:b]) for i, j, a, b in retained.spans)
     covered, length = (0, 0) if excerpt is None else (-1, 0)
     for checkpoint in retained.checkpoints:
         match checkpoint:
             case [int(next_covered), int(next_length), str()]:
                 if 0 <= covered < next_covered and length <= next_length:
-                    yield covered, next_covered, retained.natives[length:next_length]
+                    yield covered, next_covered, natives[length:next_length]
                 if excerpt is None or next_covered >= excerpt.covered:
                     covered, length = next_covered, next_length
 
@@ -121,6 +123,7 @@ def make_natives(turn: Turn, rest: Sequence[CoreMessage]) -> list[NativeMessage]
     """What is retained, and then the rest as natives."""
     # Not list(): of a subclass that is twice as slow.
     natives: list[NativeMessage] = turn.retained.natives[:]
+    natives += turn.retained.unsent
     if rest:
         natives += convert_messages(turn, rest)
     return natives

@@ -63,6 +63,8 @@ def prepare_turn(turn: Turn) -> Steps[None]:
             natives, state = manager.hook.initialize_request(
                 native_messages=natives, state=state, context=turn.context
             )
+    if turn.retained.unsent and len(natives) != len(turn.natives):
+        turn.retained = turn.retained.forget_places()
     turn.natives, turn.state = natives, state
 
 

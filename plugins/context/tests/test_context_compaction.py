@@ -195,7 +195,7 @@ def test_what_does_not_fit_the_model_that_summarises_is_given_in_pieces() -> Non
         return f"Summary {len(sent)}.", {"input": 10, "output": 2}
 
     messages = [said("user", f"Word {number}. " * 100) for number in range(10)]
-    summary = summarise(ask, messages, "", 500, 4000)
+    summary = summarise(ask, messages, most=500, piece_tokens=4000)
     assert summary.text == f"Summary {len(sent)}."
     assert len(sent) > 2
     assert all("Summary 1." in text for text in sent[1:2])
@@ -211,7 +211,7 @@ def test_a_model_that_takes_nothing_at_all_is_not_asked_for_ever() -> None:
         asked.append(text)
         raise ContextLengthError("too long")
 
-    summary = summarise(refuse, [said("user", "Words. " * 1000)], "", 500, 4000)
+    summary = summarise(refuse, [said("user", "Words. " * 1000)], most=500, piece_tokens=4000)
     assert summary.text == ""
     assert summary.problem == "too long"
     assert len(asked) < 10
@@ -224,12 +224,14 @@ def test_a_wish_of_the_person_goes_with_the_instructions() -> None:
         told.append(instructions)
         return "Kept.", {}
 
-    summarise(ask, [said("user", "Hello")], "keep the colours", 300, 1000)
+    summarise(ask, [said("user", "Hello")], most=300, piece_tokens=1000, wish="keep the colours")
     assert told[0].endswith("The user asks of this summary: keep the colours")
 
 
 def test_an_answer_without_text_is_no_summary() -> None:
-    summary = summarise(lambda *_: ("  ", Usage()), [said("user", "Hello")], "", 300, 1000)
+    summary = summarise(
+        lambda *_: ("  ", Usage()), [said("user", "Hello")], most=300, piece_tokens=1000
+    )
     assert summary.problem == "the model gave no text"
 
 
@@ -258,3 +260,10 @@ def test_a_text_is_clipped_in_the_middle() -> None:
     assert clipped.startswith("a" * 60)
     assert clipped.endswith("b" * 30)
     assert "[910 characters were left out here to save room]" in clipped
+
+
+def test_a_call_that_waits_for_its_result_is_not_cut_off_and_one_that_never_gets_any_is() -> None:
+    waiting = exchange(1, [5, 5])[:-1]
+    assert view_of([said("user", "Hello"), *waiting]).cuts() == [0, 1]
+    assert view_of([said("user", "Hello"), *waiting, said("user", "Oh")]).cuts() == [0, 1, 3, 4]
+    assert view_of([said("user", "Hello"), *exchange(1, [5, 5])]).cuts() == [0, 1, 4]

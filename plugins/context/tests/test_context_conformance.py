@@ -17,7 +17,6 @@ class TestCompaction(FeatureConformance):
 class TestManyTools(FeatureConformance):
     package = "agent_host_context"
     plugin = "many_tools"
-    expects = ("get_instructions",)
     settings = SETTINGS
 
 

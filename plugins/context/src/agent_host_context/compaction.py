@@ -6,12 +6,13 @@ is told apart from its result. It knows neither the host nor where a summary com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from agent_hookspecs import CoreMessage, Usage
-from agent_hookspecs.values import dataclass
-from agent_host_context.summary import Ask, summarise
+from agent_host_context.summary import Ask, Summary, summarise
 from agent_host_context.trimming import clip_text, fit_results, trim_results
 from agent_host_context.view import Item, View
 
@@ -54,13 +55,15 @@ def compact(
     target: int,
     ask: Ask,
     *,
+    piece: int = 0,
     wish: str = "",
     wants_summary: bool = False,
 ) -> Compacted:
     """The view at about ``target`` tokens, and below ``limit`` if that can be.
 
-    ``overhead`` is what a request has beside its messages. With ``wants_summary`` there is one even
-    if trimming were enough.
+    ``overhead`` is what a request has beside its messages; ``piece`` is how much is summarised at
+    once, by default half of the limit. With ``wants_summary`` there is a summary even if trimming
+    were enough.
     """
     room = max(target - overhead, int(limit * _LEAST_SHARE))
     first, start = view.first_after_system(), _tail_start(view, int(room * _TAIL_SHARE))
@@ -68,7 +71,8 @@ def compact(
     shorter = view.with_items(items)
     done = Compacted(shorter, shorter.tokens() + overhead, trimmed)
     if wants_summary or done.tokens > target:
-        done = _replace_beginning(done, first, start, overhead, limit, room, ask, wish)
+        summarise_head = partial(summarise, ask, wish=wish, piece_tokens=piece or limit // 2)
+        done = _replace_beginning(done, first, start, overhead, limit, room, summarise_head)
     if done.tokens > limit:
         kept = len(view) - start
         items, cut = fit_results(done.view, len(done.view) - kept, done.tokens - limit)
@@ -98,8 +102,7 @@ def _replace_beginning(
     overhead: int,
     limit: int,
     room: int,
-    ask: Ask,
-    wish: str,
+    summarise_head: Callable[..., Summary],
 ) -> Compacted:
     view = done.view
     head = view.messages[first:start]
@@ -107,7 +110,7 @@ def _replace_beginning(
         # Nothing was said since the last summary.
         return done
     most = max(min(_LONGEST_SUMMARY, room // 4), 100)
-    summary = summarise(ask, head, wish, most, limit // 2)
+    summary = summarise_head(head, most=most)
     if summary.text:
         told = f"{HEADING}\n\n{summary.text}"
     elif done.tokens <= limit:

@@ -115,6 +115,8 @@ class Compaction(FeaturePlugin):
             limit,
             target,
             _make_ask(config, context),
+            # What has fitted so far fits again.
+            piece=used if window is None else window // 2,
             wish=wish,
             wants_summary=trigger is None,
         )

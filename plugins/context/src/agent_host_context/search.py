@@ -10,10 +10,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agent_hookspecs.tool_interop import ToolDescriptor, ToolInteropRegistry
-from agent_hookspecs.values import dataclass
 
 __all__ = ["Described", "describe_tool", "search_tools"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from agent_hookspecs import CoreMessage, Usage
 from agent_hookspecs.errors import AgentError, ContextLengthError
-from agent_hookspecs.values import dataclass
 from agent_host_context.estimate import text_tokens
 from agent_host_context.trimming import clip_text
 
@@ -46,7 +46,7 @@ class Summary:
 
 
 def summarise(
-    ask: Ask, messages: Sequence[CoreMessage], wish: str, most: int, piece_tokens: int
+    ask: Ask, messages: Sequence[CoreMessage], *, most: int, piece_tokens: int, wish: str = ""
 ) -> Summary:
     """A summary of at most ``most`` tokens; ``piece_tokens`` is what is sent at once.
 

@@ -67,13 +67,13 @@ def _last_places(messages: Sequence[CoreMessage]) -> dict[int, int]:
     for place, message in enumerate(messages):
         metadata: Mapping[str, Any] = message.get("metadata") or {}
         for call in metadata.get("tool_calls") or ():
-            call_id = tool_call_id(call)
-            if call_id:
-                callers[call_id] = place
-                # Until there is a result, it may not be cut off from what follows.
-                ends[place] = len(messages) + 1
-        answered = callers.pop(str(metadata.get("tool_call_id")), None)
-        if message["role"] == "tool" and answered is not None:
-            waiting = answered in callers.values()
-            ends[answered] = len(messages) + 1 if waiting else place + 1
+            callers[str(tool_call_id(call))] = place
+        if message["role"] == "tool":
+            caller = callers.pop(str(metadata.get("tool_call_id")), None)
+            if caller is not None:
+                ends[caller] = place + 1
+    last = max((place for place, each in enumerate(messages) if each["role"] != "tool"), default=-1)
+    if last in callers.values():
+        # They wait for their results; calls further back that have none never get any.
+        ends[last] = len(messages) + 1
     return ends

@@ -98,12 +98,10 @@ def _tools_tokens(context: Context) -> int:
 
 
 def _read_refusal(message: str) -> int | None:
-    for pattern in _TOLD:
-        for found in pattern.findall(message):
-            size = int(re.sub("[,_]", "", found))
-            if size >= _SMALLEST:
-                return size
-    return None
+    """The window that a refusal names; the other number in it is what was too much."""
+    found = [text for pattern in _TOLD for text in pattern.findall(message)]
+    sizes = [int(re.sub("[,_]", "", text)) for text in found]
+    return min((size for size in sizes if size >= _SMALLEST), default=None)
 
 
 def _record(session: Session) -> Mapping[str, Any]:
