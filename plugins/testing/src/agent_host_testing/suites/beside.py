@@ -1,7 +1,7 @@
 """Work of a package beside itself: threads that take turns at each of its lines, and what stays.
 
-Owns how threads are made to disturb each other in the same way in every run, and where a package
-can keep what outlives a request. It must not know any role or check.
+Owns how threads are made to disturb each other, and where a package can keep what outlives a
+request. It must not know any role or check.
 """
 
 from __future__ import annotations
