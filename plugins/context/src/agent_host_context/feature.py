@@ -120,7 +120,8 @@ class Compaction(FeaturePlugin):
             wish=wish,
             wants_summary=trigger is None,
         )
-        if done.view.items == view.items:
+        # The summary of a short conversation is longer than that.
+        if done.view.tokens() >= view.tokens():
             return _unchanged(session, record, done, trigger)
         record |= {
             "made_at": len(session.messages),
