@@ -25,7 +25,6 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
 
-from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -188,8 +187,7 @@ def _needed(name: str) -> list[Distribution]:
             found[key] = distribution(key)
             for text in found[key].requires or ():
                 requirement = Requirement(text)
-                marker, here = requirement.marker, {**default_environment(), "extra": ""}
-                if marker is None or marker.evaluate(here):
+                if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                     waiting.append(requirement.name)
     return [*found.values()]
 

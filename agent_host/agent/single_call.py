@@ -21,7 +21,6 @@ from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask, tell_of_edit
 from agent_host.agent.results import tool_message, truncate_message
 from agent_host.drivers.effects import Emit, Steps
-from agent_host.plugins.hook_time import HookTime
 from agent_host.turn.calls import inspect_call
 from agent_host.turn.context import tool_context
 
@@ -74,11 +73,7 @@ class SingleCall:
                 return tool_message(refusal, name, decided.plan.id, failed=True)
             asking = {**context, "ask_person": decided.questions.ask_person}
             message = yield from perform_call(
-                decided.plan,
-                asking,
-                self.emit,
-                self.limits.call_seconds,
-                patience=HookTime.of(stack.config).max_hook_seconds,
+                decided.plan, asking, self.emit, self.limits.call_seconds
             )
             if decided.edited:
                 message = tell_of_edit(message, decided.shown)
