@@ -3,7 +3,9 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import sys
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -97,6 +99,48 @@ def test_shape_01_whole_calls_of_one_name_without_index_or_id_stay_apart() -> No
 def test_shape_01_nested_objects_under_a_repeated_name_are_one_call() -> None:
     exact = '{"a": {}, "b": [{}, {"c": "}{"}]}'
     assert finished(*([delta(name="f", arguments=c)] for c in exact)) == [("tc_1", "f", exact)]
+
+
+def letters_parsed(work: Callable[[], object]) -> int:
+    """How many letters of JSON ``work`` has parsed, however often the same ones."""
+    letters = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal letters
+        if event == "call" and frame.f_code is json.loads.__code__:
+            letters += len(frame.f_locals["s"])
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return letters
+
+
+# Without an index and an id, the fragments of one chunk are calls of their own.
+@pytest.mark.parametrize(
+    ("place", "at_once"),
+    [
+        ({}, False),
+        ({"id": "c"}, False),
+        ({"id": "c"}, True),
+        ({"index": 0, "id": "c"}, False),
+        ({"index": 0, "id": "c"}, True),
+    ],
+)
+@pytest.mark.parametrize(("start", "piece"), [('{"a": [', "[{}],"), ('{"a": "', "{ }")])
+def test_a_payload_that_never_ends_is_not_parsed_at_every_fragment(
+    place: dict[str, Any], at_once: bool, start: str, piece: str
+) -> None:
+    texts = [start, *[piece] * 500]
+    fragments = [delta(name="f", arguments=text, **place) for text in texts]
+    chunks = [fragments] if at_once else [[fragment] for fragment in fragments]
+    calls: list[ToolCalls] = []
+    parsed = letters_parsed(lambda: calls.append(streamed(*chunks)))
+    assert parsed <= 8 * len("".join(texts))
+    assert [call["function"]["arguments"] for call in calls[0]] == ["".join(texts)]
 
 
 def test_shape_01_index_that_appears_later_continues_the_call_without_one() -> None:

@@ -24,6 +24,10 @@ MAX_TOOL_INDEX = 1024
 #: The parts of a call that hold a name and a payload, and the key of that payload.
 _PAYLOADS = {"function": "arguments", "custom": "input"}
 
+#: How often all that has come of a payload is parsed to find out whether it has ended. Within JSON
+#: there is hardly a place that looks like another's beginning, but a server can make them up.
+_MAX_LOOKS = 8
+
 #: Fields of a reasoning block that arrive in pieces. A signature arrives whole.
 _DETAIL_TEXTS = ("text", "summary", "data")
 
@@ -139,10 +143,12 @@ class ToolCalls(list[dict[str, Any]]):
     the wire is remembered here and never stored on a call: it may have gaps, repeat or be missing.
     """
 
-    __slots__ = ("_by_id", "_by_index", "_last", "_named_again", "_routed", "_tail")
+    __slots__ = ("_by_id", "_by_index", "_last", "_looks", "_named_again", "_routed", "_tail")
 
     _by_id: dict[str, int]
     _by_index: dict[int, int]
+    #: How often the payload of the call at a position was parsed.
+    _looks: dict[int, int]
     #: The position that was merged into last, or -1, and the latest text that its payload got.
     _last: int
     _tail: str
@@ -232,7 +238,7 @@ class ToolCalls(list[dict[str, Any]]):
 
     def _learn(self) -> None:
         self._by_index = {position: position for position in range(len(self))}
-        self._by_id = {}
+        self._by_id, self._looks = {}, {}
         self._routed = len(self)
         for position, call in enumerate(self):
             if call_id := _id(call):
@@ -329,19 +335,27 @@ class ToolCalls(list[dict[str, Any]]):
         if "custom" in delta:
             return True
         text = _payload_text(_payload(delta, "function")).lstrip()
-        before = _payload_text(_payload(call, "function")).strip()
-        is_complete = not before or arguments_problem(before) is None
-        return is_complete and (not text or text.startswith("{"))
+        return (not text or text.startswith("{")) and self._has_ended(position, if_blank=True)
 
     def _starts_over(self, delta: dict[str, Any], position: int) -> bool:
         """Whether a repeated name comes with a new object after one that is complete."""
         if not _payload_text(_payload(delta, "function")).lstrip().startswith("{"):
             return False
-        # Within one object no brace opens right after another closed, so that the buffer is parsed
-        # when a call has really ended and not at every fragment.
-        if not self._tail.rstrip().endswith("}"):
+        # Within one object no brace opens right after another closed, unless it is in a text.
+        return self._tail.rstrip().endswith("}") and self._has_ended(position, if_blank=False)
+
+    def _has_ended(self, position: int, *, if_blank: bool) -> bool:
+        """Whether the payload of a call is a whole object by now; ``if_blank`` if there is none.
+
+        To find out takes as long as the payload is, so that one that was looked at too often is
+        taken to go on.
+        """
+        looks = self._looks.get(position, 0)
+        if looks == _MAX_LOOKS:
             return False
-        return arguments_problem(_payload(self[position], "function")) is None
+        self._looks[position] = looks + 1
+        payload = _payload_text(_payload(self[position], "function"))
+        return arguments_problem(payload) is None if payload.strip() else if_blank
 
 
 def _merge_call(call: dict[str, Any], delta: dict[str, Any]) -> str:
