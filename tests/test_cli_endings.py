@@ -39,9 +39,9 @@ def wait(name: str = "begun") -> str:
 @tool(effect="write")
 def refuse(name: str = "begun") -> str:
     """Wait for ever, whatever happens."""
-    Path(name).write_text("x")
     while True:
         try:
+            Path(name).write_text("x")
             time.sleep(600)
         except BaseException:
             pass
