@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from agent_hookspecs.logs import MASK, redact, replace_secrets
+from agent_hookspecs.logs import MASK, names_secret, redact, replace_secrets
 
 __all__ = [
     "PLACEHOLDER",
@@ -26,6 +27,11 @@ __all__ = [
 
 #: The name of an environment variable in a config, which is no secret.
 PLACEHOLDER = re.compile(r"\$\{env:(?P<name>[^}:]*)(?P<default>:-[^}]*)?\}")
+
+#: Parts of a value that are shorter may be words, such as a cookie that says how dark it is.
+_MIN_PART = 8
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|api-?key)\s+")
+_ADDRESS = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
 
 #: Where a schema has others in it: of the same value, of an object's members, of an array's items.
 _OF_VALUE = ("anyOf", "oneOf", "allOf")
@@ -45,11 +51,50 @@ def describe_error(error: BaseException) -> str:
 
 
 def named_secrets(config: Mapping[str, Any]) -> Iterator[str]:
-    """The values that stand under a credential's name, at whatever depth."""
+    """The values that stand under a credential's name, at whatever depth, and what is in them.
+
+    A server may say back a password without the address, or a token without the word before it.
+    """
     found: list[object] = []
-    replace_secrets(config, found.append)
+    rest = replace_secrets(config, found.append)
     for value in found:
-        yield from leaves(value)
+        for text in leaves(value):
+            yield text
+            yield from _filter_parts(_parts_of_header(text))
+    # Tools are many, and their schemas hold no address with a password.
+    for text in leaves({key: value for key, value in rest.items() if key != "tools"}):
+        if _ADDRESS.match(text):
+            yield from _filter_parts(_parts_of_address(text))
+
+
+def _parts_of_header(text: str) -> Iterator[str]:
+    """What a server is told by a header: the token behind its scheme, the values of cookies."""
+    scheme = _SCHEME.match(text)
+    if scheme:
+        yield text[scheme.end() :]
+    for pair in text.split(";"):
+        yield pair.partition("=")[2].strip()
+
+
+def _parts_of_address(text: str) -> Iterator[str]:
+    """The password of an address, or the user if there is none, and what its query has of keys."""
+    try:
+        address = urlsplit(text)
+    except ValueError:
+        # Nothing is lost: what is no address is never sent to a server.
+        return
+    user, _, password = address.netloc.rpartition("@")[0].partition(":")
+    if password or not address.scheme.endswith("ssh"):
+        # The user of ssh is public.
+        yield from (password or user, unquote(password or user))
+    for name, value in parse_qsl(address.query):
+        if name == "code" or names_secret(name):
+            yield value
+
+
+def _filter_parts(parts: Iterable[str]) -> Iterator[str]:
+    """Those of which no word that anybody uses is masked."""
+    return (part for part in parts if len(part) >= _MIN_PART and not PLACEHOLDER.search(part))
 
 
 def without_secrets(value: Any) -> Any:

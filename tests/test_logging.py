@@ -9,6 +9,7 @@ import traceback
 import uuid
 from base64 import b64encode
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, strategies as st
@@ -547,6 +548,34 @@ def test_what_stands_under_a_credentials_name_is_secret_without_a_schema(
     core = core_with(talker(get_models=failing))
     assert core.get_models({"deep": {key: secret}, key: secret}) == []
     assert "models_unavailable" in caplog.text
+    assert not leaks(secret, caplog)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"base_url": "http://me:{quoted}@host/v1"},
+        {"base_url": "http://{quoted}@host/v1"},
+        {"base_url": "http://host/v1?a=1&code={quoted}"},
+        {"base_url": "http://host/v1?api-key={quoted}#there"},
+        {"servers": [{"url": "https://me:{quoted}@host"}]},
+        {"extra_headers": {"Authorization": "Bearer {}"}},
+        {"extra_headers": {"Cookie": "theme=dark; sid={}; x=y"}},
+    ],
+    ids=str,
+)
+def test_what_is_secret_within_a_value_is_so_by_itself(
+    config: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = f"plum@{uuid.uuid4().hex[:12]}"
+    text = json.dumps(config).replace("{quoted}", quote(secret)).replace("{}", secret)
+
+    def failing(self: Any, config: Any) -> Any:
+        raise ValueError(f"the server says that {secret} is wrong, in the dark, for me at host")
+
+    core = core_with(talker(get_models=failing))
+    assert core.get_models(json.loads(text)) == []
+    assert "[redacted] is wrong, in the dark, for me at host" in caplog.text
     assert not leaks(secret, caplog)
 
 
