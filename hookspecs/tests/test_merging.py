@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_hookspecs.authoring.merging import (
+    MAX_REASONING_BLOCKS,
     MAX_TOOL_INDEX,
     ReasoningDetails,
     ToolCalls,
@@ -24,6 +25,7 @@ from agent_hookspecs.authoring.merging import (
     reasoning_fragment,
     tool_call_deltas,
 )
+from agent_hookspecs.errors import ProtocolError
 from agent_hookspecs.tool_interop.arguments import arguments_problem
 
 
@@ -804,6 +806,18 @@ def test_shape_35_whole_blocks_without_place_stay_apart() -> None:
     whole = [{"type": "reasoning.text", "text": "a"}, {"type": "reasoning.text", "text": "b"}]
     assert details_of(whole) == whole
     assert details_of([whole[0]], [whole[1]]) == [{"type": "reasoning.text", "text": "ab"}]
+
+
+@pytest.mark.parametrize("at_once", [1, 100])
+def test_blocks_without_end_are_refused(at_once: int) -> None:
+    details = ReasoningDetails()
+    for start in range(0, MAX_REASONING_BLOCKS, at_once):
+        details.merge([{"index": start + number} for number in range(at_once)])
+    # What belongs to a block that is there goes on.
+    details.merge([{"index": 0, "text": "hm"}])
+    with pytest.raises(ProtocolError, match="10,000 blocks of reasoning"):
+        details.merge([{"index": MAX_REASONING_BLOCKS}])
+    assert len(details) == MAX_REASONING_BLOCKS
 
 
 def test_reasoning_details_behave_as_a_plain_list() -> None:

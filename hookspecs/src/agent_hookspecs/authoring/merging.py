@@ -14,12 +14,17 @@ from typing import Any, SupportsIndex, TypedDict
 
 from agent_hookspecs.authoring.calls import unique_call_id
 from agent_hookspecs.authoring.partial import Partial, plain
+from agent_hookspecs.errors import ProtocolError
 from agent_hookspecs.tool_interop.arguments import arguments_problem
 
 __all__ = ["finish_tool_calls", "first_choice"]
 
 #: An ``index`` beyond this is noise, not a position, and is ignored.
 MAX_TOOL_INDEX = 1024
+
+#: An empty block takes some hundred bytes of memory and a dozen of the wire, so that their number
+#: has a limit of its own.
+MAX_REASONING_BLOCKS = 10_000
 
 #: The parts of a call that hold a name and a payload, and the key of that payload.
 _PAYLOADS = {"function": "arguments", "custom": "input"}
@@ -482,6 +487,11 @@ class ReasoningDetails(list[Partial]):
         for delta in _entries(deltas):
             position = self._route(delta, touched)
             if position is None:
+                if len(self) >= MAX_REASONING_BLOCKS:
+                    raise ProtocolError(
+                        f"the answer has more than {MAX_REASONING_BLOCKS:,} blocks of reasoning",
+                        hint="ask again: no model needs so many",
+                    )
                 self.append(Partial())
                 position = len(self) - 1
                 self._routed = len(self)
