@@ -83,6 +83,29 @@ def test_the_first_rule_that_fits_counts(rules: list[dict[str, str]], verdict: s
     assert Policy.of({"rules": rules}).verdict(use())[0] == verdict
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("wipe_all", "Wipe_all", "WIPE_ALL", "wipe-all", " wipe_all", "wipe_all ", "wipe_all\n"),
+        *("wipe_all\0", "wipe\u200b_all", "\uff57ipe_all", "functions.wipe_all", "tool:wipe_all"),
+    ],
+)
+def test_no_other_spelling_of_a_denied_tool_runs(name: str) -> None:
+    ran: list[str] = []
+
+    @tool(effect="write")
+    def wipe_all() -> str:
+        """Wipe everything."""
+        ran.append(name)
+        return "wiped"
+
+    rules = {"tools": {"rules": [{"tool": "wipe_all", "decision": "deny"}]}}
+    provider = scripted([calling(call(name)), saying("x")])
+    with app_with(provider, wipe_all, config=rules, approve=lambda approval: "once") as app:
+        app.run("go")
+    assert not ran
+
+
 def test_a_rule_for_reading_does_not_believe_who_only_says_so() -> None:
     policy = Policy.of({"rules": [{"effect": "read", "decision": "allow"}]})
     assert policy.verdict(use("read"))[0] == "ask"
