@@ -54,6 +54,7 @@ class Index:
                     "filename": wheel.name,
                     "url": f"{self.url}/files/{wheel.name}",
                     "hashes": {"sha256": digest},
+                    "core-metadata": True,
                     "yanked": wheel.name in self.yanked,
                 }
                 if wheel.name in self.uploaded:
@@ -76,6 +77,10 @@ def serve_index(folder: Path) -> Iterator[Index]:
                 self.close_connection = True
                 return
             _, kind, name, *_ = [*self.path.split("?")[0].split("/"), ""]
+            if name.endswith(".metadata"):
+                wheel = folder / name.removesuffix(".metadata")
+                self.reply(200, _read_metadata(wheel), "text/plain")
+                return
             if kind == "files":
                 self.reply(200, (folder / name).read_bytes(), "application/octet-stream")
                 return
@@ -96,13 +101,23 @@ def serve_index(folder: Path) -> Iterator[Index]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    class Server(ThreadingHTTPServer):
+        # Installers open dozens of connections at once; those beyond it would wait for a second.
+        request_queue_size = 128
+
+    with Server(("127.0.0.1", 0), Handler) as server:
         index.url = f"http://127.0.0.1:{server.server_port}"
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield index
         finally:
             server.shutdown()
+
+
+def _read_metadata(wheel: Path) -> bytes:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
+        return archive.read(name)
 
 
 def make_wheel(

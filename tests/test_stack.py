@@ -288,7 +288,7 @@ def test_a_provider_that_returns_the_wrong_shape_is_told_what_is_wanted(
         ("initialize_request", ("no", {}), "a list as native_messages"),
         ("finalize", ([], []), "not a tuple of 2"),
         ("finalize", ([], [], []), "a dict as state"),
-        ("to_native_messages", {}, "a list as native_messages"),
+        ("to_native_messages", {}, "a list as converted_messages"),
         ("from_native_messages", "no", "a list as messages"),
         ("from_native_messages", [None], "dicts as messages"),
         ("finalize", (["text"], [], {}), "dicts as final_messages"),
@@ -337,7 +337,7 @@ def test_of_several_extensions_the_one_that_returns_the_wrong_shape_is_named(str
         (([], [], None, {}), "a list as native_messages"),
         (([], [], [], None), "a dict as state"),
         (([], [None], [], {}), "dicts as finals"),
-        ((["text"], [], [], {}), "partial messages that are dicts"),
+        ((["text"], [], [], {}), "dicts as partials"),
         (([{"content": 3}], [], [], {}), "with text as content"),
     ],
 )

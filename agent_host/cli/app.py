@@ -42,6 +42,9 @@ EXIT_CODES = {
     130: "interrupted; 143 if by SIGTERM, 129 if its terminal is gone",
 }
 
+#: Of a command whose terminal is gone.
+_HUNG_UP = 129
+
 #: Each command with the module that has it and its line in the help.
 _COMMANDS = {
     "chat": ("agent_host.cli.chat.command", "Talk with an agent."),
@@ -167,9 +170,14 @@ def run(arguments: Sequence[str]) -> int:
         print_wrapped(style_text(f"warning: {ignored}", fg="yellow"))
     try:
         result = root.main(list(arguments), prog_name="agent-host", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+        if code == _HUNG_UP:
+            # Where the terminal was nothing can be written, and Python would exit with a code of
+            # its own.
+            return _close_output(code)
         # What is still buffered may meet a closed pipe; that belongs to this run, not to exit.
         sys.stdout.flush()
-        return result if isinstance(result, int) else 0
+        return code
     except click.exceptions.Exit as done:
         return done.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -195,10 +203,10 @@ def run(arguments: Sequence[str]) -> int:
         return _report_error(fault_error(fault), 70, as_json, lines)
 
 
-def _close_output() -> int:
-    """Write no more: whoever read our output has seen enough, and Python would complain at exit."""
+def _close_output(code: int = 0) -> int:
+    """Write no more: nobody reads our output any more, and Python would complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return code
 
 
 def _prints_events(arguments: Sequence[str]) -> bool:

@@ -36,13 +36,16 @@ def test_nothing_is_asked_of_a_result_that_is_not_declared() -> None:
     assert combining_of(hook) == Combining("single")
 
 
-def test_a_fold_gives_back_what_it_runs_over_whatever_else_is_said() -> None:
-    @hookspec("fold", over=("state",), result=("tags",))
+@pytest.mark.parametrize(("said", "given"), [((), ("state",)), (("tags",), ("tags",))])
+def test_a_fold_gives_back_what_it_runs_over_or_what_is_said(
+    said: tuple[str, ...], given: tuple[str, ...]
+) -> None:
+    @hookspec("fold", over=("state",), result=said)
     def hook(self: Any, state: Any) -> Any: ...
 
     combining = combining_of(hook)
     assert combining is not None
-    assert (combining.result, combining.optional) == (("state",), True)
+    assert (combining.result, combining.optional) == (given, True)
 
 
 @pytest.mark.parametrize("arguments", [{"result": ("nonsense",)}, {"over": ("nonsense",)}])

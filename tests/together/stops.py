@@ -12,7 +12,10 @@ from typing import Any
 from agent_host_testing import FakeServer, WireFormat, wire_format
 from agent_host_testing.formats.openai_chat import OpenAIChat
 
-__all__ = ["PROVIDERS", "STOPS", "Stop", "stop"]
+__all__ = ["PROVIDERS", "STOPS", "TOOL_BUNDLES", "Stop", "stop"]
+
+#: Bundles whose tools go with every request, unless a test is about them.
+TOOL_BUNDLES = ("files", "mcp", "shell", "skills", "web")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stops import STOPS, Stop
+from stops import STOPS, TOOL_BUNDLES, Stop
 from touring import PIXEL
 
 from agent_hookspecs.authoring import attachment
@@ -28,7 +28,10 @@ def picture(tmp_path: Path) -> Path:
 
 def asked(stop: Stop, picture: Path | None, **settings: Any) -> tuple[Answer, bytes]:
     """The answer to a run, and what was sent for it."""
-    with stop.serve() as server, AgentApplication({"denied_plugins": ["files"]}) as app:
+    with (
+        stop.serve() as server,
+        AgentApplication({"denied_plugins": [*TOOL_BUNDLES, "context"]}) as app,
+    ):
         server.queue(say("Yes."))
         session = app.create_session()
         if picture is not None:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import pytest
 from endings import ENDINGS, Ending
-from stops import stop
+from stops import TOOL_BUNDLES, stop
 
 from agent_hookspecs import errors
 from agent_hookspecs.messages import Finish, Limit
@@ -215,7 +215,7 @@ def staged(scene: Scene, packages: Path, folder: Path) -> Iterator[Path]:
             settings["base_url"] = closed_address()
         config = {
             "plugins": [f"path:{packages / name}" for name in scene.sources],
-            "denied_plugins": ["files"],
+            "denied_plugins": [*TOOL_BUNDLES, "context"],
             "providers": {"main": settings},
             "agents": {"default": {"provider": "main"}},
             **scene.config,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stops import STOPS, Stop
+from stops import STOPS, TOOL_BUNDLES, Stop
 
 from agent_host.cli import main
 
@@ -127,8 +127,8 @@ def test_extensions_of_others_are_off_and_stay_unimported(stop: Stop, explain: E
         f"agent_host_{stop.provider}",
         "agent_host_openai_compatible",
         "agent_host_context",
-        "agent_host_files",
         "agent_host_repairs",
+        *(f"agent_host_{bundle}" for bundle in TOOL_BUNDLES),
     }
     uses_chat = stop.wire == "openai.chat"
     assert ("agent_host_openai_compatible" in packages) is uses_chat

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 import pytest
-from stops import STOPS, Stop
+from stops import STOPS, TOOL_BUNDLES, Stop
 from touring import PIXEL
 
 from agent_host import AgentApplication
@@ -23,7 +23,7 @@ HEARS = {"openai-chat": ["supports_audio"], "custom": ["supports_audio"]}
 
 
 def ask(stop: Stop, server: FakeServer, prompt: Prompt, **settings: Any) -> Answer:
-    with AgentApplication({"denied_plugins": ["files"]}) as app:
+    with AgentApplication({"denied_plugins": [*TOOL_BUNDLES, "context"]}) as app:
         config = stop.config(server, model=stop.bare, **settings)
         for name in stop.settings:
             del config[name]

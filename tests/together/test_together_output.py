@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stops import STOPS, Stop, stop
+from stops import STOPS, TOOL_BUNDLES, Stop, stop
 
 from agent_host import AgentApplication, Answer
 from agent_host.output import choose_mode
@@ -38,7 +38,7 @@ def reply(mode: str, payload: dict[str, Any], number: int = 1) -> Reply:
 
 
 def ask(stop: Stop, server: FakeServer, mode: str, **options: Any) -> Answer[City]:
-    with AgentApplication({"denied_plugins": ["files"]}) as app:
+    with AgentApplication({"denied_plugins": [*TOOL_BUNDLES, "context"]}) as app:
         config = stop.config(server, model=stop.bare, remove_tags=MODES[mode])
         if mode == "schema":
             config["add_tags"] = [SCHEMA]
@@ -91,7 +91,7 @@ def test_every_server_of_the_chat_format_gives_answers_of_a_type(name: str) -> N
     custom = stop("custom")
     # Without a key of its own, for who expects it where differs.
     serving = FakeServer(custom.format, models=(custom.bare,))
-    with serving as server, AgentApplication({"denied_plugins": ["files"]}) as app:
+    with serving as server, AgentApplication({"denied_plugins": [*TOOL_BUNDLES, "context"]}) as app:
         settings = {
             "provider": name,
             "model": custom.bare,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stops import TOOL_BUNDLES
 from telegraph_format import TelegraphFormat
 from touring import WAYS, Way, asked
 
@@ -81,7 +82,7 @@ def check_conversation(
     with (
         FakeServer(wire, Reply((Text("Let me see."), *calls)), key=KEY) as server,
         AgentApplication(
-            {"plugins": [f"path:{root}"], "denied_plugins": ["files"]},
+            {"plugins": [f"path:{root}"], "denied_plugins": [*TOOL_BUNDLES, "context"]},
             tools=[recording_tools(noted)],
         ) as app,
     ):

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from stops import STOPS, Stop
+from stops import STOPS, TOOL_BUNDLES, Stop
 from touring import WAYS, Way, asked
 
 from agent_hookspecs import Effect, ToolPlugin
@@ -118,7 +118,7 @@ def history_of(request: Request) -> dict[str, Any]:
 def conversation(
     model: Model, **settings: Any
 ) -> Iterator[tuple[AgentApplication, FakeServer, dict[str, Any]]]:
-    config = {"denied_plugins": ["files"], "tools": {"max_turns": 100}}
+    config = {"denied_plugins": [*TOOL_BUNDLES], "tools": {"max_turns": 100}}
     with (
         model.stop.serve(rest=model.answer, events_per_chunk=None) as server,
         AgentApplication(config, tools=[read_pages], store=":memory:") as app,
@@ -212,7 +212,7 @@ def test_a_window_that_nobody_tells_is_learnt_from_the_first_refusal(stop: Stop,
 @each_format
 def test_a_session_that_was_shortened_goes_on_with_every_other_provider(stop: Stop) -> None:
     models = {each.name: Model(each, 8_000) for each in FORMATS}
-    config = {"denied_plugins": ["files"]}
+    config = {"denied_plugins": [*TOOL_BUNDLES]}
     with ExitStack() as stack:
         servers = {
             name: stack.enter_context(model.stop.serve(rest=model.answer))
@@ -246,7 +246,7 @@ def test_a_summary_that_fails_is_told_and_the_conversation_goes_on(stop: Stop) -
     warnings: list[Any] = []
     with (
         stop.serve(rest=failing_summaries(model)) as server,
-        AgentApplication({"denied_plugins": ["files"]}, tools=[read_pages]) as app,
+        AgentApplication({"denied_plugins": [*TOOL_BUNDLES]}, tools=[read_pages]) as app,
     ):
         config = stop.config(server, context_window=8_000)
         session = app.create_session()
@@ -271,7 +271,7 @@ def test_another_model_summarises_if_one_is_named() -> None:
 
     with (
         stop.serve(rest=answer) as server,
-        AgentApplication({"denied_plugins": ["files"]}, tools=[read_pages]) as app,
+        AgentApplication({"denied_plugins": [*TOOL_BUNDLES]}, tools=[read_pages]) as app,
     ):
         described = stop.config(server, context_window=8_000, summary_model=stop.bare)
         described.pop("provider")
@@ -364,7 +364,7 @@ def test_three_hundred_tools_are_names_until_they_are_found(stop: Stop, way: Way
         Reply((Call(other, {"title": "y"}, id="c4"),)),
         Reply((Text("Done."),)),
     ]
-    config = {"denied_plugins": ["files"], "tools": {"effects": {"read": "allow"}}}
+    config = {"denied_plugins": [*TOOL_BUNDLES], "tools": {"effects": {"read": "allow"}}}
     with (
         stop.serve() as server,
         AgentApplication(config, tools=[many_tools()]) as app,
@@ -397,7 +397,7 @@ def test_compact_at_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         described = {key: value for key, value in stop.config(server).items() if key != "provider"}
         file = tmp_path / "config.json"
         agents = {"default": {"provider": stop.provider, **described}}
-        file.write_text(json.dumps({"agents": agents, "denied_plugins": ["files"]}))
+        file.write_text(json.dumps({"agents": agents, "denied_plugins": [*TOOL_BUNDLES]}))
         lines = "Paint the door red.\nAnd the window?\n/compact keep the colours\nGo on.\n/exit\n"
         done = subprocess.run(
             [sys.executable, "-m", "agent_host", "chat", "--config", str(file)],

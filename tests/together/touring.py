@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from stops import STOPS, Stop
+from stops import STOPS, TOOL_BUNDLES, Stop
 
 from agent_hookspecs import ToolPlugin
 from agent_host import AgentApplication, Session
@@ -196,7 +196,7 @@ def touring() -> Iterator[Tour]:
     """A tour about to begin: an application with everything that is installed, and all servers."""
     noted: list[tuple[str, Any]] = []
     tools: type[ToolPlugin] = recording_tools(noted)
-    config = {"denied_plugins": ["files"], "tools": {"effects": {"read": "allow"}}}
+    config = {"denied_plugins": [*TOOL_BUNDLES, "context"], "tools": {"effects": {"read": "allow"}}}
     with ExitStack() as stack:
         servers = {each.name: stack.enter_context(each.serve()) for each in STOPS}
         app = stack.enter_context(AgentApplication(config, tools=[tools]))
