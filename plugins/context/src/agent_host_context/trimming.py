@@ -31,18 +31,21 @@ def trim_results(view: View, end: int) -> tuple[list[Item], int]:
 
 def fit_results(view: View, start: int, excess: int) -> tuple[list[Item], int]:
     """The items with the largest results from a place on cut until ``excess`` tokens are gone."""
-    items, count = view.items[:], 0
+    shorter: dict[int, CoreMessage] = {}
     places = [n for n in range(start, len(view)) if view.messages[n]["role"] == "tool"]
-    for place in sorted(places, key=lambda n: -message_tokens(view.messages[n])):
-        message = view.messages[place]
-        if excess <= 0 or len(message["content"]) <= _SHORTEST:
-            break
-        before = message_tokens(message)
-        keep = max(_SHORTEST, len(message["content"]) - excess * 5)
-        items[place] = shorter = _shorten(message, clip_text(message["content"], keep))
-        excess -= before - message_tokens(shorter)
-        count += 1
-    return items, count
+    places.sort(key=lambda n: -message_tokens(view.messages[n]))
+    # How many tokens a text has is a guess: if a careful cut was not enough, there is another.
+    for is_careful in (True, False):
+        for place in places:
+            message = view.messages[place]
+            length = len(message["content"])
+            if excess <= 0 or length <= _SHORTEST:
+                break
+            keep = max(_SHORTEST, length - excess * 5) if is_careful else _SHORTEST
+            before = message_tokens(shorter.get(place, message))
+            shorter[place] = _shorten(message, clip_text(message["content"], keep))
+            excess -= before - message_tokens(shorter[place])
+    return [shorter.get(place, item) for place, item in enumerate(view.items)], len(shorter)
 
 
 def clip_text(text: str, length: int) -> str:
