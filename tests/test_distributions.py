@@ -256,11 +256,8 @@ def test_a_wheel_that_changed_under_its_version_is_refused(place: Place, index: 
     assert "acme_one-1.0" not in place.freeze()
 
 
-@pytest.mark.parametrize("maker", ["venv", "uv"])
-def test_an_index_that_is_gone_changes_nothing(
-    make: Callable[[str], Place], index: Index, maker: str
-) -> None:
-    place = make(maker)
+@needs_uv
+def test_an_index_that_is_gone_changes_nothing(place: Place, index: Index) -> None:
     before = place.files()
     index.is_down = True
     failed = place.host("plugins", "add", "acme-one", "--yes")
