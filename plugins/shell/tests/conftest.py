@@ -78,13 +78,16 @@ def mark() -> Mark:
 
 @pytest.fixture(scope="session")
 def bubblewrap() -> Bubblewrap:
-    """The sandbox of this system; without one, tests are skipped, and fail where CI runs them."""
+    """The sandbox of this system; where it is not installed tests are skipped, and fail in CI.
+
+    A system that forbids it is not at fault: no package would mend that.
+    """
     try:
         return Bubblewrap.find()
     except NoSandboxError as error:
-        if os.environ.get("CI") == "true":
+        if os.environ.get("CI") == "true" and "is not installed" in str(error):
             pytest.fail(f"CI has to have a sandbox: {error}")
-        pytest.skip(f"{error}; apt-get install bubblewrap")
+        pytest.skip(str(error))
 
 
 @pytest.fixture
