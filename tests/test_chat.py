@@ -146,6 +146,7 @@ def test_a_call_is_asked_about_with_its_difference_and_shown_as_a_block(
         model.answer("Done.")
         person.enter("yes")
         person.see("Done.")
+        person.see("openai_like/small · ")
         person.see_line()
         shown = person.screen
     # The owner is a path, whose length is the test's own.
