@@ -7,8 +7,7 @@ Each command shows what it would do before it does it; what the installers are a
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +19,7 @@ from agent_host.cli.outside import clean_text
 from agent_host.cli.render import is_terminal, print_json, print_table, print_text, style_text
 from agent_host.distributions.changes import Change, Objection
 from agent_host.distributions.drift import lock_file, wanted_file
-from agent_host.distributions.environment import Environment, InstallerName, find_environment
+from agent_host.distributions.environment import InstallerName, find_environment
 from agent_host.distributions.errors import DistributionError
 from agent_host.distributions.installers import open_installer
 from agent_host.distributions.manage import COOLDOWN, Manager, Plan, open_manager
@@ -200,7 +199,7 @@ def _change(
 ) -> int:
     """Plan, show, ask and carry out; exits with 1 if something forbids it or the person does."""
     environment, folder = find_environment(installer), _folder(project)
-    with _opened(environment, folder, quiet=as_json) as manager:
+    with open_manager(environment, folder, _make_teller(quiet=as_json)) as manager:
         planned = plan(manager)
         if not as_json:
             _show(planned)
@@ -225,14 +224,14 @@ def _change(
     return 1 if refused else 0
 
 
-@contextmanager
-def _opened(environment: Environment, folder: Path, *, quiet: bool) -> Iterator[Manager]:
+def _make_teller(*, quiet: bool) -> Callable[[str], None]:
+    """Says what goes on, for whoever waits."""
+
     def tell(step: str) -> None:
         if not quiet:
             click.echo(style_text(f"{step} ...", dim=True), err=True)
 
-    with open_manager(environment, folder, tell) as manager:
-        yield manager
+    return tell
 
 
 def _is_agreed() -> bool:

@@ -80,7 +80,7 @@ class CohereChat(WireFormat):
         message: dict[str, Any] = {"role": "assistant"}
         for part in _with_ids(reply, request, ledger).parts:
             if isinstance(part, Call):
-                message.setdefault("tool_calls", []).append(_called(part))
+                message.setdefault("tool_calls", []).append(_call_item(part))
             elif isinstance(part, (Text, Thought)):
                 kind = _kind(part)
                 message.setdefault("content", []).append({"type": kind, kind: part.text})
@@ -153,7 +153,7 @@ def _middle(reply: Reply) -> Iterator[dict[str, Any]]:
             yield {"type": "content-end", "index": contents}
             contents += 1
         elif isinstance(part, Call):
-            call = _called(part)
+            call = _call_item(part)
             arguments = call["function"].pop("arguments")
             call["function"]["arguments"] = ""
             yield _event("tool-call-start", calls, tool_calls=call)
@@ -180,7 +180,7 @@ def _with_ids(reply: Reply, request: Request, ledger: Ledger) -> Reply:
     return replace(reply, parts=parts)
 
 
-def _called(part: Call) -> dict[str, Any]:
+def _call_item(part: Call) -> dict[str, Any]:
     given = part.arguments
     arguments = given if isinstance(given, str) else json.dumps(dict(given), ensure_ascii=False)
     function = {"name": part.name, "arguments": arguments}

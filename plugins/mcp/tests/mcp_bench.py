@@ -76,10 +76,10 @@ def application(policy: str = "allow", **described: dict[str, Any]) -> AgentAppl
 
 def owned_processes() -> set[int]:
     """Everything that is alive and was started, at whatever distance, by a server of ours."""
-    return set(_marked(os.environ["AGENT_HOST_HOME"]))
+    return set(_find_marked(os.environ["AGENT_HOST_HOME"]))
 
 
-def _marked(home: str) -> Iterator[int]:
+def _find_marked(home: str) -> Iterator[int]:
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             environment = Path("/proc", name, "environ").read_bytes().split(b"\0")
@@ -116,7 +116,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def told(answer: Any) -> list[str]:
+def warnings_of(answer: Any) -> list[str]:
     """What the plugin has to say to whoever runs the request."""
     return [each["message"] for each in answer.warnings if each.get("plugin") == "mcp"]
 

@@ -73,7 +73,7 @@ def definitions(address: str) -> list[Definition]:
 
 
 @pytest.fixture(params=["stdio-new", "stdio-old", "http-new", "http-old"])
-def described(request: pytest.FixtureRequest, address: str) -> dict[str, Any]:
+def server_settings(request: pytest.FixtureRequest, address: str) -> dict[str, Any]:
     """The same server by each transport, in each era."""
     transport, _, era = request.param.partition("-")
     if transport == "stdio":
@@ -90,11 +90,11 @@ def results(app: Any, prompt: str, **options: Any) -> tuple[list[Any], list[Any]
 
 
 def test_every_transport_and_era_gives_the_same(
-    described: dict[str, Any], definitions: list[Definition]
+    server_settings: dict[str, Any], definitions: list[Definition]
 ) -> None:
-    Approvals(str(folder())).approve(server_of(described), definitions)
+    Approvals(str(folder())).approve(server_of(server_settings), definitions)
     asked, ask = answering("answer", "red")
-    with application(one=described) as app:
+    with application(one=server_settings) as app:
         (added,), _ = results(app, '/call mcp_one__add {"a": 1, "b": 2}')
         assert json.loads(added["content"]) == {"total": 3}
         assert added["metadata"]["structured"] == {"total": 3}

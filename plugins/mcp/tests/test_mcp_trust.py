@@ -15,7 +15,7 @@ from mcp_bench import (
     folder,
     home,
     plain,
-    told,
+    warnings_of,
 )
 
 from agent_host import AgentApplication, ConfigError
@@ -37,7 +37,7 @@ def test_a_server_that_nobody_approved_is_not_started_and_somebody_is_told(tmp_p
     with application(one=plain("counts", place)) as app:
         answer = app.run(ECHO)
         assert "Cannot call" in answer.text
-        (said,) = told(answer)
+        (said,) = warnings_of(answer)
     assert "'one' is not approved" in said
     assert "agent-host mcp approve one" in said
     assert started(place) == 0
@@ -50,7 +50,7 @@ def test_a_server_that_has_changed_is_not_started(tmp_path: Path, change: dict[s
     approve(one=plain())
     with application(one={**plain(), **change}) as app:
         answer = app.run(ECHO)
-    assert "not as it was approved" in told(answer)[0]
+    assert "not as it was approved" in warnings_of(answer)[0]
     assert "Cannot call" in answer.text
 
 
@@ -81,15 +81,15 @@ def test_new_tools_are_told_of_and_offered_once_they_are_approved(tmp_path: Path
     described = plain("grows", tmp_path / "grown")
     approve(one=described)
     with application(one=described) as app:
-        assert told(app.run(ECHO)) == []
+        assert warnings_of(app.run(ECHO)) == []
         for _ in range(500):
             answer = app.run("Hello")
-            if told(answer):
+            if warnings_of(answer):
                 break
-        assert "added: second" in told(answer)[0]
+        assert "added: second" in warnings_of(answer)[0]
         assert "mcp_one__second" not in app.stack().tool_names
         approve(one=described)
-        assert told(app.run("Hello")) == []
+        assert warnings_of(app.run("Hello")) == []
         assert "mcp_one__second" in app.stack().tool_names
         assert "hi" in app.run('/call mcp_one__second {"text": "hi"}').text
 
@@ -179,7 +179,7 @@ def test_approvals_are_for_their_owner_alone_and_a_broken_file_is_named() -> Non
     assert file.stat().st_mode & 0o777 == 0o600
     file.write_text("{", encoding="utf-8")
     with application(one=plain()) as app:
-        (said,) = told(app.run("Hello"))
+        (said,) = warnings_of(app.run("Hello"))
     assert str(file) in said
     assert "approve your servers again" in said
 

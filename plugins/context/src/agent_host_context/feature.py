@@ -122,7 +122,7 @@ class Compaction(FeaturePlugin):
         )
         # The summary of a short conversation is longer than that.
         if done.view.tokens() >= view.tokens():
-            return _unchanged(session, record, done, trigger)
+            return _explain_no_change(session, record, done, trigger)
         record |= {
             "made_at": len(session.messages),
             "overhead": max(used - view.tokens(), 0),
@@ -136,7 +136,7 @@ class Compaction(FeaturePlugin):
         }
 
 
-def _unchanged(
+def _explain_no_change(
     session: Session, record: Mapping[str, Any], done: Compacted, trigger: str | None
 ) -> ActionResult:
     """What to say if there was nothing to shorten; a window that was learnt is kept."""

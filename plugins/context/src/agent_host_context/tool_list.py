@@ -24,11 +24,11 @@ def list_tools(tools: Sequence[Described], most: int) -> str:
         if names_tokens(text) <= most:
             return text
     names = [tool.name for tool in ordered]
-    text = _grouped(names)
+    text = _group_names(names)
     shown = len(names)
     while shown and names_tokens(text) > most:
         shown = min(shown - 1, shown * most // names_tokens(text))
-        text = f"{_grouped(names[:shown])}\nand {len(names) - shown} more, which a search finds"
+        text = f"{_group_names(names[:shown])}\nand {len(names) - shown} more, which a search finds"
     return text
 
 
@@ -36,7 +36,7 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
-def _grouped(names: Sequence[str]) -> str:
+def _group_names(names: Sequence[str]) -> str:
     """Names with one beginning, such as the tools of one server, share it."""
     groups: dict[str, list[str]] = {}
     for name in names:

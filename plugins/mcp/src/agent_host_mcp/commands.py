@@ -58,7 +58,7 @@ class _Configured:
     limits: Limits
     approvals: Approvals
 
-    def named(self, names: Sequence[str]) -> list[Server]:
+    def find_servers(self, names: Sequence[str]) -> list[Server]:
         """The servers of these names, or all that are not disabled."""
         if not names:
             return [server for server in self.servers if not server.disabled]
@@ -84,7 +84,7 @@ class _Configured:
 def make_group(open_application: OpenApplication) -> click.Group:
     """The group of commands; the application is opened when one of them needs it."""
 
-    def configured(config_file: Path | None) -> _Configured:
+    def read_configured(config_file: Path | None) -> _Configured:
         with open_application(config_file) as application:
             config = _own_config(application)
         return _Configured(
@@ -110,9 +110,9 @@ def make_group(open_application: OpenApplication) -> click.Group:
     @_JSON
     def list_servers(config_file: Path | None, as_json: bool) -> None:
         """List the servers that the config names; none is started."""
-        found = configured(config_file)
+        found = read_configured(config_file)
         if as_json:
-            _print_json([_described(found, server) for server in found.servers])
+            _print_json([_describe_server(found, server) for server in found.servers])
             return
         if not found.servers:
             click.echo("The config names no MCP servers.")
@@ -133,8 +133,8 @@ def make_group(open_application: OpenApplication) -> click.Group:
     @_JSON
     def list_tools(names: tuple[str, ...], config_file: Path | None, as_json: bool) -> None:
         """List the tools that were approved, as models get them; no server is started."""
-        found = configured(config_file)
-        tools = [*_approved_tools(found, found.named(names))]
+        found = read_configured(config_file)
+        tools = [*_approved_tools(found, found.find_servers(names))]
         if as_json:
             _print_json(tools)
             return
@@ -155,8 +155,8 @@ def make_group(open_application: OpenApplication) -> click.Group:
 
         The exit code is 1 if one cannot be used, or is not as it was approved.
         """
-        found = configured(config_file)
-        reports = _test(found, found.named(names))
+        found = read_configured(config_file)
+        reports = _test(found, found.find_servers(names))
         if as_json:
             _print_json(reports)
         for report in () if as_json else reports:
@@ -181,8 +181,8 @@ def make_group(open_application: OpenApplication) -> click.Group:
         """
         if as_json and not yes:
             raise click.UsageError("--json asks nothing, so it needs --yes")
-        found = configured(config_file)
-        reports = [_approve(found, server, yes, as_json) for server in found.named(names)]
+        found = read_configured(config_file)
+        reports = [_approve(found, server, yes, as_json) for server in found.find_servers(names)]
         if as_json:
             _print_json(reports)
         if not all(report["approved"] for report in reports):
@@ -197,7 +197,7 @@ def make_group(open_application: OpenApplication) -> click.Group:
     @_JSON
     def remove(name: str, config_file: Path | None, as_json: bool) -> None:
         """Forget that a server was approved; the config stays as it is."""
-        found = configured(config_file)
+        found = read_configured(config_file)
         count = found.approvals.remove(name)
         if as_json:
             _print_json({"name": name, "removed": count})
@@ -251,7 +251,7 @@ def _own_config(application: Any) -> Config:
     )
 
 
-def _described(found: _Configured, server: Server) -> dict[str, Any]:
+def _describe_server(found: _Configured, server: Server) -> dict[str, Any]:
     approved = found.approvals.find(server)
     return {
         **server.shown,

@@ -309,13 +309,13 @@ class Connection:
         seconds = self._limits.call_seconds
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
 
-            async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            async def report(progress: float, total: float | None, message: str | None) -> None:
                 scope.deadline = anyio.current_time() + seconds
                 side.report_progress(progress, total, message)
 
             self._calls[side] = scope
             try:
-                return await opened.client.call_tool(tool, arguments, progress_callback=progressed)
+                return await opened.client.call_tool(tool, arguments, progress_callback=report)
             finally:
                 del self._calls[side]
         raise ToolError(

@@ -233,7 +233,7 @@ class _Call:
                 if isinstance(item, Question):
                     self._answer(item)
                 else:
-                    yield _described(item)
+                    yield _describe_progress(item)
         except StopIteration as stop:
             return stop.value
         finally:
@@ -245,7 +245,7 @@ class _Call:
         question.answer(answer_question(self._server.name, question.params, self._ask))
 
 
-def _described(progress: Progress) -> dict[str, Any]:
+def _describe_progress(progress: Progress) -> dict[str, Any]:
     described = {
         "progress": progress.progress,
         "total": progress.total,

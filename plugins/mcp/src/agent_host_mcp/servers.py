@@ -282,21 +282,21 @@ class _Reader:
         value = self._given.get(key)
         if value is None:
             return ""
-        return self._checked(key, value)
+        return self._read_text(key, value)
 
     def _texts(self, key: str) -> Iterable[str]:
         value = self._given.get(key) or ()
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise _wrong(f"{self._where}.{key}", "is not a list of texts", "give a list")
-        return [self._checked(key, each) for each in value]
+        return [self._read_text(key, each) for each in value]
 
     def _map(self, key: str) -> dict[str, str]:
         value = self._given.get(key) or {}
         if not isinstance(value, Mapping):
             raise _wrong(f"{self._where}.{key}", "is not an object", "give texts by name")
-        return {str(name): self._checked(f"{key}.{name}", each) for name, each in value.items()}
+        return {str(name): self._read_text(f"{key}.{name}", each) for name, each in value.items()}
 
-    def _checked(self, key: str, value: object) -> str:
+    def _read_text(self, key: str, value: object) -> str:
         if not isinstance(value, str) or "\0" in value:
             raise _wrong(f"{self._where}.{key}", "is not text", "give text")
         return _VARIABLE.sub(self._value_of, value) if self._expand else value

@@ -59,7 +59,7 @@ async def _serve(application: Any, options: Mapping[str, Any]) -> None:
 
 def _tools_of(application: Any, options: Mapping[str, Any]) -> list[types.Tool]:
     stack = application.stack(**options)
-    return [_described(stack, each) for each in stack.descriptors]
+    return [_describe_tool(stack, each) for each in stack.descriptors]
 
 
 class _Tools:
@@ -162,7 +162,7 @@ def _progress_reporter(context: Any) -> Callable[[Mapping[str, Any]], None]:
     return report
 
 
-def _described(stack: Any, descriptor: Any) -> types.Tool:
+def _describe_tool(stack: Any, descriptor: Any) -> types.Tool:
     """A tool in the protocol's words; one that takes text gets it as ``input``."""
     view = stack.registry.inspect_schema(descriptor.schema)
     parameters = (view.parameters if view is not None else None) or {
