@@ -827,20 +827,18 @@ KEPT: Mapping[str, Callable[[int], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("kind", KEPT)
 def test_what_is_kept_of_an_answer_has_an_end(kind: str) -> None:
-    def merge(message: Partial, number: int) -> None:
-        delta = KEPT[kind](number)
-        accumulate_reasoning(delta, message)
-        accumulate_tool_calls(delta, message)
+    def merge(limit: int) -> None:
+        message = Partial.of_answer({"max_answer_values": limit})
+        for number in range(1000):
+            delta = KEPT[kind](number)
+            accumulate_reasoning(delta, message)
+            accumulate_tool_calls(delta, message)
 
-    message = Partial.of_answer({"max_answer_values": 1000})
     with pytest.raises(AnswerTooLargeError, match="more than 1000 values") as caught:
-        for number in range(1001):
-            merge(message, number)
+        merge(1000)
     assert caught.value.limit == "max_answer_values"
     assert "set max_answer_values higher" in caught.value.hint
-    other = Partial.of_answer({"max_answer_values": 100_000})
-    for number in range(1001):
-        merge(other, number)
+    merge(100_000)
 
 
 def test_text_and_pieces_of_what_is_there_count_for_nothing() -> None:

@@ -2,8 +2,8 @@
 
 Owns the reading of a chunk's choice and the merging of its text, tool calls and reasoning blocks,
 for every shape that servers are known to send. The cost of a merge depends on the fragment, never
-on what was merged before, and what is kept is counted. It must not know state, hooks or any one server; broken arguments are
-told apart here but repaired elsewhere.
+on what was merged before, and what is kept is counted. It must not know state, hooks or any one
+server; broken arguments are told apart here but repaired elsewhere.
 """
 
 from __future__ import annotations
@@ -490,9 +490,7 @@ class ReasoningDetails(list[Partial]):
     #: The length that the positions were learnt for.
     _routed: int
 
-    def __init__(
-        self, details: Iterable[object] = (), allowance: Allowance | None = None
-    ) -> None:
+    def __init__(self, details: Iterable[object] = (), allowance: Allowance | None = None) -> None:
         super().__init__(Partial(detail) for detail in details if isinstance(detail, dict))
         self._allowance = allowance or Allowance()
         self._learn()
