@@ -21,7 +21,7 @@ __all__ = ["count_values", "parse_json", "quickest_decoder", "stops_inside", "te
 _DECODER: Final = json.JSONDecoder()
 _raw_decode: Final = _DECODER.raw_decode
 #: How much is looked at in one go, during which no other thread has its turn.
-_PIECE: Final = 1 << 16
+_PIECE: Final = 1 << 13
 #: What has more bytes than this is more than one value, if it is no text.
 _VALUE_BYTES: Final = 16
 #: How many escapes in texts take as long as a value.

@@ -131,13 +131,14 @@ class Partial(dict[str, Any]):
 
         Raises TypeError when the value at ``key``, or the fragment, is not text.
         """
-        if not isinstance(fragment, str):
+        if type(fragment) is not str and not isinstance(fragment, str):
             raise TypeError(
                 f"cannot append {type(fragment).__name__} to {key!r} of a partial: "
                 "only text can be appended; assign other values"
             )
-        pending = self._pending.get(key)
-        if pending is None:
+        try:
+            blocks, latest = self._pending[key]
+        except KeyError:
             current = _get(self, key)
             if current is None:
                 _set(self, key, "")
@@ -146,8 +147,7 @@ class Partial(dict[str, Any]):
                     f"cannot append text to {key!r} of a partial: its value is "
                     f"{type(current).__name__}, not text; assign a string first"
                 )
-            pending = self._pending[key] = ([], [])
-        blocks, latest = pending
+            blocks, latest = self._pending[key] = ([], [])
         latest.append(fragment)
         if len(latest) == _BLOCK:
             blocks.append("".join(latest))
