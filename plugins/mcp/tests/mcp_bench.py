@@ -59,7 +59,7 @@ def approve(**described: dict[str, Any]) -> None:
     with connections() as made:
         for server in servers_of(**described):
             opened = made.open(server).result()
-            Approvals(str(folder())).approve(server, opened.tools.values())
+            Approvals(str(folder())).approve(server, opened.tools.values(), opened.prompts.values())
 
 
 def config_of(policy: str = "allow", **described: dict[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,11 @@ connections; whoever calls from elsewhere goes through `Connections`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 import mcp_types as types
@@ -34,8 +34,9 @@ __all__ = ["CallSide", "Connection", "Opened"]
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
+
 _MAX_PAGES = 100
-_MAX_TOOLS = 10_000
 #: What the SDK says where a server at an address has forgotten us, as one does that was restarted.
 _SESSION_OVER = "Session terminated"
 #: How long a connection may take to be closed in order, before what it runs is ended.
@@ -58,6 +59,7 @@ class Opened:
 
     client: Client
     tools: dict[str, Definition]
+    prompts: dict[str, Definition]
     version: str
     title: str
 
@@ -194,10 +196,12 @@ class Connection:
         )
         await stack.enter_async_context(client)
         tools = await self._list_tools(client)
+        prompts = await self._list_prompts(client)
         info = client.server_info
         return Opened(
             client=client,
             tools=tools,
+            prompts=prompts,
             version=client.protocol_version,
             title=f"{info.name} {info.version}".strip() if info is not None else "",
         )
@@ -214,22 +218,51 @@ class Connection:
     async def _list_tools(self, client: Client) -> dict[str, Definition]:
         if client.server_capabilities.tools is None:
             return {}
-        tools: dict[str, Definition] = {}
+        found = await self._list_all(client.list_tools, lambda page: page.tools, "tools")
+        return self._by_name(
+            Definition(each.name, each.description or "", each.input_schema) for each in found
+        )
+
+    async def _list_prompts(self, client: Client) -> dict[str, Definition]:
+        if client.server_capabilities.prompts is None:
+            return {}
+        found = await self._list_all(client.list_prompts, lambda page: page.prompts, "prompts")
+        return self._by_name(
+            Definition(each.name, each.description or "", _schema_of(each)) for each in found
+        )
+
+    def _by_name(self, definitions: Iterable[Definition]) -> dict[str, Definition]:
+        found: dict[str, Definition] = {}
+        for each in definitions:
+            if each.name in found:
+                # Which of them a call would reach cannot be told; the first was there before.
+                log.warning("mcp_name_twice", server=self.server.name, name=each.name)
+            else:
+                found[each.name] = each
+        return found
+
+    async def _list_all(
+        self,
+        list_page: Callable[..., Awaitable[Any]],
+        items_of: Callable[[Any], Sequence[T]],
+        what: str,
+    ) -> list[T]:
+        """Everything of a listing, page by page; a `ToolError` for more than there may be."""
+        items: list[T] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
-            page = await client.list_tools(cursor=cursor)
-            for tool in page.tools:
-                if tool.name in tools:
-                    # Which of them a call would reach cannot be told; the first was there before.
-                    log.warning("mcp_tool_twice", server=self.server.name, tool=tool.name)
-                    continue
-                tools[tool.name] = Definition(tool.name, tool.description or "", tool.input_schema)
+            page = await list_page(cursor=cursor)
+            items += items_of(page)
+            if len(items) > self._limits.max_tools:
+                raise ToolError(
+                    f"the MCP server {self.server.name!r} lists {len(items)} {what} or more, and "
+                    f"{self._limits.max_tools} are allowed",
+                    hint="set mcp.max_tools higher if you want so many",
+                )
             if page.next_cursor is None or page.next_cursor == cursor:
-                return tools
-            if len(tools) > _MAX_TOOLS:
-                break
+                return items
             cursor = page.next_cursor
-        raise ToolError(f"the MCP server {self.server.name!r} lists tools without an end")
+        raise ToolError(f"the MCP server {self.server.name!r} lists {what} without an end")
 
     async def _watch_tools(self, opened: Opened, over: asyncio.Event) -> None:
         """Look at the tools again whenever a server of the new era says that they have changed."""
@@ -289,23 +322,80 @@ class Connection:
             note = f"[The MCP server {self.server.name!r} was started again: {self._last_end}. "
             note += "What it knew before may be lost.]"
             self._last_end = ""
+        client = opened.client
+
+        async def request(report: Any) -> types.CallToolResult:
+            return await client.call_tool(tool.name, arguments, progress_callback=report)
+
+        return await self._ask_server(tool.name, request, side), note
+
+    async def get_prompt(
+        self, prompt: Definition, arguments: dict[str, str], side: CallSide
+    ) -> types.GetPromptResult:
+        """What a prompt gives; nothing if the server does not define it exactly so by now."""
+        client = (await self.open()).client
+
+        async def request(_: Any) -> types.GetPromptResult:
+            current = (await self._list_prompts(client)).get(prompt.name)
+            if current is None or current.digest != prompt.digest:
+                raise ToolError(
+                    f"the prompt {prompt.name!r} of the MCP server {self.server.name!r} is not as "
+                    "it was approved",
+                    hint=f"run: agent-host mcp approve {self.server.name}",
+                )
+            return await client.get_prompt(prompt.name, arguments)
+
+        return await self._ask_server(prompt.name, request, side)
+
+    async def read_resource(self, uri: str, side: CallSide) -> types.ReadResourceResult:
+        """What stands at an address of the server's own."""
+        client = (await self.open()).client
+
+        async def request(_: Any) -> types.ReadResourceResult:
+            return await client.read_resource(uri)
+
+        return await self._ask_server(uri, request, side)
+
+    async def list_resources(
+        self, side: CallSide
+    ) -> tuple[list[types.Resource], list[types.ResourceTemplate]]:
+        """The resources of the server, and how the addresses of others are made."""
+        client = (await self.open()).client
+        if client.server_capabilities.resources is None:
+            return [], []
+
+        async def request(
+            _: Any,
+        ) -> tuple[list[types.Resource], list[types.ResourceTemplate]]:
+            resources = await self._list_all(
+                client.list_resources, lambda page: page.resources, "resources"
+            )
+            templates = await self._list_all(
+                client.list_resource_templates, lambda page: page.resource_templates, "templates"
+            )
+            return resources, templates
+
+        return await self._ask_server("resources", request, side)
+
+    async def _ask_server(
+        self, what: str, request: Callable[[Any], Awaitable[T]], side: CallSide
+    ) -> T:
+        """What comes of a request, within its time; what goes wrong is told in our words."""
         over = self._over
         token = _current_call.set(side)
         try:
-            result = await self._call_within_time(opened, tool.name, arguments, side)
+            result = await self._ask_within_time(request, side)
         except ToolError:
             raise
         except Exception as error:
-            await self._raise_failure(tool.name, _first_of(error), over)
+            await self._raise_failure(what, _first_of(error), over)
             raise
         finally:
             _current_call.reset(token)
         self._ends = 0
-        return result, note
+        return result
 
-    async def _call_within_time(
-        self, opened: Opened, tool: str, arguments: dict[str, Any], side: CallSide
-    ) -> types.CallToolResult:
+    async def _ask_within_time(self, request: Callable[[Any], Awaitable[T]], side: CallSide) -> T:
         seconds = self._limits.call_seconds
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
 
@@ -315,7 +405,7 @@ class Connection:
 
             self._calls[side] = scope
             try:
-                return await opened.client.call_tool(tool, arguments, progress_callback=report)
+                return await request(report)
             finally:
                 del self._calls[side]
         raise ToolError(
@@ -374,6 +464,16 @@ class Connection:
         elif self._scope is not None:
             self._scope.cancel()
         await asyncio.wait([task])
+
+
+def _schema_of(prompt: types.Prompt) -> dict[str, Any]:
+    """What a prompt takes, in the form in which tools say it."""
+    arguments = prompt.arguments or []
+    return {
+        "type": "object",
+        "properties": {each.name: {"description": each.description or ""} for each in arguments},
+        "required": [each.name for each in arguments if each.required],
+    }
 
 
 def _first_of(error: BaseException) -> BaseException:
