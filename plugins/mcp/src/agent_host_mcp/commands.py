@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -59,6 +60,7 @@ class _Configured:
     servers: tuple[Server, ...]
     limits: Limits
     approvals: Approvals
+    keys: Any
 
     def find_servers(self, names: Sequence[str]) -> list[Server]:
         """The servers of these names, or all that are not disabled."""
@@ -90,7 +92,10 @@ def make_group(open_application: OpenApplication) -> click.Group:
         with open_application(config_file) as application:
             config = _own_config(application)
         return _Configured(
-            read_servers(config), read_limits(config), Approvals(config["plugin_folder"])
+            read_servers(config),
+            read_limits(config),
+            Approvals(config["plugin_folder"]),
+            config["plugin_keys"],
         )
 
     @click.group(
@@ -260,28 +265,76 @@ def make_group(open_application: OpenApplication) -> click.Group:
             raise ConfigError(f"no MCP server {name!r} is approved", hint=f"there are: {known}")
 
     @group.command(
+        "login",
+        epilog="\b\nExamples:\n  agent-host mcp login docs\n"
+        "  agent-host mcp login docs --no-browser",
+    )
+    @click.argument("name")
+    @click.option("--no-browser", is_flag=True, help="Only print the address to open.")
+    @click.option("--yes", is_flag=True, help="Ask nothing: reach the server at once.")
+    @_CONFIG
+    def log_in(name: str, no_browser: bool, yes: bool, config_file: Path | None) -> None:
+        """Log in with a server that has an address, in your browser.
+
+        Tokens are kept with your keys, for that address alone, and renewed by themselves.
+        """
+        found = read_configured(config_file)
+        (server,) = found.find_servers([name])
+        _check_login(server)
+        if found.approvals.find(server) is None:
+            _show_server(found, server)
+            if not yes and not _confirm("Reach it to log in?"):
+                raise click.exceptions.Exit(1)
+        if _log_in(found, server, opens=not no_browser):
+            click.echo(f"You are logged in with {spell_out(name)}.")
+            if found.approvals.find(server) is None:
+                click.echo(f"Now see what it has: agent-host mcp approve {spell_out(name)}")
+        else:
+            click.echo(f"{spell_out(name)} wants no login.")
+
+    @group.command("logout", epilog="\b\nExamples:\n  agent-host mcp logout docs\n")
+    @click.argument("name")
+    @_CONFIG
+    def log_out(name: str, config_file: Path | None) -> None:
+        """Forget the login with a server; the server itself is not told."""
+        from agent_host_mcp.logins import forget_login
+
+        found = read_configured(config_file)
+        (server,) = found.find_servers([name])
+        if not forget_login(server, found.keys):
+            raise ConfigError(f"there is no login with {name!r}", hint="see: agent-host keys list")
+        click.echo(f"The login with {spell_out(name)} is forgotten.")
+
+    @group.command(
         "serve",
         epilog="\b\nExamples:\n  agent-host mcp serve\n"
+        "  agent-host mcp serve --http 127.0.0.1:8811\n"
         "  agent-host mcp serve --agent reader --config agent-host.toml\n"
         "  agent-host mcp serve --json",
     )
     @click.option("--agent", metavar="NAME", help="Offer the tools of this agent of the config.")
+    @click.option("--http", metavar="HOST:PORT", help="Serve at this address, not over stdio.")
     @_CONFIG
     @click.option("--json", "as_json", is_flag=True, help="Print what would be offered, and end.")
-    def serve(agent: str | None, config_file: Path | None, as_json: bool) -> None:
+    def serve(agent: str | None, http: str | None, config_file: Path | None, as_json: bool) -> None:
         """Offer the installed tools to an MCP client, over standard input and output.
 
         The client starts this command. The policy of the config decides about each call; what it
-        would ask, the client asks.
+        would ask, the client asks. With --http clients come to http://HOST:PORT/mcp instead: from
+        this machine alone, unless AGENT_HOST_MCP_TOKEN has a token, which every request must have
+        then.
         """
-        from agent_host_mcp.serving import offered_tools, serve_on_stdio
+        from agent_host_mcp.serving import offered_tools, read_place, serve_on_http, serve_on_stdio
 
+        place = read_place(http) if http is not None else None
         with open_application(config_file) as application:
             options = {"agent": agent, "provider": _ANY_PROVIDER}
             if as_json:
                 _print_json(offered_tools(application, options))
-            else:
+            elif place is None:
                 serve_on_stdio(application, options)
+            else:
+                serve_on_http(application, options, place, lambda text: click.echo(text, err=True))
 
     return group
 
@@ -308,9 +361,18 @@ def _describe_server(found: _Configured, server: Server) -> dict[str, Any]:
     return {
         **server.shown,
         "state": found.state(server),
+        "login": _has_login(found, server),
         "origin": server.origin,
         "tools": [*approved.tools] if approved is not None else [],
     }
+
+
+def _has_login(found: _Configured, server: Server) -> bool:
+    if not server.url:
+        return False
+    from agent_host_mcp.logins import has_login
+
+    return has_login(server, found.keys)
 
 
 def _where(server: Server) -> str:
@@ -362,7 +424,7 @@ def _rest_of(tool: Definition) -> dict[str, Any]:
 
 @contextmanager
 def _opening(found: _Configured) -> Iterator[Connections]:
-    connections = Connections(found.limits, lambda server, tools: None)
+    connections = Connections(found.limits, lambda server, tools: None, found.keys)
     try:
         yield connections
     finally:
@@ -453,6 +515,36 @@ def _approve(found: _Configured, server: Server, yes: bool, quiet: bool) -> dict
     if not quiet:
         click.echo(f"{spell_out(server.name)} is approved, with {counts}.")
     return {**report, "approved": True}
+
+
+def _check_login(server: Server) -> None:
+    if not server.url:
+        raise ConfigError(
+            f"the MCP server {server.name!r} is a program, which has no login",
+            hint="give it what it needs under env",
+        )
+    if any(header.casefold() == "authorization" for header in server.headers):
+        raise ConfigError(
+            f"the MCP server {server.name!r} has an Authorization header in the config",
+            key=f"mcp.servers.{server.name}.headers",
+            hint="remove it to log in instead",
+        )
+
+
+def _log_in(found: _Configured, server: Server, *, opens: bool) -> bool:
+    import asyncio
+    import webbrowser
+
+    from agent_host_mcp.connection import log_in_person
+
+    async def show(address: str) -> None:
+        host = urlsplit(address).netloc
+        click.echo(f"{spell_out(server.name)} sends you to {spell_out(host)} to log in:")
+        _print_outside(address)
+        if opens and not await asyncio.to_thread(webbrowser.open, address):
+            click.echo("No browser could be opened: open the address yourself.")
+
+    return asyncio.run(log_in_person(server, found.keys, found.limits, show))
 
 
 def _confirm(question: str) -> bool:

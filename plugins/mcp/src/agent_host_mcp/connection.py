@@ -7,7 +7,7 @@ connections; whoever calls from elsewhere goes through `Connections`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import anyio
 import mcp_types as types
 from mcp import Client, MCPError
+from mcp.client.auth import OAuthFlowError
 from mcp.client.subscriptions import ToolsListChanged
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -24,13 +25,16 @@ from agent_hookspecs.logs import get_logger
 from agent_host_mcp._version import __version__
 from agent_host_mcp.addresses import open_address
 from agent_host_mcp.approvals import Definition
+from agent_host_mcp.logins import ShowAddress, log_in, make_auth
 from agent_host_mcp.processes import open_process
 from agent_host_mcp.servers import Limits, Server
 
 if TYPE_CHECKING:
     from mcp.client import Transport
 
-__all__ = ["CallSide", "Connection", "Opened"]
+    from agent_host_mcp.logins import Keys
+
+__all__ = ["CallSide", "Connection", "Opened", "log_in_person"]
 
 log = get_logger(__name__)
 
@@ -39,6 +43,8 @@ T = TypeVar("T")
 _MAX_PAGES = 100
 #: What the SDK says where a server at an address has forgotten us, as one does that was restarted.
 _SESSION_OVER = "Session terminated"
+#: Errors that say why, where those that come of them only say that.
+_TELLING = (ToolError, OAuthFlowError)
 #: How long a connection may take to be closed in order, before what it runs is ended.
 _CLOSE_SECONDS = 1.0
 
@@ -69,15 +75,20 @@ _current_call: ContextVar[CallSide | None] = ContextVar("agent_host_mcp_call", d
 
 
 class Connection:
-    """The connection with one server. ``on_tools`` is told when the tools there are known."""
+    """The connection with one server. ``on_tools`` is told when the tools there are known.
+
+    ``keys`` have the login with a server, if there is one.
+    """
 
     def __init__(
         self,
         server: Server,
         limits: Limits,
         on_tools: Callable[[Mapping[str, Definition]], None] = lambda tools: None,
+        keys: Keys | None = None,
     ) -> None:
         self.server = server
+        self._keys = keys
         self._limits = limits
         self._on_tools = on_tools
         self._task: asyncio.Task[None] | None = None
@@ -85,6 +96,8 @@ class Connection:
         self._over = asyncio.Event()
         self._scope: anyio.CancelScope | None = None
         self._why = ""
+        #: What a person can do something about, if there is such a thing.
+        self._problem: ToolError | None = None
         self._ends = 0
         self._last_end = ""
         self._closed = False
@@ -164,6 +177,8 @@ class Connection:
         cause = _first_of(error) if error is not None else None
         if isinstance(cause, ToolError):
             return cause
+        if self._problem is not None:
+            return self._problem
         if self._closed:
             return ToolError(f"the MCP server {name!r} was closed while it was opened")
         if self._why:
@@ -179,11 +194,12 @@ class Connection:
         )
 
     async def _connect(self, stack: AsyncExitStack, over: asyncio.Event) -> Opened:
-        self._why = ""
+        self._why, self._problem = "", None
         limit = self._limits.message_bytes
         transport: Transport
         if self.server.url:
-            transport = open_address(self.server, limit)
+            auth = await asyncio.to_thread(make_auth, self.server, self._keys, self._note_problem)
+            transport = open_address(self.server, limit, auth, self._note_problem)
         else:
             transport = open_process(self.server, limit, lambda why: self._end(over, why))
         client = Client(
@@ -205,6 +221,9 @@ class Connection:
             version=client.protocol_version,
             title=f"{info.name} {info.version}".strip() if info is not None else "",
         )
+
+    def _note_problem(self, problem: ToolError) -> None:
+        self._problem = problem
 
     def _end(self, over: asyncio.Event, why: object) -> None:
         """Note that the connection has ended by itself; the next call opens another."""
@@ -416,6 +435,8 @@ class Connection:
 
     async def _raise_failure(self, tool: str, error: BaseException, over: asyncio.Event) -> None:
         name = self.server.name
+        if self._problem is not None:
+            raise self._problem
         is_over = isinstance(error, MCPError) and (
             error.code == types.CONNECTION_CLOSED or error.message == _SESSION_OVER
         )
@@ -466,6 +487,36 @@ class Connection:
         await asyncio.wait([task])
 
 
+async def log_in_person(
+    server: Server, keys: Keys, limits: Limits, show_address: ShowAddress
+) -> bool:
+    """Have a person log in with a server; False if the server wants no login.
+
+    What is kept is known to work: the server is spoken with before this ends.
+    """
+    problems: list[ToolError] = []
+    has_asked = False
+
+    async def show(address: str) -> None:
+        nonlocal has_asked
+        has_asked = True
+        await show_address(address)
+
+    try:
+        async with log_in(server, keys, show, problems.append) as auth:
+            transport = open_address(server, limits.message_bytes, auth, problems.append)
+            async with Client(transport, mode=server.mode, cache=None) as client:
+                assert client.protocol_version
+    except ToolError:
+        raise
+    except Exception as error:
+        cause = problems[0] if problems else _first_of(error)
+        if isinstance(cause, ToolError):
+            raise cause from error
+        raise ToolError(f"the login with {server.name!r} failed: {cause}") from error
+    return has_asked
+
+
 def _schema_of(prompt: types.Prompt) -> dict[str, Any]:
     """What a prompt takes, in the form in which tools say it."""
     arguments = prompt.arguments or []
@@ -477,7 +528,14 @@ def _schema_of(prompt: types.Prompt) -> dict[str, Any]:
 
 
 def _first_of(error: BaseException) -> BaseException:
-    """The first error of a group that is no group itself."""
-    while inner := getattr(error, "exceptions", None):
-        error = inner[0]
-    return error
+    """The first error of a group that is no group itself; what we have raised before others."""
+    leaves = [*_leaves(error)]
+    return next((each for each in leaves if isinstance(each, _TELLING)), leaves[0])
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    inner = getattr(error, "exceptions", None)
+    if not inner:
+        yield error
+    for each in inner or ():
+        yield from _leaves(each)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from agent_host_mcp.approvals import Definition
     from agent_host_mcp.connection import Connection, Opened
+    from agent_host_mcp.logins import Keys
 
 __all__ = ["Connections", "Progress", "Question", "Side", "follow"]
 
@@ -46,8 +47,9 @@ OnTools = Callable[[Server, Mapping[str, "Definition"]], None]
 class Connections:
     """The connections of some servers. Safe to use from any thread."""
 
-    def __init__(self, limits: Limits, on_tools: OnTools) -> None:
+    def __init__(self, limits: Limits, on_tools: OnTools, keys: Keys | None = None) -> None:
         self._limits = limits
+        self._keys = keys
         self._on_tools = on_tools
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -110,6 +112,7 @@ class Connections:
                 server,
                 self._limits,
                 lambda tools: self._on_tools(server, tools),
+                self._keys,
             )
         return found
 

@@ -46,6 +46,8 @@ log = get_logger(__name__)
 _APPROVE, _REFUSE = "approve", "refuse"
 #: Where the host says which folder is the plugin's own.
 _FOLDER = "plugin_folder"
+#: And what of the user's key store.
+_KEYS = "plugin_keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class _Shared:
     servers: tuple[Server, ...]
     limits: Limits
     approvals: Approvals
+    keys: Any
     connections: Connections = field(init=False)
     current: dict[str, Mapping[str, Definition]] = field(default_factory=dict)
     #: How often servers turned out to have other tools than before.
@@ -70,7 +73,7 @@ class _Shared:
     users: int = 0
 
     def __post_init__(self) -> None:
-        self.connections = Connections(self.limits, self._look_at_tools)
+        self.connections = Connections(self.limits, self._look_at_tools, self.keys)
 
     def _look_at_tools(self, server: Server, tools: Mapping[str, Definition]) -> None:
         before = self.differences(server)
@@ -118,7 +121,7 @@ class McpTools(ToolPlugin):
         limits = read_limits(config)
         if not servers:
             return {"shared": None, "tools": {}, "prompts": {}, "stamp": ()}
-        shared = self._share(servers, limits, str(config.get(_FOLDER) or ""))
+        shared = self._share(servers, limits, config)
         try:
             return {
                 "stamp": shared.stamp,
@@ -234,13 +237,14 @@ class McpTools(ToolPlugin):
         if shared is not None:
             self._release(shared)
 
-    def _share(self, servers: tuple[Server, ...], limits: Limits, folder: str) -> _Shared:
+    def _share(self, servers: tuple[Server, ...], limits: Limits, config: Config) -> _Shared:
         with self._lock:
             for known in self._shared:
                 if (known.servers, known.limits) == (servers, limits):
                     break
             else:
-                known = _Shared(servers, limits, Approvals(folder))
+                approvals = Approvals(str(config.get(_FOLDER) or ""))
+                known = _Shared(servers, limits, approvals, config.get(_KEYS))
                 self._shared.append(known)
             known.users += 1
             return known
