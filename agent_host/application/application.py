@@ -45,8 +45,8 @@ from agent_host.sessions.session import Session
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from agent_host.agent.offered_input import OfferedInput, OfferedPrompt
     from agent_host.agent.resume import LaterRun
-    from agent_host.agent.sources import OfferedPrompt, Sources
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import OnManager
     from agent_host.plugins.stack import Stack
@@ -322,7 +322,7 @@ class AgentApplication:
 
     def list_prompts(self, **selected: Unpack[Selected]) -> list[OfferedPrompt]:
         """The prompts that the tools have for people; options are those of `run`."""
-        return complete(self._sources(None, None, selected).list_prompts(), self.core.wire)
+        return complete(self._offered_input(None, None, selected).list_prompts(), self.core.wire)
 
     def read_prompt(
         self,
@@ -338,7 +338,7 @@ class AgentApplication:
         ``ask`` puts questions to a person; ``warn`` is told, with the name of the plugin, what was
         left out.
         """
-        steps = self._sources(ask, warn, selected).read_prompt(name, arguments or {})
+        steps = self._offered_input(ask, warn, selected).read_prompt(name, arguments or {})
         return complete(steps, self.core.wire)
 
     def read_attachment(
@@ -350,7 +350,7 @@ class AgentApplication:
         **selected: Unpack[Selected],
     ) -> list[Part] | None:
         """What stands at an address that a tool knows, as parts for `run`; else None."""
-        steps = self._sources(ask, warn, selected).read_attachment(address)
+        steps = self._offered_input(ask, warn, selected).read_attachment(address)
         return complete(steps, self.core.wire)
 
     async def aread_prompt(
@@ -365,7 +365,7 @@ class AgentApplication:
         """The async form of `read_prompt`."""
         from agent_host.drivers.asynchronous import acomplete
 
-        steps = self._sources(ask, warn, selected).read_prompt(name, arguments or {})
+        steps = self._offered_input(ask, warn, selected).read_prompt(name, arguments or {})
         return await acomplete(steps, self.core.async_wire)
 
     async def aread_attachment(
@@ -379,13 +379,15 @@ class AgentApplication:
         """The async form of `read_attachment`."""
         from agent_host.drivers.asynchronous import acomplete
 
-        steps = self._sources(ask, warn, selected).read_attachment(address)
+        steps = self._offered_input(ask, warn, selected).read_attachment(address)
         return await acomplete(steps, self.core.async_wire)
 
-    def _sources(self, ask: Ask | None, warn: Warn | None, selected: Selected) -> Sources:
-        from agent_host.agent.sources import Sources
+    def _offered_input(
+        self, ask: Ask | None, warn: Warn | None, selected: Selected
+    ) -> OfferedInput:
+        from agent_host.agent.offered_input import OfferedInput
 
-        return Sources(self.core.stacks, self.request_config(**selected), ask, warn)
+        return OfferedInput(self.core.stacks, self.request_config(**selected), ask, warn)
 
     def on_event(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with every event of every run, from now on.

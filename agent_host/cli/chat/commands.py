@@ -24,7 +24,7 @@ from agent_host.cli.render import print_pairs, print_table, print_text
 from agent_host.cli.stored import short_id
 
 if TYPE_CHECKING:
-    from agent_host.agent.sources import OfferedPrompt
+    from agent_host.agent.offered_input import OfferedPrompt
     from agent_host.cli.chat.conversation import Conversation
     from agent_host.input import Part
 

@@ -33,9 +33,9 @@ from agent_host.runs.transfer import export_markdown
 
 if TYPE_CHECKING:
     from agent_hookspecs.messages import CoreMessage
+    from agent_host.agent.offered_input import OfferedPrompt
     from agent_host.agent.policy import Approve
     from agent_host.agent.questions import Ask
-    from agent_host.agent.sources import OfferedPrompt
     from agent_host.application import AgentApplication
     from agent_host.drivers.blocking import Stream
     from agent_host.input import Part

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -47,6 +49,30 @@ def connections(**limits: Any) -> Iterator[Connections]:
         yield made
     finally:
         made.close()
+
+
+@contextmanager
+def serving(port: int) -> Iterator[str]:
+    """The address of a server of the SDK."""
+    process = subprocess.Popen([sys.executable, SERVERS / "modern.py", "http", str(port)])
+    try:
+        for _ in range(600):
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                threading.Event().wait(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        # It would wait for whoever listens to it.
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def folder() -> Path:

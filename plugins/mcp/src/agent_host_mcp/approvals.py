@@ -20,9 +20,20 @@ from typing import Any
 from agent_hookspecs import ConfigError
 from agent_host_mcp.servers import Server
 
-__all__ = ["Approvals", "ApprovedServer", "Definition", "Differences", "compare", "describe_change"]
+__all__ = [
+    "Approvals",
+    "ApprovedServer",
+    "Definition",
+    "Differences",
+    "compare",
+    "describe_change",
+    "find_excess",
+]
 
 _FILE = "approved.json"
+#: What a definition may hold: nobody reads more before approving it, and no model needs it.
+_MAX_LETTERS = 100_000
+_MAX_DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +208,27 @@ def _parse(content: Any) -> dict[str, ApprovedServer]:
 
 def _by_name(definitions: Iterable[Definition]) -> dict[str, Definition]:
     return {each.name: each for each in definitions}
+
+
+def find_excess(definition: Definition) -> str:
+    """Why a definition is too much to be looked at; empty if it is not."""
+    level: list[object] = [definition.schema]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for each in level for inner in _parts_of(each)]
+        if not level:
+            break
+    else:
+        return f"its schema is deeper than {_MAX_DEPTH} levels"
+    letters = len(json.dumps(definition.to_plain()))
+    if letters > _MAX_LETTERS:
+        return f"it has {letters:,} letters, and {_MAX_LETTERS:,} are allowed"
+    return ""
+
+
+def _parts_of(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def compare(approved: Mapping[str, Definition], current: Mapping[str, Definition]) -> Differences:

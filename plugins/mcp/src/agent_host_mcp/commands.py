@@ -492,7 +492,11 @@ def _approve(found: _Configured, server: Server, yes: bool, quiet: bool) -> dict
         opened = connections.open(server).result()
     known = before or ApprovedServer(server.shown)
     tools, prompts = compare(known.tools, opened.tools), compare(known.prompts, opened.prompts)
-    report |= {"tools": [*opened.tools], "prompts": [*opened.prompts]}
+    report |= {
+        "tools": [*opened.tools],
+        "prompts": [*opened.prompts],
+        "left_out": opened.left_out,
+    }
     is_same = before is not None and not tools and not prompts
     if not quiet:
         if is_same:
@@ -504,6 +508,8 @@ def _approve(found: _Configured, server: Server, yes: bool, quiet: bool) -> dict
             prompts,
             lambda name: f"The prompt /{prompt_name(server.name, name)}",
         )
+        for name, why in opened.left_out.items():
+            click.echo(f"{spell_out(name)} is left out: {why}.")
     if is_same:
         return {**report, "approved": True}
     counts = f"{len(opened.tools)} tools" + (

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
@@ -24,7 +24,7 @@ from agent_hookspecs import ToolError
 from agent_hookspecs.logs import get_logger
 from agent_host_mcp._version import __version__
 from agent_host_mcp.addresses import open_address
-from agent_host_mcp.approvals import Definition
+from agent_host_mcp.approvals import Definition, find_excess
 from agent_host_mcp.logins import ShowAddress, log_in, make_auth
 from agent_host_mcp.processes import open_process
 from agent_host_mcp.servers import Limits, Server
@@ -41,6 +41,8 @@ log = get_logger(__name__)
 T = TypeVar("T")
 
 _MAX_PAGES = 100
+#: How often a person is asked for one call: who asks again and again wants to be given in to.
+_MAX_QUESTIONS = 20
 #: What the SDK says where a server at an address has forgotten us, as one does that was restarted.
 _SESSION_OVER = "Session terminated"
 #: Errors that say why, where those that come of them only say that.
@@ -68,6 +70,8 @@ class Opened:
     prompts: dict[str, Definition]
     version: str
     title: str
+    #: What of it is not used, and why, by name.
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 #: The call in whose task something happens, where that can be told.
@@ -98,6 +102,9 @@ class Connection:
         self._why = ""
         #: What a person can do something about, if there is such a thing.
         self._problem: ToolError | None = None
+        self._left_out: dict[str, str] = {}
+        #: How often a person was asked for each call that is pending.
+        self._asked: dict[CallSide, int] = {}
         self._ends = 0
         self._last_end = ""
         self._closed = False
@@ -211,6 +218,7 @@ class Connection:
             cache=None,
         )
         await stack.enter_async_context(client)
+        self._left_out = {}
         tools = await self._list_tools(client)
         prompts = await self._list_prompts(client)
         info = client.server_info
@@ -219,6 +227,7 @@ class Connection:
             tools=tools,
             prompts=prompts,
             version=client.protocol_version,
+            left_out=self._left_out,
             title=f"{info.name} {info.version}".strip() if info is not None else "",
         )
 
@@ -253,9 +262,11 @@ class Connection:
     def _by_name(self, definitions: Iterable[Definition]) -> dict[str, Definition]:
         found: dict[str, Definition] = {}
         for each in definitions:
-            if each.name in found:
-                # Which of them a call would reach cannot be told; the first was there before.
-                log.warning("mcp_name_twice", server=self.server.name, name=each.name)
+            # Which of two a call would reach cannot be told; the first was there before.
+            wrong = "it is there twice" if each.name in found else find_excess(each)
+            if wrong:
+                self._left_out[each.name] = wrong
+                log.warning("mcp_left_out", server=self.server.name, name=each.name, why=wrong)
             else:
                 found[each.name] = each
         return found
@@ -427,6 +438,7 @@ class Connection:
                 return await request(report)
             finally:
                 del self._calls[side]
+                self._asked.pop(side, None)
         raise ToolError(
             f"the MCP server {self.server.name!r} did not answer within {seconds:g} s; the call "
             "was cancelled, but may have had its effect",
@@ -466,6 +478,10 @@ class Connection:
         if side is None:
             # Of several calls, each may be somebody else's.
             log.warning("mcp_question_of_no_call", server=self.server.name)
+            return types.ElicitResult(action="cancel")
+        self._asked[side] = self._asked.get(side, 0) + 1
+        if self._asked[side] > _MAX_QUESTIONS:
+            log.warning("mcp_too_many_questions", server=self.server.name, most=_MAX_QUESTIONS)
             return types.ElicitResult(action="cancel")
         scope = self._calls[side]
         scope.deadline = float("inf")

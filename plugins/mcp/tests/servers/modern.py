@@ -66,6 +66,14 @@ async def paint(answer: Annotated[ElicitationResult[Colour], Resolve(ask_colour)
     return f"{answer.action}: {getattr(answer, 'data', None)}"
 
 
+@server.tool()
+async def grow(context: Context) -> str:
+    """Have one more tool."""
+    server.add_tool(fail, name="second", description="Fails as well.")
+    await context.notify_tools_changed()
+    return "grown"
+
+
 @server.prompt()
 def greet(name: str) -> str:
     """Greet somebody."""

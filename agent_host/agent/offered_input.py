@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agent_host.plugins.stack import PreparedTool, Stack
     from agent_host.plugins.stacks import Stacks
 
-__all__ = ["OfferedPrompt", "PromptArgument", "Sources"]
+__all__ = ["OfferedInput", "OfferedPrompt", "PromptArgument"]
 
 log = get_logger(__name__)
 
@@ -51,7 +51,7 @@ class OfferedPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class OfferedInput:
     """The prompts and attachments of the tools of a config.
 
     ``ask`` reaches a person; ``warn`` is told what was left out of something, else the log is.
