@@ -36,8 +36,9 @@ _KIND_LINES = "\n".join(
     "\n\n\b\nExamples:\n  agent-host plugins new\n"
     '  agent-host plugins new "Acme AI" --kind custom-format\n'
     "  agent-host plugins new Units --kind tool --license MIT --no-input\n"
-    "\n\nWhat no flag says is asked, on a terminal; elsewhere, and with --no-input, NAME and --kind "
-    "are needed and all else has its default. Every answer is checked before anything is written."
+    "\n\nWhat no flag says is asked, on a terminal; elsewhere, and with --no-input, NAME and "
+    "--kind are needed and all else has its default. Every answer is checked before anything is "
+    "written."
 )
 @click.argument("name", required=False)
 @click.option(

@@ -128,6 +128,7 @@ class Reply:
 
     @property
     def ending(self) -> Finish:
+        """How the answer ends: as it was said, or as its parts imply."""
         if self.finish is not None:
             return self.finish
         return "tool_calls" if any(isinstance(part, Call) for part in self.parts) else "stop"

@@ -139,12 +139,15 @@ def _what_to_change(contract: Contract, error: BaseException) -> str:
         return "send what the API takes: the request below is refused for the reason given above"
     if isinstance(error, ProtocolError):
         return (
-            "let framing and build_request say how the answer below is to be read: its framing, and "
-            "whether it is streamed although nobody asked for that"
+            "let framing and build_request say how the answer below is to be read, and whether it "
+            "is streamed although nobody asked for that"
         )
     if isinstance(error, AgentError):
         return contract.change
-    return "mend the line that raised it, told below; if that is not in your package, it is a fault of the kit or the host"
+    return (
+        "mend the line that raised it, told below; if none is, no code of the package had a part "
+        "in it"
+    )
 
 
 def _kind_of(error: BaseException | None) -> str:

@@ -163,7 +163,7 @@ class ToolTurnChecks(ProviderSuite):
 
     @check("tool names", "docs/testing.md#tools", claim=_TOOLS)
     def test_tool_names_are_legal_in_history(self) -> None:
-        """Calls made with another provider are sent by the names that their tools are offered by."""
+        """Calls of other providers are sent by the names by which their tools are offered."""
         self.require_wire()
         function = {"name": _ODD_NAME, "arguments": '{"place": "Oslo"}'}
         made = {"id": "call_odd_2", "type": "function", "function": function}
