@@ -27,7 +27,7 @@ from agent_host.redaction import describe_error
 from agent_host.turn.lost_tools import warn_of_unsent_tools
 from agent_host.turn.read import Reading, decode_item
 from agent_host.turn.speech import warn_of_unsent
-from agent_host.wire.failures import failure
+from agent_host.wire.failures import failure, usual_hint
 from agent_host.wire.framing import Framing, SseFraming, framing
 from agent_host.wire.request import WireRequest
 
@@ -40,6 +40,8 @@ log = get_logger(__name__)
 
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
+#: Content types that nothing but a stream has.
+_STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 #: What an error of a refusal has from the answer, if nobody says otherwise.
 _TOLD_BY_ANSWER = ("provider", "status", "code", "request_id", "retry_after", "excerpt")
 
@@ -211,7 +213,9 @@ def make_request(turn: Turn) -> tuple[WireRequest, Framing | None]:
     config = turn.state.get("config") or turn.stack.config
     request = read_request_spec(spec, config, turn.provider)
     event_bytes = turn.limits.max_event_bytes
-    machine = _stream_framing(spec, turn.stack.provider, event_bytes) if turn.stream else None
+    # Some APIs stream whether they are asked to or not.
+    is_stream = turn.stream or spec.get("streamed") is True
+    machine = _stream_framing(spec, turn.stack.provider, event_bytes) if is_stream else None
     _warn_of_unused_knobs(turn, reading.state)
     warn_of_unsent_tools(turn, request.body)
     warn_of_unsent(turn, request.body)
@@ -237,7 +241,7 @@ def _read_body(turn: Turn, reading: Reading, response: Any) -> Steps[None]:
     machine = framing("json", max_event_bytes=limit)
     machine.decode(data)
     decoded = machine.flush()
-    _check_something_said(machine, turn.provider, response.headers)
+    _check_something_said(machine, turn.provider, response.headers, is_stream=False)
     body = decoded[0][0]
     provider = turn.managers.provider
     if provider.implements("parse_response"):
@@ -267,10 +271,18 @@ def _check_complete(turn: Turn, reading: Reading, has_ended: bool) -> None:
         )
 
 
-def _check_something_said(machine: Framing, provider: str, headers: Mapping[str, str]) -> None:
+def _check_something_said(
+    machine: Framing, provider: str, headers: Mapping[str, str], *, is_stream: bool = True
+) -> None:
     """Refuse an answer in which nothing was said, though its status was a success."""
-    wrong = machine.no_event_error(headers.get("content-type", ""))
+    kind = headers.get("content-type", "")
+    wrong = machine.no_event_error(kind)
     if wrong is not None:
+        if not is_stream and kind.partition(";")[0].strip().lower() in _STREAM_TYPES:
+            wrong.hint = (
+                f"the API streams although it was not asked to: the plugin {provider!r} has to say "
+                "'streamed': True in what its build_request returns"
+            )
         raise wrong
     if not machine.event_count and not machine.is_done:
         raise StreamCutError(
@@ -301,6 +313,10 @@ def _complete_error(mapped: ProviderError, known: ProviderError) -> ProviderErro
     for name in _TOLD_BY_ANSWER:
         if getattr(mapped, name) is None:
             setattr(mapped, name, getattr(known, name))
+    if not mapped.hint:
+        # A way out of another kind of error would lead astray.
+        is_same = type(known) is type(mapped)
+        mapped.hint = known.hint if is_same else usual_hint(type(mapped))
     return mapped
 
 
@@ -351,8 +367,7 @@ def default_request(
         "url": request["url"],
         "headers": request.get("headers") or {},
         "body": body,
-        **({"timeout": request["timeout"]} if "timeout" in request else {}),
-        **({"framing": request["framing"]} if "framing" in request else {}),
+        **{key: request[key] for key in ("timeout", "framing", "streamed") if key in request},
     }
 
 
