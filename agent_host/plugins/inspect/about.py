@@ -18,7 +18,7 @@ from agent_host.plugins.project import read_project_file
 
 __all__ = ["About", "about_bundle", "about_metadata"]
 
-#: What authors call an address, without spaces, dashes and capitals; the first that is there counts.
+#: What authors call an address, without spaces, dashes and capitals; the first one counts.
 _LABELS = {
     "homepage": ("homepage",),
     "documentation": ("documentation", "docs"),
@@ -60,11 +60,10 @@ def about_bundle(bundle: Bundle) -> About:
 
 def about_metadata(metadata: Any, descriptor: Descriptor | None) -> About:
     """Of a distribution's metadata, as ``email`` and ``importlib.metadata`` read them."""
-    urls = {}
+    urls = {"homepage": str(metadata.get("Home-page") or "")}
     for line in metadata.get_all("Project-URL") or ():
         label, _, url = str(line).partition(",")
         urls[label] = url.strip()
-    urls.setdefault("homepage", str(metadata.get("Home-page") or ""))
     license_text = str(metadata.get("License-Expression") or metadata.get("License") or "")
     classifiers = [str(each) for each in metadata.get_all("Classifier") or ()]
     readme = metadata.get("Description") or metadata.get_payload()

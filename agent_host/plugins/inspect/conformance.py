@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -35,14 +35,18 @@ __all__ = [
     "decode_conformance",
     "digest_files",
     "digest_folder",
+    "is_sealed",
     "judge_package",
     "read_conformance",
     "standing_of",
+    "tier_problems",
     "write_conformance",
 ]
 
 CONFORMANCE_NAME: Final = "conformance.json"
-TIERS: Final[tuple[QualityTier, ...]] = get_args(QualityTier)
+#: How the kit is asked for the file.
+_COMMAND: Final = "pytest --conformance-tier FILE"
+_TIERS: Final[tuple[QualityTier, ...]] = get_args(QualityTier)
 
 
 with pydantic_alone():
@@ -105,9 +109,8 @@ class Standing:
 # The file ---------------------------------------------------------------------------------------
 
 
-def read_conformance(folder: Path) -> Conformance | None:
-    """The file in a package's folder; None if there is none."""
-    file = folder / CONFORMANCE_NAME
+def read_conformance(file: Path) -> Conformance | None:
+    """What the file says; None if there is none."""
     try:
         with open(file, "rb") as handle:
             raw = handle.read(MAX_BYTES + 1)
@@ -123,9 +126,11 @@ def read_conformance(folder: Path) -> Conformance | None:
 
 def decode_conformance(raw: bytes, file: str) -> Conformance:
     """Decode and check the content of ``file``."""
-    hint = "let the kit write it anew: pytest --conformance-tier FILE"
+    hint = f"let the kit write it anew: {_COMMAND}"
     if len(raw) > MAX_BYTES:
-        raise DescriptorError(f"{file} is larger than {MAX_BYTES // 1024} KiB", file=file, hint=hint)
+        raise DescriptorError(
+            f"{file} is larger than {MAX_BYTES // 1024} KiB", file=file, hint=hint
+        )
     try:
         return _FILE.validate_python(json.loads(raw))
     except ValidationError as error:
@@ -143,6 +148,11 @@ def write_conformance(file: Path, found: Conformance) -> Conformance:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text + "\n", encoding="utf-8")
     return sealed
+
+
+def is_sealed(found: Conformance) -> bool:
+    """Whether it is as it was written."""
+    return found.sha256 == _seal(found)
 
 
 def _seal(found: Conformance) -> str:
@@ -196,7 +206,7 @@ def judge_package(
         [*_lacking_gold(found, descriptor, about)],
     )
     reached: QualityTier | None = None
-    for tier, lacks in zip(TIERS, steps, strict=True):
+    for tier, lacks in zip(_TIERS, steps, strict=True):
         if lacks:
             return Judgement(reached, tuple(lacks))
         reached = tier
@@ -254,28 +264,42 @@ def standing_of(bundle: Bundle) -> Standing:
     """The tier of a bundle, for people: what it claims, and whether that is of these files."""
     descriptor = bundle.descriptor
     claimed = descriptor.tier if descriptor else None
-    said = f"claimed {claimed}; nothing proves it" if claimed else ""
+    unproved = Standing(claimed, None, f"claimed {claimed}; nothing proves it" if claimed else "")
     if descriptor is None or not bundle.file:
-        return Standing(claimed, None, said)
+        return unproved
     folder = Path(bundle.file).parent
     try:
-        found = read_conformance(folder)
+        found = read_conformance(folder / CONFORMANCE_NAME)
     except DescriptorError as error:
         return Standing(claimed, None, f"not known: {error.explain()}")
     if found is None:
-        return Standing(claimed, None, said)
-    stated = claimed or found.tier
-    before = f"claimed {stated}" if stated else "no tier"
-    if _seal(found) != found.sha256:
-        return Standing(stated, None, f"{before}; {CONFORMANCE_NAME} is not as the kit wrote it")
-    if digest_folder(folder) != found.files:
-        return Standing(stated, None, f"{before}; the files have changed since")
-    judged = judge_package(found, descriptor, about_bundle(bundle), folder)
+        return unproved
+    stated = max(claimed, found.tier, key=_rank)
+    judged = _judge_anew(found, descriptor, bundle, folder)
     if not judged.tier:
-        return Standing(stated, None, f"{before}; {judged.lacks[0]}")
+        return Standing(stated, None, f"claimed {stated or 'nothing'}; {judged.lacks[0]}")
     more = f"; {stated} is claimed" if _rank(stated) > _rank(judged.tier) else ""
     return Standing(stated, judged.tier, f"{judged.tier}, of this content{more}")
 
 
+def _judge_anew(
+    found: Conformance, descriptor: Descriptor, bundle: Bundle, folder: Path
+) -> Judgement:
+    """What the file proves of the files as they are now: nothing, if either has changed."""
+    if not is_sealed(found):
+        return Judgement(None, (f"{CONFORMANCE_NAME} is not as the kit wrote it",))
+    if digest_folder(folder) != found.files:
+        return Judgement(None, ("the files have changed since",))
+    return judge_package(found, descriptor, about_bundle(bundle), folder)
+
+
+def tier_problems(bundle: Bundle) -> Iterator[tuple[bool, str]]:
+    """What is wrong with what a package says of its tier; whether it is serious, and a sentence."""
+    standing = standing_of(bundle)
+    if _rank(standing.claimed) > _rank(standing.proved) or standing.words.startswith("not known"):
+        carried = (Path(bundle.file).parent / CONFORMANCE_NAME).exists()
+        yield carried, f"{standing.words} (let the kit write it anew: {_COMMAND})"
+
+
 def _rank(tier: QualityTier | None) -> int:
-    return TIERS.index(tier) + 1 if tier else 0
+    return _TIERS.index(tier) + 1 if tier else 0
