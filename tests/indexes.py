@@ -52,6 +52,8 @@ class Index:
     yanked: set[str] = field(default_factory=set)
     uploaded: dict[str, str] = field(default_factory=dict)
     is_down: bool = False
+    #: The files of which a half is sent before the connection is lost.
+    cut: set[str] = field(default_factory=set)
 
     def page(self, project: str) -> dict[str, Any] | None:
         files = []
@@ -90,7 +92,9 @@ def serve_index(folder: Path) -> Iterator[Index]:
                 self.reply(200, _read_metadata(wheel), "text/plain")
                 return
             if kind == "files":
-                self.reply(200, (folder / name).read_bytes(), "application/octet-stream")
+                raw = (folder / name).read_bytes()
+                sent = raw[: len(raw) // 2] if name in index.cut else raw
+                self.reply(200, sent, "application/octet-stream", length=len(raw))
                 return
             page = index.page(name)
             body = json.dumps(page or {}).encode()
@@ -98,10 +102,10 @@ def serve_index(folder: Path) -> Iterator[Index]:
 
         do_HEAD = do_GET
 
-        def reply(self, code: int, body: bytes, kind: str) -> None:
+        def reply(self, code: int, body: bytes, kind: str, length: int | None = None) -> None:
             self.send_response(code)
             self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(body) if length is None else length))
             self.end_headers()
             if self.command == "GET":
                 self.wfile.write(body)
