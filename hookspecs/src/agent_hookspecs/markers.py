@@ -42,6 +42,7 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "final_messages": "dicts",
     "elements": "list",
     "changes": "dicts",
+    "prompts": "dicts",
     "changed": "flag",
     "warnings": "texts",
     "tags": "texts",

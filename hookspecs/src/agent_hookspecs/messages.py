@@ -158,9 +158,13 @@ class RequestSpec(TypedDict, total=False):
 
 
 class Action(TypedDict, total=False):
-    """A session-scoped action a plugin offers; ``trigger`` names lifecycle events it runs on."""
+    """A session-scoped action a plugin offers; ``trigger`` names lifecycle events it runs on.
+
+    ``command`` is the word after a slash by which a conversation offers it, too.
+    """
 
     id: str
+    command: str
     label: str
     description: str
     inputs: dict[str, Any]
