@@ -314,7 +314,9 @@ def make_environment(maker: str, folder: Path, index: Index) -> Place:
             [str(uv), "venv", "-q", "--python", sys.executable, str(prefix)],
             [str(uv), "pip", "install", "-q", "--python", str(prefix / "bin" / "python"), HOST],
         ],
-        "uv tool": [[str(uv), "tool", "install", "-q", "--python", sys.executable, HOST]],
+        "uv tool": [
+            [str(uv), "tool", "install", "-q", "--force", "--python", sys.executable, HOST]
+        ],
         "pipx": [[sys.executable, "-m", "pipx", "install", "--python", sys.executable, HOST]],
     }[maker]
     for command in commands:

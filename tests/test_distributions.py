@@ -179,6 +179,18 @@ def test_a_project_has_a_list_and_a_lock_of_its_own(
     assert not (place.home / "plugins.txt").exists()
 
 
+@needs_uv
+def test_what_others_need_by_an_extra_stays_when_one_goes(place: Place, index: Index) -> None:
+    for name in ("shared-lib", "fast-lib", "lone-lib"):
+        make_wheel(index.folder, name, is_plugin=False)
+    make_wheel(index.folder, "acme-one", requires=["shared-lib", "fast-lib; extra == 'fast'"])
+    make_wheel(index.folder, "acme-two", requires=["shared-lib", "lone-lib"])
+    place.host("plugins", "add", "acme-one[fast]", "acme-two", "--yes")
+    removed = place.host("plugins", "remove", "acme-two", "--yes")
+    assert removed.out.splitlines() == ["- acme-two 1.0", "- lone-lib 1.0", "Done."]
+    assert place.host("plugins", "verify").code == 0
+
+
 # What speaks against it -------------------------------------------------------------------------
 
 
@@ -293,6 +305,7 @@ def test_an_index_that_is_gone_changes_nothing(
     assert place.host("plugins", "verify").code == 0
     assert place.host("plugins", "sync", "--frozen", "--yes").out == "Nothing had to be changed.\n"
     assert place.files() == before
+    assert place.host("plugins", "remove", "acme-one", "--yes").out == "- acme-one 1.0\nDone.\n"
 
 
 @each_maker
