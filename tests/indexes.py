@@ -130,6 +130,8 @@ def make_wheel(
     is_plugin: bool = True,
     files: Mapping[str, str] | None = None,
     scripts: Sequence[str] = (),
+    headers: Sequence[str] = (),
+    readme: str = "",
 ) -> Path:
     """A wheel with a package of the same name; a plugin of role feature unless it is none."""
     package = name.replace("-", "_")
@@ -148,7 +150,7 @@ def make_wheel(
         points += "[console_scripts]\n" + "".join(f"{each} = {package}:main\n" for each in scripts)
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
     metadata += [f"Requires-Dist: {each}" for each in requires]
-    contents[f"{info}/METADATA"] = "\n".join([*metadata, "", ""])
+    contents[f"{info}/METADATA"] = "\n".join([*metadata, *headers, "", readme])
     tags = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     contents[f"{info}/WHEEL"] = tags
     if points:
