@@ -72,12 +72,13 @@ def _build(named: Sequence[str], out: Path, title: str) -> int:
 
 def _describe(named: str, work: Path) -> Iterator[IndexedDistribution]:
     path = Path(named)
+    versions: list[str] = []
     if path.is_dir():
-        wheels, versions = sorted(path.rglob("*.whl")), []
+        wheels = sorted(path.rglob("*.whl"))
         if not wheels:
             raise WheelError(f"there is no wheel in {path}")
     elif named.endswith(".whl"):
-        wheels, versions = [path], []
+        wheels = [path]
     else:
         wheels, versions = [fetch_wheel(named, work)], find_versions(named)
     for wheel in wheels:

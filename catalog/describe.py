@@ -7,6 +7,7 @@ text around, are shown by their numbers. It must not know what pages look like.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from email.message import Message
 from typing import Any
@@ -36,6 +37,8 @@ _LINE = 300
 _PARAGRAPH = 2_000
 _TEXT = 20_000
 _MANY = 200
+#: The characters that an address may have; all others are written as numbers there.
+_ADDRESS = re.compile(r"[A-Za-z0-9:/?#\[\]@!$&'()*+,;=._~%-]+")
 #: What authors call these links in their metadata, in the order in which people want them.
 _FIRST_LINKS = ("homepage", "documentation", "repository", "source", "changelog", "issues")
 
@@ -188,7 +191,7 @@ def _link_rank(label: str) -> int:
 
 
 def _is_web_address(url: str) -> bool:
-    """Whether it is a plain address of a web server: no password, nothing unseen, not too long."""
+    """Whether it is a plain address of a web server: no name of a user, and not too long."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -200,9 +203,7 @@ def _is_web_address(url: str) -> bool:
         and bool(parts.hostname)
         and "@" not in parts.netloc
         and len(url) <= _PARAGRAPH
-        and url.isascii()
-        and url.isprintable()
-        and " " not in url
+        and _ADDRESS.fullmatch(url) is not None
     )
 
 

@@ -6,7 +6,7 @@ Reads the index of a catalog, which somebody else has made: all of its text is f
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import click
 
@@ -69,7 +69,7 @@ def search(
             (
                 clean_text(each.name),
                 clean_text(each.version),
-                clean_text(_join(each.roles())),
+                clean_text(", ".join(each.roles())),
                 each.tier,
                 clean_text(each.summary[:_SHOWN]),
             )
@@ -82,15 +82,11 @@ def search(
     return 0 if found else 1
 
 
-def _print(rows: list[tuple[str, ...]]) -> None:
+def _print(rows: Sequence[Sequence[str]]) -> None:
     headings = ("DISTRIBUTION", "VERSION", "ROLES", "TIER", "SUMMARY")
     # A column in which nothing stands would only take room.
     used = [column for column in range(5) if any(row[column] for row in rows) or not column]
     print_table([headings[n] for n in used], [[row[n] for n in used] for row in rows])
-
-
-def _join(words: Iterable[str]) -> str:
-    return ", ".join(words)
 
 
 def find_catalog_source() -> str:

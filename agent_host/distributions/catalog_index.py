@@ -8,7 +8,7 @@ It must not know where an index comes from. Brings pydantic.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -30,7 +30,7 @@ __all__ = [
 
 INDEX_NAME = "index.json"
 #: Changes when a reader of the old form would misunderstand the new one; new keys change nothing.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 Tier = Literal["", "bronze", "silver", "gold"]
 Role = Literal["", "provider", "extension", "feature", "tool"]

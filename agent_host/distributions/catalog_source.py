@@ -1,7 +1,7 @@
 """Where the index of a catalog comes from: a file, or a web server and what was kept of it.
 
 What a server gave is kept in the user's cache, with what the server needs to say that it is still
-the same. Without the server, what was kept is used, and it is said from when it is. It must not
+the same. Without the server, what was cached is used, and it is said from when it is. It must not
 know what is looked for.
 """
 
@@ -40,12 +40,12 @@ class OpenedCatalog:
 
     index: CatalogIndex
     source: str
-    #: Why what was kept is used, and from when it is; empty if it is what is there now.
+    #: Why what was cached is used, and from when it is; empty if it is what is there now.
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Cached:
     """What a server gave last time, and by what it knows that again."""
 
     raw: bytes
@@ -77,8 +77,8 @@ def open_known_catalog(source: str) -> OpenedCatalog | None:
     if not _is_url(source):
         return open_catalog(source)
     url = f"{source}{_INDEX_NAME}" if source.endswith("/") else source
-    kept = _read_kept(url)
-    return OpenedCatalog(_decode(kept.raw, url), url) if kept else None
+    cached = _read_cache(url)
+    return OpenedCatalog(_decode(cached.raw, url), url) if cached else None
 
 
 def _is_url(source: str) -> bool:
@@ -105,77 +105,77 @@ def _decode(raw: bytes, source: str) -> CatalogIndex:
 def _open_url(url: str) -> OpenedCatalog:
     from agent_host.wire.request import without_userinfo
 
-    shown, kept = without_userinfo(url), _read_kept(url)
+    shown, cached = without_userinfo(url), _read_cache(url)
     try:
-        document = _ask(url, kept)
+        document = _ask(url, cached)
     except AgentError as error:
-        return _fall_back(kept, shown, error.message)
-    if document.status == 304 and kept is not None:
-        _keep(url, _Kept(kept.raw, kept.etag, kept.modified, time.time()))
-        return OpenedCatalog(_decode(kept.raw, shown), shown)
+        return _fall_back(cached, shown, error.message)
+    if document.status == 304 and cached is not None:
+        _write_cache(url, _Cached(cached.raw, cached.etag, cached.modified, time.time()))
+        return OpenedCatalog(_decode(cached.raw, shown), shown)
     if document.status != 200:
-        return _fall_back(kept, shown, f"the server answers with {document.status}")
+        return _fall_back(cached, shown, f"the server answers with {document.status}")
     index = _decode(document.raw, shown)
     etag, modified = (document.headers.get(name, "") for name in ("etag", "last-modified"))
-    _keep(url, _Kept(document.raw, etag, modified, time.time()))
+    _write_cache(url, _Cached(document.raw, etag, modified, time.time()))
     return OpenedCatalog(index, shown)
 
 
-def _ask(url: str, kept: _Kept | None) -> Document:
+def _ask(url: str, cached: _Cached | None) -> Document:
     from agent_host.distributions.web import open_reader
 
     headers = {"accept": "application/json"}
-    if kept is not None and kept.etag:
-        headers["if-none-match"] = kept.etag
-    elif kept is not None and kept.modified:
-        headers["if-modified-since"] = kept.modified
+    if cached is not None and cached.etag:
+        headers["if-none-match"] = cached.etag
+    elif cached is not None and cached.modified:
+        headers["if-modified-since"] = cached.modified
     with open_reader() as reader:
         # One more than may be, so that too much is seen to be.
         return reader.get(url, headers, MAX_BYTES + 1)
 
 
-def _fall_back(kept: _Kept | None, shown: str, reason: str) -> OpenedCatalog:
-    if kept is None:
+def _fall_back(cached: _Cached | None, shown: str, reason: str) -> OpenedCatalog:
+    if cached is None:
         raise CatalogError(
             f"the catalog {shown} cannot be had: {reason}",
             source=shown,
             hint="check the address and the network, or name another with --catalog",
         )
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(kept.seen))
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(cached.seen))
     note = f"{shown} cannot be had ({reason}); this is what it was on {when}"
-    return OpenedCatalog(_decode(kept.raw, shown), shown, note)
+    return OpenedCatalog(_decode(cached.raw, shown), shown, note)
 
 
-def _kept_file(url: str) -> str | None:
+def _cache_file(url: str) -> str | None:
     folder = cache_folder()
     # The address may hold a password, which is nothing for the name of a file.
     name = hashlib.sha256(url.encode()).hexdigest()[:32]
     return None if folder is None else os.path.join(folder, "catalogs", name)
 
 
-def _read_kept(url: str) -> _Kept | None:
-    """What was kept: a line of JSON about it, then what the server gave."""
-    file = _kept_file(url)
+def _read_cache(url: str) -> _Cached | None:
+    """What was cached: a line of JSON about it, then what the server gave."""
+    file = _cache_file(url)
     if file is None:
         return None
     try:
         with open(file, "rb") as handle:
             about: dict[str, Any] = json.loads(handle.readline(1 << 16))
             raw = handle.read(MAX_BYTES + 1)
-        return _Kept(raw, str(about["etag"]), str(about["modified"]), float(about["seen"]))
+        return _Cached(raw, str(about["etag"]), str(about["modified"]), float(about["seen"]))
     except (OSError, ValueError, KeyError, TypeError):
         # Nothing is lost: what cannot be read is asked for again.
         return None
 
 
-def _keep(url: str, kept: _Kept) -> None:
-    file = _kept_file(url)
+def _write_cache(url: str, cached: _Cached) -> None:
+    file = _cache_file(url)
     if file is None:
         return
-    about = {"etag": kept.etag, "modified": kept.modified, "seen": kept.seen}
+    about = {"etag": cached.etag, "modified": cached.modified, "seen": cached.seen}
     try:
         make_private_folder(os.path.dirname(file))
-        replace_private(file, json.dumps(about).encode() + b"\n" + kept.raw)
+        replace_private(file, json.dumps(about).encode() + b"\n" + cached.raw)
     except OSError:
-        # Nothing is lost: what cannot be kept is asked for again.
+        # Nothing is lost: what cannot be cached is asked for again.
         return
