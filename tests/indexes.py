@@ -37,12 +37,16 @@ HOST = "agent-host-core"
 
 @dataclass
 class Index:
-    """What an index offers. ``yanked`` and ``uploaded`` are told of files by their names."""
+    """What an index offers.
+
+    ``yanked``, ``uploaded`` and ``provenance`` are told of files by their names.
+    """
 
     folder: Path
     url: str = ""
     yanked: set[str] = field(default_factory=set)
     uploaded: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, bytes] = field(default_factory=dict)
     is_down: bool = False
 
     def page(self, project: str) -> dict[str, Any] | None:
@@ -59,6 +63,8 @@ class Index:
                 }
                 if wheel.name in self.uploaded:
                     about["upload-time"] = self.uploaded[wheel.name]
+                if wheel.name in self.provenance:
+                    about["provenance"] = f"{self.url}/provenance/{wheel.name}"
                 files.append(about)
         if not files:
             return None
@@ -83,6 +89,9 @@ def serve_index(folder: Path) -> Iterator[Index]:
                 return
             if kind == "files":
                 self.reply(200, (folder / name).read_bytes(), "application/octet-stream")
+                return
+            if kind == "provenance":
+                self.reply(200, index.provenance[name], "application/json")
                 return
             page = index.page(name)
             body = json.dumps(page or {}).encode()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -32,6 +33,9 @@ __all__ = ["Installer", "Outdated", "Resolving", "open_installer"]
 #: As much of what an installer printed as a person can use.
 _LAST_LINES = 20
 _ONLY_WHEELS = ("--only-binary", ":all:")
+#: A line of pip's configuration: a table and a key, and a value in quotes.
+_CONFIGURED = re.compile(r"^([\w:-]*\.[\w-]+)='(.*)'$", re.MULTILINE)
+_PYPI = "https://pypi.org/simple"
 _CONFLICTS = ("conflict", "no solution found", "resolutionimpossible")
 
 
@@ -77,6 +81,9 @@ class Installer(Protocol):
 
     def find_outdated(self) -> list[Outdated]:
         """The installed distributions of which the index has newer versions."""
+
+    def find_indexes(self) -> list[str]:
+        """Where what has no index of its own comes from, the first first."""
 
 
 def open_installer(environment: Environment, open_file: int | None = None) -> Installer:
@@ -129,6 +136,16 @@ class _Pip:
         told = self._run([*self._pip, "list", "--outdated", "--format", "json"])
         return [_read_outdated(each) for each in json.loads(told)]
 
+    def find_indexes(self) -> list[str]:
+        """As pip's own files and variables say; a command's table weighs more than the common."""
+        told = dict(_CONFIGURED.findall(self._run([*self._pip, "config", "list"])))
+
+        def find(key: str, usual: str) -> list[str]:
+            named = (told.get(f"{table}.{key}") for table in (":env:", "install", "global"))
+            return next((text for text in named if text), usual).split()
+
+        return [*find("index-url", _PYPI), *find("extra-index-url", "")]
+
 
 class _Uv:
     def __init__(self, environment: Environment, run: Run) -> None:
@@ -163,6 +180,10 @@ class _Uv:
     def find_outdated(self) -> list[Outdated]:
         told = self._run([*self._uv, "list", *self._python, "--outdated", "--format", "json"])
         return [_read_outdated(each) for each in json.loads(told)]
+
+    def find_indexes(self) -> list[str]:
+        """None beside those that uv writes into what it resolves."""
+        return []
 
 
 def _run(command: Sequence[str], *, open_file: int | None) -> str:
