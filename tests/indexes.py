@@ -30,7 +30,15 @@ from packaging.utils import canonicalize_name
 
 from making import FEATURE, Run, entry_points, full
 
-__all__ = ["Index", "Place", "make_environment", "make_wheel", "pack_host", "serve_index"]
+__all__ = [
+    "Index",
+    "Place",
+    "make_environment",
+    "make_wheel",
+    "pack_distributions",
+    "pack_host",
+    "serve_index",
+]
 
 HOST = "agent-host-core"
 
@@ -183,7 +191,12 @@ def _write_wheel(file: Path, info: str, contents: Mapping[str, bytes]) -> Path:
 
 def pack_host(folder: Path) -> None:
     """Put the host and all that it needs on an index, from what is installed here."""
-    for found in _needed(HOST):
+    pack_distributions(folder, HOST)
+
+
+def pack_distributions(folder: Path, *names: str) -> None:
+    """Put distributions and all that they need on an index, from what is installed here."""
+    for found in _needed(*names):
         origin = json.loads(found.read_text("direct_url.json") or "{}")
         if origin.get("dir_info", {}).get("editable"):
             source = origin["url"].removeprefix("file://")
@@ -204,9 +217,9 @@ def pack_host(folder: Path) -> None:
         _write_wheel(folder / f"{info.removesuffix('.dist-info')}-{tag}.whl", info, contents)
 
 
-def _needed(name: str) -> list[Distribution]:
+def _needed(*names: str) -> list[Distribution]:
     found: dict[str, Distribution] = {}
-    waiting = [name]
+    waiting = [*names]
     while waiting:
         key = canonicalize_name(waiting.pop())
         if key not in found:

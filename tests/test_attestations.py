@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from agent_host.distributions.attestations import Attested, verify_published
+from agent_host.distributions.indexes import read_pip_indexes, read_uv_indexes
 from agent_host.distributions.manage import Plan
 from agent_host.distributions.pins import Pin, read_lock, write_lock
 from agent_host.distributions.published import can_verify, look_up_published
@@ -66,12 +67,15 @@ def pin_of(index: Index, wheel: Path) -> Pin:
     name, version = wheel.name.split("-")[:2]
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     url = f"{index.url}/files/{wheel.name}"
-    simple = f"{index.url}/simple/"
-    return Pin(name.replace("_", "-"), version, "wheel", url, sha256=digest, index=simple)
+    return Pin(name.replace("_", "-"), version, "wheel", url, sha256=digest)
 
 
-def check(*pins: Pin) -> list[Attested]:
-    return verify_published({pin.name: pin for pin in pins}, [])
+def index_of(pin: Pin) -> str:
+    return pin.url.partition("/files/")[0] + "/simple/"
+
+
+def check(pin: Pin) -> list[Attested]:
+    return verify_published({pin.name: pin}, [index_of(pin)])
 
 
 def test_a_real_attestation_names_its_publisher(attested: Pin) -> None:
@@ -125,7 +129,7 @@ def test_what_no_index_offers_is_not_asked_about(tmp_path: Path) -> None:
 
 def published(pin: Pin, *locked: Pin) -> tuple[Pin, list[tuple[str, str]]]:
     known, told = look_up_published(
-        [pin], {each.name: each for each in locked}, list, with_age=False
+        [pin], {each.name: each for each in locked}, lambda: [index_of(pin)], with_age=False
     )
     return known[pin.name], [(each.level, each.message) for each in told]
 
@@ -170,7 +174,7 @@ def test_what_is_locked_is_not_asked_about_again(index: Index, attested: Pin) ->
 
 def test_questions_are_for_people_unless_they_were_accepted(attested: Pin, tmp_path: Path) -> None:
     before = replace(attested, version="0.0.1", sha256="0" * 64, publisher=OTHER)
-    _, told = look_up_published([attested], {NAME: before}, list, with_age=False)
+    _, told = look_up_published([attested], {NAME: before}, lambda: [index_of(attested)], with_age=False)
     plan = Plan((), tuple(told), {}, WantedList(tmp_path / "plugins.txt"), tmp_path)
     assert not plan.is_forbidden
     assert [each.distribution for each in plan.questions([])] == [NAME]
@@ -187,8 +191,7 @@ def test_a_lock_that_names_another_publisher_is_a_deviation(attested: Pin) -> No
 def test_the_age_is_asked_of_the_index_where_the_installer_does_not_tell_it(index: Index) -> None:
     wheel = make_wheel(index.folder, "acme")
     index.uploaded[wheel.name] = "2026-01-02T03:04:05.678900Z"
-    # As pip gives it: it names no index.
-    pin = replace(pin_of(index, wheel), index="")
+    pin = pin_of(index, wheel)
     asked = [f"{index.url}/nothing", f"{index.url}/simple/"]
     known, told = look_up_published([pin], {}, lambda: asked, with_age=True)
     assert known["acme"].uploaded == datetime(2026, 1, 2, 3, 4, 5, 678900, timezone.utc)
@@ -198,8 +201,34 @@ def test_the_age_is_asked_of_the_index_where_the_installer_does_not_tell_it(inde
 
 def test_an_age_that_the_index_does_not_tell_is_told_in_one_line(index: Index) -> None:
     names = ("acme", "beta", "gamma", "delta")
-    pins = [replace(pin_of(index, make_wheel(index.folder, each)), index="") for each in names]
+    pins = [pin_of(index, make_wheel(index.folder, each)) for each in names]
     _, told = look_up_published(pins, {}, lambda: [f"{index.url}/simple"], with_age=True)
     ((level, message),) = [(each.level, each.message) for each in told]
     assert level == "warning"
     assert "acme, beta, gamma and 1 more" in message
+
+
+def test_indexes_are_those_that_the_installers_are_configured_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = (
+        ":env:.extra-index-url='https://b.example/ https://c.example/simple'\n"
+        "global.cert='/etc/a=b.crt'\n"
+        "global.extra-index-url='https://not.example/'\n"
+        "global.index-url='https://u:p@a.example/simple'\n"
+    )
+    wanted = ["https://u:p@a.example/simple", "https://b.example/", "https://c.example/simple"]
+    assert read_pip_indexes(listed) == wanted
+    assert read_pip_indexes("") == ["https://pypi.org/simple"]
+    for name in [each for each in os.environ if each.startswith("UV_")]:
+        monkeypatch.delenv(name)
+    file = tmp_path / "uv.toml"
+    file.write_text(
+        'extra-index-url = ["https://b.example/"]\n[[index]]\nurl = "https://d.example/"\n'
+        'default = true\n[pip]\nindex-url = "https://a.example/"\n'
+    )
+    monkeypatch.setenv("UV_CONFIG_FILE", str(file))
+    assert read_uv_indexes() == ["https://b.example/", "https://a.example/"]
+    monkeypatch.setenv("UV_INDEX", "own=https://e.example/")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://f.example/")
+    assert read_uv_indexes() == ["https://e.example/", "https://b.example/", "https://f.example/"]

@@ -37,14 +37,11 @@ class FileFacts:
 
 
 def find_facts(pins: Iterable[Pin], indexes: Sequence[str], reader: Reader) -> dict[str, FileFacts]:
-    """What the indexes say of the files of these pins, by the names of the pins.
-
-    The index that a pin names is asked alone, of others each in turn.
-    """
+    """What the first index that lists them says of the files of these pins, by their names."""
     wanted = [pin for pin in pins if pin.is_on_index]
 
     def find(pin: Pin) -> FileFacts:
-        return _find_file(pin, [pin.index] if pin.index else indexes, reader)
+        return _find_file(pin, indexes, reader)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return dict(zip([pin.name for pin in wanted], pool.map(find, wanted), strict=True))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import signal
 import subprocess
 import tempfile
@@ -25,6 +24,7 @@ from agent_hookspecs.logs import redact
 from agent_hookspecs.values import dataclass
 from agent_host.distributions.environment import Environment
 from agent_host.distributions.errors import ConflictError, DistributionError, InstallerError
+from agent_host.distributions.indexes import read_pip_indexes, read_uv_indexes
 from agent_host.distributions.pins import Pin, read_lock
 from agent_host.plugins.bundle import canonical_name
 
@@ -33,9 +33,6 @@ __all__ = ["Installer", "Outdated", "Resolving", "open_installer"]
 #: As much of what an installer printed as a person can use.
 _LAST_LINES = 20
 _ONLY_WHEELS = ("--only-binary", ":all:")
-#: A line of pip's configuration: a table and a key, and a value in quotes.
-_CONFIGURED = re.compile(r"^([\w:-]*\.[\w-]+)='(.*)'$", re.MULTILINE)
-_PYPI = "https://pypi.org/simple"
 _CONFLICTS = ("conflict", "no solution found", "resolutionimpossible")
 
 
@@ -65,7 +62,12 @@ class Outdated:
 
 
 class Installer(Protocol):
-    """What can be asked of an installer."""
+    """What can be asked of an installer.
+
+    ``tells_age``: pins have the time at which they were uploaded, if the index has it.
+    """
+
+    tells_age: bool
 
     def resolve(self, asked: Resolving) -> dict[str, Pin]:
         """The distributions that fit, with all that they need, by name. Installs nothing."""
@@ -83,7 +85,7 @@ class Installer(Protocol):
         """The installed distributions of which the index has newer versions."""
 
     def find_indexes(self) -> list[str]:
-        """Where what has no index of its own comes from, the first first."""
+        """The indexes that it is configured for, the first first."""
 
 
 def open_installer(environment: Environment, open_file: int | None = None) -> Installer:
@@ -93,6 +95,8 @@ def open_installer(environment: Environment, open_file: int | None = None) -> In
 
 
 class _Pip:
+    tells_age = False
+
     def __init__(self, environment: Environment, run: Run) -> None:
         self._run = run
         self._pip = [environment.python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -137,17 +141,12 @@ class _Pip:
         return [_read_outdated(each) for each in json.loads(told)]
 
     def find_indexes(self) -> list[str]:
-        """As pip's own files and variables say; a command's table weighs more than the common."""
-        told = dict(_CONFIGURED.findall(self._run([*self._pip, "config", "list"])))
-
-        def find(key: str, usual: str) -> list[str]:
-            named = (told.get(f"{table}.{key}") for table in (":env:", "install", "global"))
-            return next((text for text in named if text), usual).split()
-
-        return [*find("index-url", _PYPI), *find("extra-index-url", "")]
+        return read_pip_indexes(self._run([*self._pip, "config", "list"]))
 
 
 class _Uv:
+    tells_age = True
+
     def __init__(self, environment: Environment, run: Run) -> None:
         self._run = run
         self._uv = [environment.uv, "--quiet", "--no-progress", "pip"]
@@ -182,8 +181,7 @@ class _Uv:
         return [_read_outdated(each) for each in json.loads(told)]
 
     def find_indexes(self) -> list[str]:
-        """None beside those that uv writes into what it resolves."""
-        return []
+        return read_uv_indexes()
 
 
 def _run(command: Sequence[str], *, open_file: int | None) -> str:

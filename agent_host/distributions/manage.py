@@ -200,7 +200,10 @@ class Manager:
             self._tell(f"fetching {', '.join(pin.name for pin in coming)}")
             fetched = read_fetched(self._installer.fetch(coming, self._work))
         known, told = look_up_published(
-            coming, self._locked, self._installer.find_indexes, with_age=bool(cooldown)
+            coming,
+            self._locked,
+            self._installer.find_indexes,
+            with_age=bool(cooldown) and not self._installer.tells_age,
         )
         pins = {name: known.get(name) or self._as_locked(pin) for name, pin in pins.items()}
         reasons = _reasons(wanted, fetched)

@@ -31,8 +31,7 @@ class Pin:
 
     A ``wheel`` is one that an index offers, an ``archive`` one that was named by its address.
     ``contents`` is a digest of the hashes that its wheel lists; ``uploaded`` is known if installer
-    or index told it, ``index`` if the installer did. ``publisher`` is who attests
-    the wheel, the last that was verified.
+    or index told it. ``publisher`` is who attests the wheel, the last that was verified.
     """
 
     name: str
@@ -45,7 +44,6 @@ class Pin:
     uploaded: datetime | None = None
     yanked: str = ""
     contents: str = ""
-    index: str = ""
     publisher: str = ""
 
     @property
@@ -107,8 +105,6 @@ def _package_table(pin: Pin) -> dict[str, Any]:
             table["archive"] = file
         else:
             table["wheels"] = [{"name": unquote(os.path.basename(urlsplit(pin.url).path))} | file]
-    if pin.index:
-        table["index"] = pin.index
     own = {"contents": pin.contents, "publisher": pin.publisher}
     if any(own.values()):
         table["tool"] = {_TOOL: {key: value for key, value in own.items() if value}}
@@ -174,6 +170,5 @@ def _read_pin(package: Any, artefact: Any) -> Pin:
         sha256=artefact.hashes.get("sha256", ""),
         uploaded=artefact.upload_time,
         contents=contents,
-        index=package.index or "",
         publisher=str(own.get("publisher") or ""),
     )

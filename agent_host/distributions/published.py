@@ -38,13 +38,13 @@ def look_up_published(
     *,
     with_age: bool,
 ) -> tuple[dict[str, Pin], list[Objection]]:
-    """The pins with their ages and publishers, by name, and what speaks against them.
+    """The pins with their publishers, by name, and what speaks against them.
 
-    Nothing is asked of an index that the installer has told already, or of files that are locked.
+    ``with_age``: and with their ages, which the installer does not tell. Of files that are locked
+    nothing is asked.
     """
     pins = [pin for pin in coming if pin.is_on_index and not _is_locked(pin, locked)]
-    # An installer that names the index of a file has also told what the index says of its age.
-    undated = [pin for pin in pins if with_age and pin.uploaded is None and not pin.index]
+    undated = [pin for pin in pins if with_age and pin.uploaded is None]
     verifies = can_verify()
     wanted = pins if verifies else undated
     if not wanted:
@@ -53,9 +53,8 @@ def look_up_published(
     from agent_host.distributions.index_pages import find_facts
     from agent_host.distributions.web import open_reader
 
-    indexes = find_indexes() if any(not pin.index for pin in wanted) else ()
     with open_reader() as reader:
-        facts = find_facts(wanted, indexes, reader)
+        facts = find_facts(wanted, find_indexes(), reader)
         attested = check_attestations(pins, facts, reader) if verifies else []
     # What could not be found out leaves the publisher of the version before in the lock.
     publishers = {each.distribution: each.publisher for each in attested if each.state != "unknown"}

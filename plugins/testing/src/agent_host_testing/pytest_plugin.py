@@ -27,6 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write what conformance suites found to FILE as JSON, beside it as a page",
     )
     group.addoption(
+        "--conformance-tier",
+        metavar="FILE",
+        help="write the tier that the package reaches, sealed by hashes, to FILE; a wheel carries "
+        "it as the conformance.json of the package",
+    )
+    group.addoption(
         "--corpus",
         metavar="PATH",
         help="the folder with recorded traffic that replay checks read",
@@ -44,12 +50,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    file = config.getoption("conformance_report")
+    report, tier = (config.getoption(f"conformance_{what}") for what in ("report", "tier"))
     # With xdist the workers run the tests, and the process that controls them writes the report.
-    if file and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        return
+    if report:
         from agent_host_testing.report import ConformanceReport
 
-        config.pluginmanager.register(ConformanceReport(file), "conformance_report")
+        config.pluginmanager.register(ConformanceReport(report), "conformance_report")
+    if tier:
+        from agent_host_testing.tier_file import TierWriter
+
+        config.pluginmanager.register(TierWriter(tier), "conformance_tier")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
