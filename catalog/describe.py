@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from email.message import Message
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from agent_hookspecs.descriptor import Entry
+from agent_hookspecs.errors import DescriptorError
 from agent_hookspecs.logs import names_secret
 from agent_host.cli.outside import clean_lines, clean_text
 from agent_host.distributions.catalog_index import (
@@ -24,12 +26,21 @@ from agent_host.distributions.catalog_index import (
     IndexedLink,
     IndexedPlugin,
     IndexedSetting,
+    Tier,
 )
 from agent_host.plugins.bundle import canonical_name
+from agent_host.plugins.descriptor import MAX_BYTES
+from agent_host.plugins.inspect.about import About, about_metadata
+from agent_host.plugins.inspect.conformance import (
+    CONFORMANCE_NAME,
+    decode_conformance,
+    is_sealed,
+    judge_package,
+)
 from agent_host.plugins.settings import Setting, merge_schemas
 from agent_host.redaction import holds_secrets
 from catalog.hooks import find_hooks
-from catalog.wheels import Wheel
+from catalog.wheels import Announced, Wheel
 
 __all__ = ["describe_wheel", "join_versions"]
 
@@ -39,8 +50,7 @@ _TEXT = 20_000
 _MANY = 200
 #: The characters that an address may have; all others are written as numbers there.
 _ADDRESS = re.compile(r"[A-Za-z0-9:/?#\[\]@!$&'()*+,;=._~%-]+")
-#: What authors call these links in their metadata, in the order in which people want them.
-_FIRST_LINKS = ("homepage", "documentation", "repository", "source", "changelog", "issues")
+_RANKS: tuple[Tier, ...] = ("", "bronze", "silver", "gold")
 
 
 def describe_wheel(wheel: Wheel) -> IndexedDistribution | None:
@@ -49,10 +59,11 @@ def describe_wheel(wheel: Wheel) -> IndexedDistribution | None:
     if not announced:
         return None
     headers, text = wheel.metadata()
-    descriptors = [each.descriptor for each in announced if each.descriptor is not None]
-    plugins = [
-        _describe_entry(entry, wheel) for found in descriptors for entry in found.entries[:_MANY]
-    ]
+    sound = [each for each in announced if each.descriptor is not None]
+    descriptors = [each.descriptor for each in sound if each.descriptor is not None]
+    about = about_metadata(headers, descriptors[0] if descriptors else None)
+    about = replace(about, readme=text)
+    standings = [_standing(wheel, each, about) for each in sound]
     contracts = dict.fromkeys(found.api for found in descriptors if found.api)
     return IndexedDistribution(
         name=canonical_name(wheel.name),
@@ -61,17 +72,49 @@ def describe_wheel(wheel: Wheel) -> IndexedDistribution | None:
         summary=_line(headers.get("Summary")),
         description=_text(text),
         description_type=_line(headers.get("Description-Content-Type")).partition(";")[0],
-        licence=_licence(headers),
-        python=_line(headers.get("Requires-Python")),
+        licence=_line(about.license),
+        python=_line(about.python),
+        pythons=_words(about.pythons),
         contract=_line(" and ".join(contracts)),
+        # What holds for all of it is what holds for the least of it.
+        tier=min((tier for tier, _ in standings), key=_RANKS.index, default=""),
+        tier_words=_line("; ".join(dict.fromkeys(words for _, words in standings if words))),
         needs=[*_needs(headers)],
-        links=[*_links(headers)],
+        links=[*_links(headers, about)],
         keywords=_words(str(headers.get("Keywords") or "").replace(",", " ").split()),
         wheel=_line(wheel.path.name),
         sha256=wheel.sha256(),
         problems=[_paragraph(each.problem) for each in announced if each.problem],
-        plugins=plugins,
+        plugins=[
+            _describe_entry(entry, wheel)
+            for found in descriptors
+            for entry in found.entries[:_MANY]
+        ],
     )
+
+
+def _standing(wheel: Wheel, announced: Announced, about: About) -> tuple[Tier, str]:
+    """The tier that the results in a wheel show of its content, and what is to be said of it."""
+    descriptor = announced.descriptor
+    assert descriptor is not None
+    claimed = f"{descriptor.tier} is claimed, and nothing proves it" if descriptor.tier else ""
+    file = f"{announced.folder}/{CONFORMANCE_NAME}"
+    raw = wheel.read(file, MAX_BYTES + 1) if announced.folder else None
+    if raw is None:
+        return "", claimed
+    try:
+        found = decode_conformance(raw, file)
+    except DescriptorError as error:
+        return "", error.message
+    if not is_sealed(found):
+        return "", f"{CONFORMANCE_NAME} is not as the kit wrote it"
+    if wheel.digest_package(announced.folder) != found.files:
+        return "", f"{CONFORMANCE_NAME} is of other files"
+    folder: Any = wheel.folder_of(announced.folder)
+    judged = judge_package(found, descriptor, about, folder)
+    if judged.tier is None:
+        return "", claimed or f"no tier: {judged.lacks[0]}"
+    return judged.tier, f"{judged.tier}, of this content"
 
 
 def join_versions(found: Iterable[IndexedDistribution]) -> list[IndexedDistribution]:
@@ -103,6 +146,7 @@ def _describe_entry(entry: Entry, wheel: Wheel) -> IndexedPlugin:
         provides_tags=_words(entry.provides_tags),
         required_tags=_words(entry.required_tags),
         forbidden_tags=_words(entry.forbidden_tags),
+        required_plugins=_words(entry.required_plugins),
         hooks=sorted(defined.hooks),
         inherits=_words(sorted(defined.inherits)),
         settings=[*_settings(entry)],
@@ -143,20 +187,6 @@ def _json(value: object) -> str:
     return _line(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _licence(headers: Message) -> str:
-    """The expression; else the classifiers; else the first line of what the author wrote."""
-    expression = _line(headers.get("License-Expression"))
-    if expression:
-        return expression
-    named = [
-        str(each).rpartition("::")[2].strip()
-        for each in headers.get_all("Classifier", [])
-        if str(each).startswith("License ::")
-    ]
-    written = str(headers.get("License") or "").strip().partition("\n")[0]
-    return _line(", ".join(named) or written)
-
-
 def _needs(headers: Message) -> Iterator[str]:
     """The distributions that it needs and that are of our kind by their names."""
     names = set()
@@ -171,23 +201,19 @@ def _needs(headers: Message) -> Iterator[str]:
     yield from (_line(name) for name in sorted(names) if name.startswith("agent-host-"))
 
 
-def _links(headers: Message) -> Iterator[IndexedLink]:
-    """The links of the metadata that lead to web servers; a label may say anything."""
-    found: dict[str, str] = {}
+def _links(headers: Message, about: About) -> Iterator[IndexedLink]:
+    """Links that lead to web servers, those that people want first; a label may say anything."""
+    found = {
+        about.homepage: "Homepage",
+        about.documentation: "Documentation",
+        about.issues: "Issues",
+    }
     for text in headers.get_all("Project-URL", []):
         label, _, url = str(text).partition(",")
         found.setdefault(url.strip(), label.strip())
-    found.setdefault(str(headers.get("Home-page") or "").strip(), "Homepage")
     sound = [(label, url) for url, label in found.items() if _is_web_address(url)]
-    sound.sort(key=lambda pair: _link_rank(pair[0]))
     for label, url in sound[:20]:
         yield IndexedLink(label=_line(label) or "Link", url=url)
-
-
-def _link_rank(label: str) -> int:
-    folded = label.casefold()
-    ranks = (n for n, word in enumerate(_FIRST_LINKS) if word in folded)
-    return next(ranks, len(_FIRST_LINKS))
 
 
 def _is_web_address(url: str) -> bool:

@@ -178,8 +178,10 @@ def _facts(distribution: IndexedDistribution, known: set[str]) -> Iterator[Marku
     yield from _fact("Version", distribution.version)
     yield from _fact("Licence", distribution.licence or "not said")
     yield from _fact("Python", distribution.python or "not said")
+    if distribution.pythons:
+        yield from _fact("Made for", ", ".join(distribution.pythons))
     yield from _fact("Contract", distribution.contract or "not said")
-    yield from _fact("Quality tier", distribution.tier or "not measured")
+    yield from _fact("Quality tier", distribution.tier_words or "nothing says")
     needs = [_needed(name, known) for name in distribution.needs]
     if needs:
         yield from _fact("Needs", element("ul", *(element("li", each) for each in needs)))
@@ -250,6 +252,7 @@ def _lists(plugin: IndexedPlugin) -> Iterator[Markup]:
     rows: list[tuple[str, list[Markup]]] = [
         ("Provides", [_tag(tag) for tag in plugin.provides_tags]),
         ("Takes part with", [_tag(tag) for tag in plugin.required_tags]),
+        ("Needs plugins", [element("code", each) for each in plugin.required_plugins]),
         ("Never with", [_tag(tag) for tag in plugin.forbidden_tags]),
         (
             "Tools",

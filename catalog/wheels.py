@@ -6,6 +6,7 @@ limit, and all of it stays data. It must not know what a catalog looks like.
 
 from __future__ import annotations
 
+import base64
 import configparser
 import hashlib
 import re
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from email.message import Message
 from email.parser import BytesHeaderParser
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile, Path as ArchivePath, ZipFile
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
@@ -25,6 +26,7 @@ from agent_hookspecs.descriptor import DESCRIPTOR_NAME, Descriptor, Entry
 from agent_hookspecs.errors import DescriptorError
 from agent_host.plugins.descriptor import MAX_BYTES, decode_descriptor
 from agent_host.plugins.discover import CLASS_PATH, GROUP
+from agent_host.plugins.inspect.conformance import digest_files
 
 __all__ = ["Announced", "Wheel", "WheelError", "open_wheel"]
 
@@ -32,6 +34,7 @@ __all__ = ["Announced", "Wheel", "WheelError", "open_wheel"]
 _MAX_FILE = 2 << 20
 _MAX_FILES = 100_000
 _PIECE = 1 << 20
+_MAX_HASHED = 256 << 20
 _PACKAGE = re.compile(r"\w+(\.\w+)*")
 
 
@@ -46,6 +49,8 @@ class Announced:
     name: str
     descriptor: Descriptor | None
     problem: str = ""
+    #: The folder of the descriptor in the wheel.
+    folder: str = ""
 
 
 @contextmanager
@@ -130,9 +135,34 @@ class Wheel:
         if raw is None:
             return Announced(name, None, f"it has no {file}")
         try:
-            return Announced(name, decode_descriptor(raw, file))
+            descriptor = decode_descriptor(raw, file)
+            return Announced(name, descriptor, folder=file.rpartition("/")[0])
         except DescriptorError as error:
             return Announced(name, None, error.explain())
+
+    def digest_package(self, folder: str) -> str:
+        """The hash of the files below a folder, as ``conformance.json`` has it."""
+        hashes = []
+        for name in sorted(self._names):
+            if name.startswith(f"{folder}/") and not name.endswith("/"):
+                hashes.append((name.removeprefix(f"{folder}/"), self._hash(name)))
+        return digest_files(hashes)
+
+    def _hash(self, name: str) -> str:
+        digest = hashlib.sha256()
+        left = _MAX_HASHED
+        with self._archive.open(name) as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+                left -= len(piece)
+                if left < 0:
+                    raise WheelError(f"{self.path.name}: {name} is too large to look at")
+        encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
+        return f"sha256={encoded}"
+
+    def folder_of(self, name: str) -> ArchivePath:
+        """A folder in the wheel, to look for files in."""
+        return ArchivePath(self._archive, f"{name}/")
 
     def source_of(self, module: str) -> str | None:
         """The text of a module of the wheel; None if it has none."""

@@ -174,7 +174,9 @@ def test_what_is_locked_is_not_asked_about_again(index: Index, attested: Pin) ->
 
 def test_questions_are_for_people_unless_they_were_accepted(attested: Pin, tmp_path: Path) -> None:
     before = replace(attested, version="0.0.1", sha256="0" * 64, publisher=OTHER)
-    _, told = look_up_published([attested], {NAME: before}, lambda: [index_of(attested)], with_age=False)
+    _, told = look_up_published(
+        [attested], {NAME: before}, lambda: [index_of(attested)], with_age=False
+    )
     plan = Plan((), tuple(told), {}, WantedList(tmp_path / "plugins.txt"), tmp_path)
     assert not plan.is_forbidden
     assert [each.distribution for each in plan.questions([])] == [NAME]

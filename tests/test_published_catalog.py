@@ -26,6 +26,11 @@ from agent_host.distributions.catalog_index import (  # noqa: E402
     decode_index,
     index_schema,
 )
+from agent_host.plugins.inspect.conformance import (  # noqa: E402
+    Conformance,
+    TriedPlugin,
+    write_conformance,
+)
 from catalog.__main__ import main  # noqa: E402
 from catalog.describe import describe_wheel  # noqa: E402
 from catalog.markup import element, join  # noqa: E402
@@ -232,6 +237,60 @@ def test_a_wheel_without_metadata_is_no_wheel(tmp_path: Path) -> None:
         archive.writestr("acme-1.0.dist-info/entry_points.txt", "[agent_host.plugins]\na = a:B\n")
     with pytest.raises(WheelError, match="METADATA"), open_wheel(wheel) as opened:
         describe_wheel(opened)
+
+
+def make_tried(folder: Path, **changes: Any) -> None:
+    """A wheel with what the kit found of it, and with some of that changed afterwards."""
+    about = {**descriptor(required_plugins=["other"]), "tier": "gold"}
+    wheel = make_wheel(folder, "acme", descriptor=about)
+    with open_wheel(wheel) as opened:
+        files = opened.digest_package("acme")
+    tried = {"feature:acme": TriedPlugin(tier="gold", passed=9)}
+    found = Conformance(
+        contract="1", host="1", kit="1", pythons=("3.11",), plugins=tried, files=files
+    )
+    written = write_conformance(folder / "conformance.json", found)
+    text = json.dumps({**written.model_dump(mode="json"), **changes})
+    make_wheel(folder, "acme", descriptor=about, files={"acme/conformance.json": text})
+
+
+def test_the_tier_is_what_the_results_in_the_wheel_show(tmp_path: Path) -> None:
+    make_tried(tmp_path)
+    (found,) = build(tmp_path, tmp_path).distributions
+    # For more, it has no py.typed.
+    assert (found.tier, found.tier_words) == ("bronze", "bronze, of this content")
+    assert found.plugins[0].required_plugins == ["other"]
+    assert "bronze tier" in page(tmp_path).texts
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"pythons": ["3.11", "3.12"]}, "not as the kit wrote it"),
+        ({"plugins": 1}, "plugins is 1"),
+    ],
+)
+def test_results_that_were_changed_show_nothing(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    make_tried(tmp_path, **changes)
+    (found,) = build(tmp_path, tmp_path).distributions
+    assert found.tier == ""
+    assert words in found.tier_words
+
+
+def test_results_of_other_files_show_nothing(tmp_path: Path) -> None:
+    make_tried(tmp_path)
+    with zipfile.ZipFile(tmp_path / "acme-1.0-py3-none-any.whl", "a") as archive:
+        archive.writestr("acme/more.py", "")
+    (found,) = build(tmp_path, tmp_path).distributions
+    assert (found.tier, found.tier_words) == ("", "conformance.json is of other files")
+
+
+def test_a_claim_is_shown_as_one(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "acme", descriptor={**descriptor(), "tier": "gold"})
+    (found,) = build(tmp_path, tmp_path).distributions
+    assert (found.tier, found.tier_words) == ("", "gold is claimed, and nothing proves it")
 
 
 def make_hostile(folder: Path) -> None:

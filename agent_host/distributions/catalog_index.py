@@ -68,6 +68,7 @@ with pydantic_alone():
         provides_tags: list[str] = _key("Tags it adds when it takes part.", default=[])
         required_tags: list[str] = _key("Tags that must all be present.", default=[])
         forbidden_tags: list[str] = _key("Tags of which none may be present.", default=[])
+        required_plugins: list[str] = _key("Plugins without which it does nothing.", default=[])
         hooks: list[str] = _key(
             "Hooks that its descriptor claims or that its source defines.", default=[]
         )
@@ -99,8 +100,10 @@ with pydantic_alone():
         description_type: str = _key("The media type of that text.", default="")
         licence: str = _key("An SPDX expression, or what the author wrote.", default="")
         python: str = _key("The versions of Python it works with.", default="")
+        pythons: list[str] = _key("The versions of Python that its author names.", default=[])
         contract: str = _key("The versions of the contract it works with.", default="")
-        tier: Tier = _key("The quality tier, from the results in its wheel.", default="")
+        tier: Tier = _key("The quality tier that results in its wheel show.", default="")
+        tier_words: str = _key("What is to be said of the tier, and of a claim.", default="")
         needs: list[str] = _key("Other distributions with plugins that it needs.", default=[])
         links: list[IndexedLink] = _key("Homepage, documentation and others.", default=[])
         keywords: list[str] = _key("Of its metadata.", default=[])

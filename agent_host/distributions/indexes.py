@@ -32,8 +32,9 @@ def read_pip_indexes(listed: str) -> list[str]:
 
 
 def read_uv_indexes() -> list[str]:
-    """From uv's variables and files; those that come beside the usual one stand first, as for uv."""
-    more, usual = [], []
+    """From uv's variables and files; those beside the usual one stand first, as for uv."""
+    more: list[str] = []
+    usual: list[str] = []
     for variable, found in (
         ("UV_INDEX", more),
         ("UV_EXTRA_INDEX_URL", more),
