@@ -81,7 +81,9 @@ def test_every_file_of_the_page_is_served_under_a_strict_policy(address: str) ->
 
 def test_nothing_of_the_page_reads_html_or_runs_text() -> None:
     pages = Path(room.__file__).parent / "pages"
-    wrong = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|srcdoc|style=")
+    wrong = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|srcdoc|style="
+    )
     found = {path.name: wrong.findall(path.read_text()) for path in pages.iterdir()}
     assert not any(found.values()), found
 
@@ -147,7 +149,12 @@ def test_a_conversation_is_streamed_stored_and_gone_on_with(address: str) -> Non
     again = begin(address, "And now?", session=begun["session"])
     assert again["session"] == begun["session"]
     follow(address, again["run"])
-    assert said(address, begun["session"]) == ["Good morning", "Good morning", "And now?", "And now?"]
+    assert said(address, begun["session"]) == [
+        "Good morning",
+        "Good morning",
+        "And now?",
+        "And now?",
+    ]
 
 
 def test_files_go_with_a_message(address: str) -> None:
@@ -237,7 +244,16 @@ def test_what_cannot_be_sent_is_refused_with_a_reason(address: str, body: Any) -
 
 @pytest.mark.parametrize(
     "key",
-    ["base_url", "api_key", "api_key_command", "headers", "provider", "root", "add_tags", "nothing"],
+    [
+        "base_url",
+        "api_key",
+        "api_key_command",
+        "headers",
+        "provider",
+        "root",
+        "add_tags",
+        "nothing",
+    ],
 )
 def test_no_page_says_where_requests_go_nor_what_tools_reach(address: str, key: str) -> None:
     body = {"prompt": "Hi", "model": "agent/default", "settings": {key: "https://evil.example"}}

@@ -6,9 +6,10 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
+from starlette.requests import Request
+
 from agent_host_gateway.access import Caller
 from agent_host_gateway.refusals import Refused
-from starlette.requests import Request
 
 __all__ = ["Answering", "Row", "read_number", "read_object", "read_text"]
 

@@ -13,6 +13,9 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
 from agent_hookspecs.logs import get_logger
 from agent_host_gateway.access import Caller
 from agent_host_gateway.console.bodies import Row, read_number, read_object, read_text
@@ -20,8 +23,6 @@ from agent_host_gateway.console.forms import Forms, request_options
 from agent_host_gateway.console.records import PAGE
 from agent_host_gateway.refusals import Refused, refusal_of
 from agent_host_gateway.server import Gateway
-from starlette.requests import Request
-from starlette.responses import StreamingResponse
 
 __all__ = ["Conversing", "plain_event"]
 
@@ -120,7 +121,7 @@ class Conversing:
 
     def _require_store(self) -> None:
         if self._gateway.conversations.sessions is None:
-            raise Refused("a conversation needs a store; put store = \"sqlite:\" into the config")
+            raise Refused('a conversation needs a store; put store = "sqlite:" into the config')
 
     async def _admit(self, caller: Caller) -> None:
         """Refuse what the key has no budget for."""

@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.requests import Request
+
 from agent_hookspecs.logs import names_secret
 from agent_host_gateway.access import Caller
 from agent_host_gateway.console.bodies import Row
 from agent_host_gateway.refusals import Refused
 from agent_host_gateway.server import Gateway
-from starlette.requests import Request
 
 __all__ = ["Forms", "request_options"]
 

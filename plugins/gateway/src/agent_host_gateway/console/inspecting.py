@@ -13,12 +13,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from starlette.requests import Request
+
 from agent_host_gateway.access import Caller
 from agent_host_gateway.console.bodies import Row
 from agent_host_gateway.console.forms import request_options
 from agent_host_gateway.refusals import Refused
 from agent_host_gateway.server import Gateway
-from starlette.requests import Request
 
 __all__ = ["Inspecting"]
 

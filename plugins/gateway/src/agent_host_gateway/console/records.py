@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from starlette.requests import Request
+
 from agent_host_gateway.access import Caller
 from agent_host_gateway.console.bodies import Row, read_number, read_object, read_text
 from agent_host_gateway.refusals import Refused
 from agent_host_gateway.server import Gateway
-from starlette.requests import Request
 
 __all__ = ["PAGE", "Records"]
 
@@ -50,7 +51,7 @@ class Records:
 
     def _sessions(self) -> Any:
         if self._gateway.conversations.sessions is None:
-            raise Refused("nothing is stored; put store = \"sqlite:\" into the config")
+            raise Refused('nothing is stored; put store = "sqlite:" into the config')
         return self._application.sessions
 
     async def _list_sessions(self, request: Request, caller: Caller) -> Any:
@@ -231,7 +232,9 @@ def _plain_run(run: Any) -> dict[str, Any]:
         "model": run.model,
         "created": run.created,
         "ended": run.ended,
-        "usage": {key: value for key, value in run.usage.items() if isinstance(value, (int, float))},
+        "usage": {
+            key: value for key, value in run.usage.items() if isinstance(value, (int, float))
+        },
         "cost": None if run.cost is None else str(run.cost),
         "reason": run.reason,
         "error": None if run.error is None else dict(run.error),

@@ -10,6 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
 from agent_host_gateway.access import Caller
 from agent_host_gateway.console.bodies import Answering, read_object
 from agent_host_gateway.console.conversing import Conversing
@@ -18,15 +22,17 @@ from agent_host_gateway.console.inspecting import Inspecting
 from agent_host_gateway.console.records import Records
 from agent_host_gateway.refusals import Refused, refusal_of
 from agent_host_gateway.server import Gateway
-from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
 
 __all__ = ["Console"]
 
 COOKIE = "agent_host_console"
 _PAGES = Path(__file__).parent / "pages"
-_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_KINDS = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
