@@ -77,9 +77,9 @@ def hostile_conversations(door: str) -> dict[str, tuple[dict[str, Any], str]]:
     """Conversations in the form of a door that nobody should answer."""
     if door == "chat":
         image: Any = lambda url: {"type": "image_url", "image_url": {"url": url}}  # noqa: E731
-        result = {"role": "tool", "tool_call_id": "c1", "content": "7"}
+        result: Any = {"role": "tool", "tool_call_id": "c1", "content": "7"}
         call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-        calling = {"role": "assistant", "content": None, "tool_calls": [call]}
+        calling: Any = {"role": "assistant", "content": None, "tool_calls": [call]}
         text = {"type": "text", "text": "x"}
     elif door == "messages":
         image = lambda url: {"type": "image", "source": {"type": "url", "url": url}}  # noqa: E731
