@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,10 @@ import pytest
 from gateway_process import DOORS, ask, minimal_body, running_gateway
 
 from agent_host import AgentApplication, ConfigError
+from agent_host.cli import main
 from agent_host_gateway.keys import KeyFile
 from agent_host_gateway.serving import check_listening, own_config
 from agent_host_gateway.spending import Spending
-
-HOST = "import sys; from agent_host.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def key_file() -> KeyFile:
@@ -25,24 +22,21 @@ def key_file() -> KeyFile:
         return KeyFile(own_config(application)["plugin_folder"])
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", HOST, *arguments], capture_output=True, text=True, check=False
-    )
-
-
-def test_keys_are_added_listed_and_revoked_at_the_command_line() -> None:
-    made = run("serve", "keys", "add", "laptop", "--models", "echo/*", "--expires", "30d")
-    assert made.returncode == 0, made.stderr
-    secret = made.stdout.strip()
+def test_keys_are_added_listed_and_revoked_at_the_command_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["serve", "keys", "add", "laptop", "--models", "echo/*", "--expires", "30d"]) == 0
+    secret = capsys.readouterr().out.strip()
     assert secret.startswith("agh_")
-    again = run("serve", "keys", "add", "laptop")
-    assert again.returncode == 1
-    assert "already" in again.stderr
-    listed = json.loads(run("serve", "keys", "list", "--json").stdout)
-    assert [(key["name"], key["models"]) for key in listed] == [("laptop", ["echo/*"])]
-    assert "hash" not in listed[0]
-    assert run("serve", "keys", "revoke", "laptop").returncode == 0
+    assert main(["serve", "keys", "add", "laptop"]) == 1
+    assert "already" in capsys.readouterr().err
+    assert main(["serve", "keys", "list", "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert (listed["name"], listed["models"]) == ("laptop", ["echo/*"])
+    assert "hash" not in listed
+    assert main(["serve", "keys", "list"]) == 0
+    assert "laptop  echo/*; until" in capsys.readouterr().out
+    assert main(["serve", "keys", "revoke", "laptop"]) == 0
     assert key_file().find(secret) is None
 
 

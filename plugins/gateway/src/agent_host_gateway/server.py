@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -30,7 +31,8 @@ from agent_host_gateway.neutral import Answer, ModelRequest, check_conversation
 from agent_host_gateway.refusals import Refused, refusal_of
 from agent_host_gateway.settings import Settings
 from agent_host_gateway.spending import Spending
-from agent_host_gateway.upstream import Application, Opened, Upstream, is_step
+from agent_host_gateway.upstream import Application, Opened, Relayed, Upstream, is_call, is_step
+from agent_host_gateway.wishes import WholeEvents, Wish, usage_of_bytes
 
 __all__ = ["Gateway"]
 
@@ -43,6 +45,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 #: How often it is looked whether a client takes its answer.
 _LOOK_SECONDS = 5.0
 _MAX_WARNING = 2000
+#: In how many of the last pieces of an answer it is looked for what it has used.
+_LAST_CHUNKS = 8
 #: Which key of a stored session is the gateway's.
 _OURS = "gateway"
 _STEPS_HEADER = "x-agent-host-steps"
@@ -196,11 +200,9 @@ class Gateway:
             raise Refused("without keys, only this machine is answered", kind="permission")
         return caller
 
-    async def admit(self, caller: Caller, asked: ModelRequest) -> None:
+    async def admit(self, caller: Caller, model: str) -> None:
         """Refuse what the caller's key does not allow."""
-        if not caller.may_use(asked.model):
-            raise _not_allowed(caller, asked.model)
-        for target in self.upstream.find_targets(asked.model)[1:]:
+        for target in self.upstream.find_targets(model):
             if not caller.may_use(target.name):
                 raise _not_allowed(caller, target.name)
         if caller.key is not None and caller.key.is_limited:
@@ -313,12 +315,11 @@ class _Exchange:
         if kind != "application/json":
             raise Refused(f"the body is {kind[:100]!r}, and not application/json")
         body = await self._read_body(headers)
-        asked = self._form.read_request(_parse(body))
-        if headers.get(_STEPS_HEADER, "").lower() in ("1", "true", "yes"):
-            asked.options["steps"] = True
-        await gateway.admit(caller, asked)
-        previous = await gateway.find_previous(asked, caller)
-        await self._while_client_stays(self._answer(asked, caller, previous))
+        can_store = gateway.conversations.sessions is not None
+        wish = Wish(self._form, _parse(body), body, can_store=can_store)
+        await gateway.admit(caller, wish.model)
+        shows_steps = headers.get(_STEPS_HEADER, "").lower() in ("1", "true", "yes")
+        await self._while_client_stays(self._answer(wish, caller, shows_steps))
 
     async def _read_body(self, headers: Headers) -> bytes:
         settings = self._gateway.settings
@@ -383,28 +384,66 @@ class _Exchange:
 
     # --- answers ---------------------------------------------------------------------------------
 
-    async def _answer(self, asked: ModelRequest, caller: Caller, previous: Found | None) -> None:
+    async def _answer(self, wish: Wish, caller: Caller, shows_steps: bool) -> None:
         gateway = self._gateway
         answer = Answer()
-        opened = await gateway.upstream.open(asked, caller.id, previous)
+        previous = None
+        if not wish.may_be_relayed:
+            previous = await gateway.find_previous(wish.asked, caller)
+        may_relay = wish.tells_usage or caller.key is None or not caller.key.is_limited
+        opened = await gateway.upstream.open(wish, caller.id, previous, may_relay=may_relay)
         try:
-            if asked.stream:
-                await self._stream(asked, caller, opened, answer)
+            if isinstance(opened, Relayed):
+                await self._relay(wish, opened, answer)
+            elif wish.is_streamed:
+                await self._stream(wish.asked, caller, opened, answer, shows_steps)
             else:
-                await self._tell(asked, caller, opened, answer)
+                await self._tell(wish.asked, caller, opened, answer, shows_steps)
         finally:
             await opened.close()
-            gateway.spending.note(caller.id, asked.model, answer.usage)
+            gateway.spending.note(caller.id, wish.model, answer.usage)
             given, made = answer.usage.get("input", 0), answer.usage.get("output", 0)
-            gateway.metrics.note_tokens(asked.model, given, made)
+            gateway.metrics.note_tokens(wish.model, given, made)
+
+    async def _relay(self, wish: Wish, opened: Relayed, answer: Answer) -> None:
+        """The bytes of an answer as they are; only what it has used is looked at."""
+        headers = _pairs(_warning_headers(opened.warnings))
+        kind = opened.answer.content_type.encode("latin-1", "replace")
+        if not wish.is_streamed:
+            whole = b"".join([data async for data in opened.answer.chunks()])
+            answer.usage = usage_of_bytes(wish.form, whole, is_streamed=False)
+            length = (b"content-length", str(len(whole)).encode())
+            await self._begin(200, [(b"content-type", kind), length, *headers])
+            await self._send(whole, is_last=True)
+            return
+        await self._begin(200, [(b"content-type", kind), *_EVENTS[1:], *headers])
+        first, last = b"", deque[bytes](maxlen=_LAST_CHUNKS)
+        events = WholeEvents()
+        try:
+            async for data in opened.answer.chunks():
+                if data := events.take(data):
+                    first = first or data
+                    last.append(data)
+                    await self._send(data)
+            end = events.left
+        except Exception as error:
+            end = self._form.failure_event(_logged_refusal(error))
+        answer.usage = usage_of_bytes(wish.form, first + b"".join(last), is_streamed=True)
+        await self._send(end, is_last=True)
 
     async def _tell(
-        self, asked: ModelRequest, caller: Caller, opened: Opened, answer: Answer
+        self,
+        asked: ModelRequest,
+        caller: Caller,
+        opened: Opened,
+        answer: Answer,
+        shows_steps: bool,
     ) -> None:
         """The answer in one piece."""
         steps: list[Any] = []
+        shows_steps |= bool(asked.options.get("steps"))
         async for event in self._gateway.upstream.read(opened, answer):
-            if asked.options.get("steps") and is_step(event):
+            if shows_steps and is_step(event):
                 steps.append(event)
         body = self._form.whole_answer(asked, answer, self._id, int(time.time()))
         await self._keep(asked, caller, opened, answer, body)
@@ -413,17 +452,22 @@ class _Exchange:
         await self._send_whole(200, body, _warning_headers([*opened.warnings, *answer.warnings]))
 
     async def _stream(
-        self, asked: ModelRequest, caller: Caller, opened: Opened, answer: Answer
+        self,
+        asked: ModelRequest,
+        caller: Caller,
+        opened: Opened,
+        answer: Answer,
+        shows_steps: bool,
     ) -> None:
         """The answer as it comes; what fails from here on is told in the stream."""
         writer = self._form.Writer(asked, self._id, int(time.time()))
-        shows_steps = asked.options.get("steps")
+        shows_steps |= bool(asked.options.get("steps"))
         headers = [*_EVENTS, *_pairs(_warning_headers(opened.warnings))]
         await self._begin(200, headers)
         await self._send(writer.begin())
         try:
             async for event in self._gateway.upstream.read(opened, answer):
-                data = writer.feed(event)
+                data = b"" if opened.target.agent and is_call(event) else writer.feed(event)
                 if shows_steps and is_step(event):
                     data += writer.step(event)
                 if data:

@@ -22,8 +22,19 @@ from agent_host_gateway.neutral import Answer, Message, ModelRequest, describe_c
 from agent_host_gateway.queueing import Breaker, Turns
 from agent_host_gateway.refusals import Refused, refusal_of
 from agent_host_gateway.settings import Settings
+from agent_host_gateway.wishes import Wish
 
-__all__ = ["AGENT", "Application", "Opened", "Target", "Upstream", "is_step", "refuse_media"]
+__all__ = [
+    "AGENT",
+    "Application",
+    "Opened",
+    "Relayed",
+    "Target",
+    "Upstream",
+    "is_call",
+    "is_step",
+    "refuse_media",
+]
 
 log = get_logger(__name__)
 
@@ -40,6 +51,7 @@ _LIST_SECONDS = 60.0
 _LIST_TIMEOUT = 10
 #: Settings of which one says that a provider has a key.
 _KEY_SETTINGS = ("api_key", "api_key_command", "api_key_file", "api_key_name")
+_CALLS = frozenset({"tool_call_started", "tool_call_delta"})
 _STEPS = frozenset({"tool_call", "tool_started", "tool_update", "tool_result", "turn_end", "child"})
 
 
@@ -73,6 +85,20 @@ class Target:
 
 
 @dataclass(slots=True)
+class Relayed:
+    """An answer whose bytes are for the client as they are."""
+
+    target: Target
+    answer: Any
+    closing: AsyncExitStack
+    warnings: list[str] = field(default_factory=list)
+
+    async def close(self) -> None:
+        """End it, also in the middle; the upstream is told at once."""
+        await self.closing.aclose()
+
+
+@dataclass(slots=True)
 class Opened:
     """An answer that has begun: what came of it until the model said something, and the rest."""
 
@@ -99,6 +125,7 @@ class Upstream:
         self._settings = settings
         self._turns: dict[str, Turns] = {}
         self._breakers: dict[str, Breaker] = {}
+        self._tags: dict[tuple[str, str], tuple[frozenset[str], float]] = {}
         self._listed: list[str] = []
         self._listed_until = 0.0
 
@@ -162,17 +189,20 @@ class Upstream:
 
     # --- asking ----------------------------------------------------------------------------------
 
-    async def open(self, asked: ModelRequest, caller: str, previous: Found | None = None) -> Opened:
+    async def open(
+        self, wish: Wish, caller: str, previous: Found | None = None, *, may_relay: bool = True
+    ) -> Opened | Relayed:
         """Ask, and wait until the model has begun to answer; ``previous`` is what it goes on from.
 
         What fails before that goes on to the next model of the list, and is raised by the last.
         """
-        targets = self.find_targets(asked.model)
-        warnings = [*asked.warnings]
+        targets = self.find_targets(wish.model)
+        may_relay = may_relay and previous is None and wish.may_be_relayed
+        warnings: list[str] = []
         for place, target in enumerate(targets):
             is_last = place == len(targets) - 1
             try:
-                opened = await self._open_one(target, asked, caller, previous, is_last)
+                opened = await self._open_one(target, wish, caller, previous, may_relay, is_last)
                 opened.warnings[:0] = warnings
                 return opened
             except Exception as error:
@@ -186,11 +216,12 @@ class Upstream:
     async def _open_one(
         self,
         target: Target,
-        asked: ModelRequest,
+        wish: Wish,
         caller: str,
         previous: Found | None,
+        may_relay: bool,
         is_last: bool,
-    ) -> Opened:
+    ) -> Opened | Relayed:
         settings = self._settings
         name = target.upstream
         breaker = self._breakers.setdefault(
@@ -199,10 +230,15 @@ class Upstream:
         turns = self._turns.setdefault(name, Turns(settings.upstream_requests))
         breaker.check(name)
         closing = AsyncExitStack()
+        opened: Opened | Relayed
         try:
             await closing.enter_async_context(turns.take(caller, settings.queue_seconds))
-            found = previous or await self._find_history(asked, caller)
-            opened = await self._begin(target, asked, found, closing, is_last)
+            if may_relay and await self._speaks(target, wish.form.WIRE):
+                opened = await self._relay(target, wish, closing, is_last)
+            else:
+                asked = wish.asked
+                found = previous or await self._find_history(asked, caller)
+                opened = await self._begin(target, asked, found, closing, is_last)
             breaker.note(failed=False)
             return opened
         except BaseException as error:
@@ -210,6 +246,36 @@ class Upstream:
             if isinstance(error, ProviderError):
                 breaker.note(failed=_is_upstreams_fault(error))
             raise
+
+    async def _speaks(self, target: Target, wire: str) -> bool:
+        """Whether a model is spoken to in this form; looked at once in a while."""
+        if target.agent:
+            return False
+        tags, until = self._tags.get((target.provider, target.model), (frozenset(), 0.0))
+        if time.monotonic() > until:
+            config = self._config(target, {})
+            stack = await asyncio.to_thread(self.application.core.stack, config)
+            tags, until = frozenset(stack.resolution.tags), time.monotonic() + _LIST_SECONDS
+            self._tags[target.provider, target.model] = tags, until
+        return wire in tags
+
+    def _config(self, target: Target, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return self.application.request_config(
+            provider=target.provider,
+            model=target.model or None,
+            use_tools=[],
+            settings=settings,
+        )
+
+    async def _relay(
+        self, target: Target, wish: Wish, closing: AsyncExitStack, is_last: bool
+    ) -> Relayed:
+        config = self._config(target, {} if is_last else {"retries": 0})
+        body = wish.body_for(str(config.get("model") or target.model))
+        core = self.application.core
+        answer = await core.arelay_request(config, body, stream=wish.is_streamed)
+        await closing.enter_async_context(answer)
+        return Relayed(target, answer, closing)
 
     async def _begin(
         self,
@@ -219,7 +285,7 @@ class Upstream:
         closing: AsyncExitStack,
         is_last: bool,
     ) -> Opened:
-        warnings: list[str] = []
+        warnings: list[str] = [*asked.warnings]
         if found is None and asked.remembers:
             warnings.append(
                 "the reasoning that came with the conversation is not known to this gateway, or "
@@ -256,12 +322,7 @@ class Upstream:
     async def _ask_model(
         self, target: Target, asked: ModelRequest, found: Found | None, is_last: bool
     ) -> Any:
-        config = self.application.request_config(
-            provider=target.provider,
-            model=target.model or None,
-            use_tools=[],
-            settings={**asked.settings, **({} if is_last else {"retries": 0})},
-        )
+        config = self._config(target, {**asked.settings, **({} if is_last else {"retries": 0})})
         core = self.application.core
         media = [message for message in asked.messages if message.get("multipartContent")]
         if media or asked.options.get("summary"):
@@ -311,6 +372,9 @@ class Upstream:
         async for event in opened.events:
             self._note(event, answer)
             yield event
+        if opened.target.agent:
+            # It runs its calls itself, and the client has nothing to do with them.
+            answer.calls.clear()
 
     def _note(self, event: Event, answer: Answer) -> None:
         match event:
@@ -327,9 +391,6 @@ class Upstream:
                 answer.finish = finish
             case {"type": "warning", "message": message}:
                 answer.warnings.append(redact(message))
-            case {"type": "tool_result"}:
-                # The agent has run its calls itself; the client has nothing to do with them.
-                answer.calls.clear()
 
     async def keep(
         self, opened: Opened, caller: str, session: Any
@@ -349,6 +410,11 @@ class Upstream:
 def is_step(event: Event) -> bool:
     """Whether an event is a step of an agent."""
     return event["type"] in _STEPS
+
+
+def is_call(event: Event) -> bool:
+    """Whether an event is a part of a call, which is for whoever runs the tool."""
+    return event["type"] in _CALLS
 
 
 def refuse_media(messages: Iterable[Message], tags: Iterable[str], model: str) -> None:

@@ -27,15 +27,20 @@ from agent_host_gateway.neutral import (
 from agent_host_gateway.refusals import Kind, Refused
 
 __all__ = [
+    "WIRE",
     "Writer",
     "error_body",
+    "failure_event",
     "read_effort",
     "read_request",
     "read_tools",
+    "read_usage",
     "text_tools",
     "whole_answer",
 ]
 
+#: The tag of providers that speak the same, whose answers need not be read.
+WIRE = "wire:openai-chat"
 #: What happens anyway, and so may be said.
 _HARMLESS: dict[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -352,7 +357,7 @@ class Writer:
 
     def fail(self, refused: Refused) -> bytes:
         """What a client is told when an answer breaks off that has begun."""
-        return f"data: {json.dumps(error_body(refused))}\n\n".encode()
+        return failure_event(refused)
 
     def step(self, event: Mapping[str, Any]) -> bytes:
         """A step of an agent, for those who ask: a chunk without choices."""
@@ -391,6 +396,22 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": cached},
         "completion_tokens_details": {"reasoning_tokens": reasoning},
     }
+
+
+def read_usage(document: Mapping[str, Any]) -> Usage:
+    """What an answer that was relayed says that it has used."""
+    told = document.get("usage") or {}
+    cached = (told.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    return {
+        "input": told.get("prompt_tokens") or 0,
+        "output": told.get("completion_tokens") or 0,
+        "cached_input": cached,
+    }
+
+
+def failure_event(refused: Refused) -> bytes:
+    """What a client is told when an answer breaks off, whoever has written its beginning."""
+    return f"data: {json.dumps(error_body(refused))}\n\n".encode()
 
 
 def error_body(refused: Refused, request_id: str = "") -> dict[str, Any]:

@@ -25,8 +25,17 @@ from agent_host_gateway.neutral import (
 )
 from agent_host_gateway.refusals import Kind, Refused
 
-__all__ = ["Writer", "error_body", "read_request", "whole_answer"]
+__all__ = [
+    "WIRE",
+    "Writer",
+    "error_body",
+    "failure_event",
+    "read_request",
+    "read_usage",
+    "whole_answer",
+]
 
+WIRE = "wire:anthropic.messages"
 _HARMLESS: dict[str, tuple[Any, ...]] = {
     "top_p": (1, 1.0),
     "service_tier": ("auto", "standard_only"),
@@ -361,7 +370,7 @@ class Writer:
 
     def fail(self, refused: Refused) -> bytes:
         """What a client is told when an answer breaks off that has begun."""
-        return _event("error", error=error_body(refused)["error"])
+        return failure_event(refused)
 
     def step(self, event: Mapping[str, Any]) -> bytes:
         """A step of an agent, for those who ask; clients leave out events that they do not know."""
@@ -444,6 +453,23 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "cache_read_input_tokens": cached,
         "output_tokens": usage.get("output", 0),
     }
+
+
+def read_usage(document: Mapping[str, Any]) -> Usage:
+    """What an answer that was relayed says that it has used."""
+    told = document.get("usage") or (document.get("message") or {}).get("usage") or {}
+    cached = told.get("cache_read_input_tokens") or 0
+    written = told.get("cache_creation_input_tokens") or 0
+    return {
+        "input": (told.get("input_tokens") or 0) + cached + written,
+        "output": told.get("output_tokens") or 0,
+        "cached_input": cached,
+    }
+
+
+def failure_event(refused: Refused) -> bytes:
+    """What a client is told when an answer breaks off, whoever has written its beginning."""
+    return _event("error", error=error_body(refused)["error"])
 
 
 def error_body(refused: Refused, request_id: str = "") -> dict[str, Any]:

@@ -26,8 +26,17 @@ from agent_host_gateway.neutral import (
 )
 from agent_host_gateway.refusals import Refused
 
-__all__ = ["Writer", "error_body", "read_request", "whole_answer"]
+__all__ = [
+    "WIRE",
+    "Writer",
+    "error_body",
+    "failure_event",
+    "read_request",
+    "read_usage",
+    "whole_answer",
+]
 
+WIRE = "wire:openai-responses"
 _HARMLESS: dict[str, tuple[Any, ...]] = {
     "background": (False,),
     "truncation": ("disabled",),
@@ -297,8 +306,7 @@ class Writer:
     def fail(self, refused: Refused) -> bytes:
         """What a client is told when an answer breaks off that has begun."""
         response = _response(self._asked, self._id, self._created, self._items, None)
-        code = refused.code or ("rate_limit_exceeded" if refused.status == 429 else "server_error")
-        error = {"code": code, "message": refused.message}
+        error = {"code": _error_code(refused), "message": refused.message}
         return self._event(
             "response.failed", response={**response, "status": "failed", "error": error}
         )
@@ -474,4 +482,31 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "output_tokens": made,
         "output_tokens_details": {"reasoning_tokens": reasoning},
         "total_tokens": given + made,
+    }
+
+
+def failure_event(refused: Refused) -> bytes:
+    """What a client is told when an answer breaks off, whoever has written its beginning."""
+    event = {
+        "type": "error",
+        "code": _error_code(refused),
+        "message": refused.message,
+        "param": refused.param,
+        "sequence_number": 0,
+    }
+    return f"event: error\ndata: {json.dumps(event)}\n\n".encode()
+
+
+def _error_code(refused: Refused) -> str:
+    return refused.code or ("rate_limit_exceeded" if refused.status == 429 else "server_error")
+
+
+def read_usage(document: Mapping[str, Any]) -> Usage:
+    """What an answer that was relayed says that it has used."""
+    told = document.get("usage") or (document.get("response") or {}).get("usage") or {}
+    cached = (told.get("input_tokens_details") or {}).get("cached_tokens") or 0
+    return {
+        "input": told.get("input_tokens") or 0,
+        "output": told.get("output_tokens") or 0,
+        "cached_input": cached,
     }
