@@ -42,7 +42,7 @@ class Access:
         self._is_open = is_open
         self._guesses: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
-    def keys(self) -> list[Key]:
+    def list_keys(self) -> list[Key]:
         """All keys, the oldest first."""
         return self._keys.list()
 
