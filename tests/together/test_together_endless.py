@@ -26,7 +26,7 @@ from talking import said
 # At the end, so that the packages under test are those that are installed.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.shapes import ANSWERS, PROVIDERS, Answer  # noqa: E402
+from benchmarks.shapes import ANSWERS, PROVIDERS, Answer
 
 SCALE = 64
 LIMITS = {

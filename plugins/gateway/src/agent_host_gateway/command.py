@@ -84,7 +84,7 @@ def make_group(open_application: OpenApplication) -> click.Group:
     @click.option(
         "--per-minute", type=click.IntRange(1), help="Requests that it may make a minute."
     )
-    @click.option("--console", is_flag=True, help="Open the console, and all that is stored, to it.")
+    @click.option("--console", is_flag=True, help="Let it open the console, and see all stored.")
     @_CONFIG
     @_JSON
     def add(

@@ -12,7 +12,6 @@ from typing import Any
 
 from starlette.requests import Request
 
-from agent_hookspecs.logs import names_secret
 from agent_host_gateway.access import Caller
 from agent_host_gateway.console.bodies import Row
 from agent_host_gateway.refusals import Refused
@@ -75,7 +74,7 @@ class Forms:
             if not isinstance(key, str):
                 continue
             described = schema.get(key) or {}
-            is_secret = names_secret(key) or bool(described.get("secret"))
+            is_secret = bool(described.get("secret")) or element.get("type") == "password"
             is_locked = is_secret or key in _OF_THE_SERVER
             fields.append(
                 {
