@@ -63,6 +63,7 @@ _MODES = {
 }
 
 _pluggy_hookspec = pluggy.HookspecMarker(PROJECT)
+#: Marks a method as a hook, to say something of it, such as ``wrapper`` or ``tryfirst``.
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
