@@ -159,4 +159,5 @@ def _canonical(arguments: str) -> str:
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
     except ValueError:
+        # Nothing is lost: what is no JSON is told apart as it is.
         return arguments

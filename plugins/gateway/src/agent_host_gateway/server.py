@@ -296,6 +296,7 @@ class _Exchange:
                 raise Refused("too many requests at once", kind="overloaded", retry_after=1)
             await self._work()
         except _LeftError:
+            # Nothing is lost: there is nobody left to tell.
             self._status = self._status or 499
         except Exception as error:
             refused = _logged_refusal(error)
