@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -112,7 +113,7 @@ class Running:
     port: int
     pid: int
     start: float = 0.0
-    model: str = MODEL
+    key: str = "none"
 
     @property
     def rss(self) -> float:
@@ -147,7 +148,7 @@ def _free_port() -> int:
 
 @contextmanager
 def _process(
-    name: str, port: int, command: list[str], path: str, model: str, **env: str
+    name: str, port: int, command: list[str], path: str, key: str = "none", **env: str
 ) -> Iterator[Running]:
     begun = time.perf_counter()
     with tempfile.TemporaryFile() as log:
@@ -158,7 +159,7 @@ def _process(
                     log.seek(0)
                     raise RuntimeError(f"{name} did not start: {log.read()[-2000:]!r}")
                 time.sleep(0.02)
-            yield Running(name, port, process.pid, time.perf_counter() - begun, model)
+            yield Running(name, port, process.pid, time.perf_counter() - begun, key)
         finally:
             process.send_signal(signal.SIGTERM)
             try:
@@ -181,7 +182,7 @@ def _is_there(port: int, path: str) -> bool:
 def upstream(pause: float = 0.0) -> Iterator[Running]:
     port = _free_port()
     command = [sys.executable, "-m", "benchmarks.gateway", "--upstream", str(port), str(pause)]
-    with _process("upstream", port, command, "/v1/models", MODEL) as running:
+    with _process("upstream", port, command, "/v1/models") as running:
         yield running
 
 
@@ -197,8 +198,14 @@ def ours(behind: Running, folder: Path) -> Iterator[Running]:
     config.write_text(json.dumps({"providers": {MODEL: provider}}))
     port = _free_port()
     command = [sys.executable, "-c", _HOST, "serve", "--port", str(port), "--config", str(config)]
-    home = str(folder / "home")
-    with _process("agent-host", port, command, "/healthz", MODEL, AGENT_HOST_HOME=home) as running:
+    home = {"AGENT_HOST_HOME": str(folder / "home")}
+    adding = [sys.executable, "-c", _HOST, "serve", "keys", "add", "bench", "--config", str(config)]
+    made = subprocess.run(
+        adding, env={**os.environ, **home}, stdout=subprocess.PIPE, text=True, check=True
+    )
+    # Both have a key, because the other does not start without.
+    key = made.stdout.strip()
+    with _process("agent-host", port, command, "/healthz", key, **home) as running:
         yield running
 
 
@@ -222,7 +229,9 @@ def litellm(behind: Running, folder: Path, python: str) -> Iterator[Running]:
     port = _free_port()
     program = str(Path(python).with_name("litellm"))
     command = [program, "--config", str(config), "--port", str(port), "--host", "127.0.0.1"]
-    with _process("litellm", port, command, "/health/liveliness", MODEL) as running:
+    key = f"sk-{secrets.token_hex(32)}"
+    alive = "/health/liveliness"
+    with _process("litellm", port, command, alive, key, LITELLM_MASTER_KEY=key) as running:
         yield running
 
 
@@ -242,8 +251,9 @@ class _Client:
             self._streams = await asyncio.open_connection("127.0.0.1", self._running.port)
         reader, writer = self._streams
         said = [{"role": "user", "content": "Hello"}]
-        body = json.dumps({"model": self._running.model, "messages": said, "stream": stream})
+        body = json.dumps({"model": MODEL, "messages": said, "stream": stream})
         head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{self._running.port}\r\n"
+        head += f"authorization: Bearer {self._running.key}\r\n"
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         begun = time.perf_counter()
         writer.write(f"{head}{body}".encode())
