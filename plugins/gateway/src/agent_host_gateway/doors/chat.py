@@ -208,15 +208,16 @@ def _read_message(fields: Fields, asked: ModelRequest) -> list[Message]:
 
 def _read_assistant(fields: Fields, asked: ModelRequest) -> Message:
     texts = [part["content"]["text"] for part in _read_parts(fields, "content", only_text=True)]
-    calls = [_read_call(each) for each in fields.objects("tool_calls")]
+    calls = [_read_call(each, asked) for each in fields.objects("tool_calls")]
     if fields.take("reasoning_content", str):
         asked.remembers = True
     # Of an answer that was given, and nothing that is said again; the last is ours.
-    fields.drop("refusal", "annotations", "audio", "function_call", "reasoning")
+    fields.drop("refusal", "annotations", "audio", "function_call", "reasoning", "name")
+    fields.leave_rest(asked.warnings)
     return assistant_message("".join(texts), calls)
 
 
-def _read_call(fields: Fields) -> Call:
+def _read_call(fields: Fields, asked: ModelRequest) -> Call:
     kind = fields.take("type", str) or "function"
     call_id = fields.need("id", str)
     fields.drop("index")
@@ -225,8 +226,8 @@ def _read_call(fields: Fields) -> Call:
     inner = fields.child(kind) or Fields({}, fields.path(kind))
     given = inner.need("arguments" if kind == "function" else "input", str)
     call = Call(call_id, inner.need("name", str), given, kind == "custom")
-    inner.refuse_rest()
-    fields.refuse_rest()
+    inner.leave_rest(asked.warnings)
+    fields.leave_rest(asked.warnings)
     return call
 
 
