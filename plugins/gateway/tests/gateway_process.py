@@ -36,7 +36,7 @@ def minimal_body(door: str, text: str = "Hello", model: str = "echo/echo-1") -> 
 
 @contextmanager
 def running_gateway(
-    config: dict[str, Any] | None = None, *, is_open: bool = True, **app: Any
+    config: dict[str, Any] | str | None = None, *, is_open: bool = True, **app: Any
 ) -> Iterator[str]:
     """A gateway of this config in a thread; gives its address as ``host:port``."""
     application = AgentApplication(config or {}, **app)

@@ -42,6 +42,10 @@ class Access:
         self._is_open = is_open
         self._guesses: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
+    def list_keys(self) -> list[Key]:
+        """All keys, the oldest first."""
+        return self._keys.list()
+
     def identify(self, headers: Mapping[str, str], address: str) -> Caller:
         """Who sends these headers, or a refusal."""
         secret = _secret(headers)

@@ -55,7 +55,8 @@ def make_group(open_application: OpenApplication) -> click.Group:
         """Offer all models and agents at one address, in the forms of three APIs.
 
         Clients of OpenAI's Chat Completions and Responses and of Anthropic's Messages find them
-        under /v1. Without keys only this machine is answered.
+        under /v1, people a console at the address itself. Without keys only this machine is
+        answered.
         """
         if context.invoked_subcommand is not None:
             return
@@ -85,6 +86,7 @@ def make_group(open_application: OpenApplication) -> click.Group:
     @click.option(
         "--per-minute", type=click.IntRange(1), help="Requests that it may make a minute."
     )
+    @click.option("--console", is_flag=True, help="Let it open the console, and see all stored.")
     @_CONFIG
     @_JSON
     def add(
@@ -94,6 +96,7 @@ def make_group(open_application: OpenApplication) -> click.Group:
         budget: float | None,
         budget_tokens: int | None,
         per_minute: int | None,
+        console: bool,
         config_file: Path | None,
         as_json: bool,
     ) -> None:
@@ -105,6 +108,7 @@ def make_group(open_application: OpenApplication) -> click.Group:
             budget=budget,
             budget_tokens=budget_tokens,
             requests_per_minute=per_minute,
+            console=console,
         )
         if as_json:
             click.echo(json.dumps({**_describe(key), "key": secret}))
@@ -162,4 +166,6 @@ def _summary(key: Key) -> str:
         parts.append(f"at most {key.budget_tokens} tokens")
     if key.requests_per_minute is not None:
         parts.append(f"{key.requests_per_minute} requests a minute")
+    if key.console:
+        parts.append("opens the console")
     return "; ".join(parts)

@@ -27,7 +27,10 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What a key allows: models by pattern, until when, how much and how often."""
+    """What a key allows: models by pattern, until when, how much and how often, and the console.
+
+    Who has the console sees all sessions and runs of the store.
+    """
 
     id: str
     name: str
@@ -38,6 +41,7 @@ class Key:
     budget: float | None = None
     budget_tokens: int | None = None
     requests_per_minute: int | None = None
+    console: bool = False
 
     def allows(self, model: str) -> bool:
         return any(fnmatchcase(model, pattern) for pattern in self.models)

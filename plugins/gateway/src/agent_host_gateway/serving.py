@@ -27,6 +27,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from agent_hookspecs import Config, ConfigError
 from agent_hookspecs.logs import get_logger
 from agent_host_gateway.access import Access
+from agent_host_gateway.console.room import Console
 from agent_host_gateway.doors import chat
 from agent_host_gateway.keys import KeyFile
 from agent_host_gateway.refusals import Refused
@@ -86,17 +87,21 @@ def make_app(application: Any, *, is_open: bool) -> Starlette:
     folder = config["plugin_folder"]
     spending = Spending(folder)
     gateway = Gateway(application, settings, Access(KeyFile(folder), is_open=is_open), spending)
+    console = Console(gateway, application)
 
     @asynccontextmanager
     async def live(app: Starlette) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            await console.close()
             await application.aclose()
             await asyncio.to_thread(spending.close)
 
     return Starlette(
-        routes=gateway.routes(), lifespan=live, exception_handlers={HTTPException: _refuse}
+        routes=[*gateway.routes(), *console.routes()],
+        lifespan=live,
+        exception_handlers={HTTPException: _refuse},
     )
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from agent_hookspecs import Usage
 from agent_hookspecs.logs import get_logger
@@ -43,6 +44,7 @@ _COUNT = """
 INSERT INTO minutes VALUES (?, ?, 1)
 ON CONFLICT (key, minute) DO UPDATE SET requests = requests + 1 RETURNING requests
 """
+_ROWS = "SELECT key, day, model, requests, input, output, cost FROM used WHERE day >= ?"
 _TOTALS = "SELECT COALESCE(SUM(input + output), 0), COALESCE(SUM(cost), 0) FROM used WHERE key = ?"
 
 #: Requests, tokens in, tokens out, US dollars.
@@ -106,6 +108,13 @@ class Spending:
         with self._open() as connection:
             tokens, cost = connection.execute(_TOTALS, (key_id,)).fetchone()
             return tokens, cost
+
+    def rows(self, since: str) -> list[dict[str, Any]]:
+        """What each key has used from a day on, by day and model, as far as it is written."""
+        names = ("key", "day", "model", "requests", "input", "output", "cost")
+        with self._open() as connection:
+            found = connection.execute(_ROWS, (since,)).fetchall()
+        return [dict(zip(names, row, strict=True)) for row in found]
 
     def close(self) -> None:
         """Write what is left."""
