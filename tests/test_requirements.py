@@ -39,6 +39,7 @@ HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
 #: installs it by name.
 HEAVY = (
     "agent-host-postgres",
+    "agent-host-prices",
     "agent-host-context",
     "agent-host-mcp",
     "agent-host-skills",

@@ -49,6 +49,7 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "enabled": "flag",
     "instructions": "text",
     "secret": "text",
+    "prices": "dict",
     "context_parts": "contents",
 }
 

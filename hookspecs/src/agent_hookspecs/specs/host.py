@@ -53,6 +53,26 @@ class HostSpec(Protocol):
         On exception: the request fails with it.
         """
 
+    @hookspec("first", result=("prices",), optional=True)
+    def model_prices(
+        self, provider: str, model: str, base_url: str | None, time: float
+    ) -> dict[str, Any] | None:
+        """What a model costs at a time, in seconds since 1970; None if that is not known.
+
+        US dollars for a million tokens, as numbers or decimals: ``input``, ``output``, and where
+        they are billed otherwise ``cached_input``, ``cache_write``, ``cache_write_1h`` (of what
+        `Usage` has under these names) and ``reasoning``; ``request`` and ``search`` are for one.
+        ``tiers`` is a list of such prices, each for requests with an input of more tokens than its
+        ``above``. ``provider`` is the plugin id; ``base_url`` is the address that requests go to,
+        if the config names one: another server than the vendor's has other prices. The descriptor
+        says ``knows_prices``. What stands in the config under ``prices`` comes first.
+
+        Fires: after an answer whose provider does not tell its cost, before a request that counts
+        against a budget, and for each model that is listed.
+        May change: nothing.
+        On exception: the cost is not known and a warning says so.
+        """
+
     @hookspec("first")
     def cli_command(self, name: str, open_application: Callable[..., Any]) -> Any:
         """The click command for a name that the plugin's descriptor lists under ``commands``.
