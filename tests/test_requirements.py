@@ -40,6 +40,7 @@ HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
 HEAVY = (
     "agent-host-postgres",
     "agent-host-prices",
+    "agent-host-otel",
     "agent-host-context",
     "agent-host-mcp",
     "agent-host-skills",

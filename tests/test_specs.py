@@ -102,6 +102,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
     },
     "host": {
         "observe_event": "event context",
+        "outgoing_headers": "request context",
         "open_session_store": "url config",
         "resolve_secret": "name config",
         "model_prices": "provider model base_url time",
@@ -168,7 +169,11 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "has_changed_tools": "changed or None",
         "preview_tool": "changes or None",
     },
-    "host": {"resolve_secret": "secret or None", "model_prices": "prices or None"},
+    "host": {
+        "outgoing_headers": "headers or None",
+        "resolve_secret": "secret or None",
+        "model_prices": "prices or None",
+    },
 }
 #: Go on without a plugin that fails.
 SKIPPING = {"get_ui_elements", "get_models"}

@@ -93,7 +93,7 @@ def run_child(parent: AgentRun, tool: AgentTool, plan: PlannedCall) -> Steps[Cor
     def deliver(events: list[Event]) -> Emit:
         return parent.emit([_child_event(tool, plan, child, event) for event in events])
 
-    child.nest_under(parent, deliver)
+    child.nest_under(parent, deliver, plan.id)
     try:
         yield from child.steps()
     except Exception as error:

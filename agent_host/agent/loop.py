@@ -161,8 +161,12 @@ class AgentRun:
         outer = self._parent
         return self._was_cancelled or (outer is not None and outer.is_cancelled())
 
-    def nest_under(self, parent: AgentRun, deliver: Callable[[list[Event]], Emit]) -> None:
-        """Be a part of another run, which delivers what this one tells."""
+    def nest_under(
+        self, parent: AgentRun, deliver: Callable[[list[Event]], Emit], call_id: str
+    ) -> None:
+        """Be a part of another run, which delivers what this one tells, for one of its calls."""
+        outer = (parent.layer or {}).get("run_path", ())
+        self.layer = {**(self.layer or {}), "run_path": (*outer, call_id)}
         self._parent, self._deliver, self.depth = parent, deliver, parent.depth + 1
         # Whoever observes the parent sees it there.
         self.observe = None

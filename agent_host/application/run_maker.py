@@ -243,6 +243,7 @@ class RunMaker:
         chosen_limits = read_limits(limits, self.limits)
         if recorder is None:
             _refuse_uncounted(chosen_limits)
+        run_id = recorder.run.id if recorder else new_id()
         return AgentRun(
             stacks=self.core.stacks,
             start=start,
@@ -259,8 +260,8 @@ class RunMaker:
             context=context,
             tools=_check_tools(tools),
             deps=deps,
-            layer=self.layer(),
-            observe=self.observe(recorder.run.id if recorder else new_id(), agent),
+            layer={**self.layer(), "run_path": (run_id,), "agent": agent},
+            observe=self.observe(run_id, agent),
             prompt=prompt,
             output=output,
             recorder=recorder,

@@ -50,6 +50,7 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "instructions": "text",
     "secret": "text",
     "prices": "dict",
+    "headers": "dict",
     "context_parts": "contents",
 }
 

@@ -22,9 +22,28 @@ class HostSpec(Protocol):
     def observe_event(self, event: Event, context: Context) -> None:
         """See an event of a run as it is delivered.
 
+        ``context["run_path"]`` tells runs apart: the id of the run, which a `ChildEvent` goes on
+        with the ids of its calls; ``context["agent"]`` is its agent, if it has one. A plugin whose
+        ``observes_fragments`` is False sees only the first piece of each answer.
+
         Fires: for every event of a run; it must be quick.
         May change: nothing.
         On exception: it is logged, never passed on.
+        """
+
+    @hookspec("collect", result=("headers",), optional=True)
+    def outgoing_headers(self, request: dict[str, str], context: Context) -> dict[str, str] | None:
+        """Headers to add to a request that is about to be sent, such as those of a trace.
+
+        ``request`` has its ``method`` and its ``url`` without credentials and query. What says who
+        is asking, what belongs to the connection, and what the request has already is not taken.
+        ``context`` is that of the request; ``context["run_path"]`` is as in ``observe_event``, with
+        the ids of the calls by which runs were made. Tools are not asked.
+
+        Fires: once for each request that the host sends, after ``build_request``; for a provider
+        that does its own I/O it does not fire.
+        May change: nothing but through its result.
+        On exception: the request goes without them and a warning says so.
         """
 
     @hookspec("first")
