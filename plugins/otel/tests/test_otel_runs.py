@@ -51,7 +51,7 @@ class Telescope:
         self.exporter = InMemorySpanExporter()
         self.tracers = TracerProvider()
         self.tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
-        latest = {Histogram: AggregationTemporality.DELTA}
+        latest: dict[type, AggregationTemporality] = {Histogram: AggregationTemporality.DELTA}
         self.reader = InMemoryMetricReader(preferred_temporality=latest)
         self.meters = MeterProvider(metric_readers=[self.reader])
 
