@@ -103,6 +103,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
     "host": {
         "observe_event": "event context",
         "open_session_store": "url config",
+        "open_batch_engine": "name config",
         "resolve_secret": "name config",
         "cli_command": "name open_application",
         "host_started": "host",
@@ -228,6 +229,7 @@ def test_these_hooks_go_on_without_a_plugin_that_fails() -> None:
         ("provider", "call_api", "single"),
         ("tool", "execute_tool", "single"),
         ("host", "open_session_store", "first"),
+        ("host", "open_batch_engine", "first"),
         ("host", "resolve_secret", "first"),
         ("host", "cli_command", "first"),
         ("host", "observe_event", "collect"),

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from agent_host.agent.resume import LaterRun
+    from agent_host.batch.batch import AsyncBatch, Batch, BatchOptions
+    from agent_host.batch.lines import Source
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import OnManager
     from agent_host.plugins.stack import Stack
@@ -208,6 +210,23 @@ class AgentApplication:
 
         run = self._runs.begin_run(prompt, asynchronous=True, output_type=output_type, **options)
         return AsyncStream(run, self.core.async_wire, run.cancel, lambda: answer_of_run(run))
+
+    def batch(self, lines: Source, **options: Unpack[BatchOptions]) -> Batch:
+        """Answer many prompts at once: iterate for the results as they come, or call its ``run``.
+
+        ``lines`` are prompts, or objects as lines of a batch file are, or the path of such a file.
+        With ``out`` results are written to a file, and a batch that has ended early goes on there.
+        `agent_host.batch.BatchOptions` has the options.
+        """
+        from agent_host.batch.batch import Batch, BatchSetup
+
+        return Batch(BatchSetup(self._runs, lines, options))
+
+    def abatch(self, lines: Source, **options: Unpack[BatchOptions]) -> AsyncBatch:
+        """The async form of `batch`; not itself a coroutine."""
+        from agent_host.batch.batch import AsyncBatch, BatchSetup
+
+        return AsyncBatch(BatchSetup(self._runs, lines, options))
 
     def resume(
         self,

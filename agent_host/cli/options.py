@@ -18,6 +18,7 @@ __all__ = [
     "REQUEST_OPTIONS",
     "check_exclusive",
     "complete_with",
+    "config_option",
     "decode_value",
     "offer_options",
     "parse_pairs",
@@ -117,7 +118,8 @@ _SESSION_CHOICES = {
     "--session": "session",
     "--name": "session_name",
 }
-_CONFIG_OPTION = click.option(
+#: The config file of a command that makes requests.
+config_option = click.option(
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False),
     help="The config file; by default agent-host.json or .toml here, then your own.",
 )  # fmt: skip
@@ -149,7 +151,7 @@ def talk_options(command: F) -> F:
 
     in_session = _add_options(call_with_session, _SESSION_OPTIONS)
     with_offer = offer_options(in_session)
-    return cast(F, _add_options(with_offer, (_CONFIG_OPTION, *REQUEST_OPTIONS)))
+    return cast(F, _add_options(with_offer, (config_option, *REQUEST_OPTIONS)))
 
 
 def _add_options(command: F, options: Sequence[Callable[[Any], Any]]) -> F:
