@@ -172,7 +172,7 @@ class BatchEngineConformance(Conformance):
     def test_what_a_worker_raises_ends_the_batch(self) -> None:
         """What a worker raises is raised to whoever iterates."""
         with suppress(ConnectionError):
-            # That it is raised is what is asked for.
+            # Nothing is lost: that it is raised is what is asked for.
             self._answer(10, _fail_on_the_third)
             raise Violation("what a worker raised was not raised")
 
