@@ -25,6 +25,7 @@ from agent_host.application.agents import Agent
 from agent_host.application.answer import Answer, answer_of_run
 from agent_host.application.observers import Observers
 from agent_host.application.options import Decisions, ResumeOptions, RunOptions
+from agent_host.application.replaying import add_placeholder_keys
 from agent_host.application.request_config import make_request_config
 from agent_host.application.run_maker import RunMaker
 from agent_host.application.storage import choose_storage
@@ -71,6 +72,8 @@ class AgentApplication:
     ``store`` says where sessions and runs are stored: a URL, a store, True for the user's own file
     if the config names none, or False; by default where the config says, or nowhere.
     ``on_manager`` is told of every pluggy manager that is made, to trace or monitor its calls.
+    ``record`` is a folder into which every exchange with a server is written, ``replay`` one from
+    which all answers come, without any server or key.
     """
 
     def __init__(
@@ -85,19 +88,26 @@ class AgentApplication:
         http_client: Any = None,
         async_http_client: Any = None,
         on_manager: OnManager | None = None,
+        record: str | os.PathLike[str] | None = None,
+        replay: str | os.PathLike[str] | None = None,
     ) -> None:
         for ignored in ignored_variables():
             log.warning("variable_ignored", reason=ignored)
         self.config = _load(config)
+        catalog = configured_catalog(self.config)
+        if replay is not None:
+            self.config = add_placeholder_keys(self.config, catalog)
         values = self.config.values
         # For plugins, which look there; the config itself does not need it.
         os.environ.update(values.get("env", {}))
         self.core = AgentCore(
-            catalog=configured_catalog(self.config),
+            catalog=catalog,
             http=values.get("http"),
             http_client=http_client,
             async_http_client=async_http_client,
             on_manager=on_manager,
+            record=record,
+            replay=replay,
         )
         self.core.stacks.protect(*self.config.own_paths())
         for tool in tools:

@@ -12,6 +12,7 @@ import click
 from agent_host.cli.batch_display import BatchDisplay
 from agent_host.cli.event_lines import EventLines, interruption_error
 from agent_host.cli.options import (
+    cassette_options,
     check_exclusive,
     config_option,
     offer_options,
@@ -61,6 +62,7 @@ _STANDARD = "-"
               help="What answers the lines.")  # fmt: skip
 @click.option("--engine-set", "engine_options", multiple=True, callback=parse_settings,
               metavar="KEY=VALUE", help="A setting of the engine; VALUE may be JSON.")  # fmt: skip
+@cassette_options
 @click.option("--yes", is_flag=True, help="Allow every call that would be asked about.")
 @click.option("--json", "as_json", is_flag=True, help="Print what happens as JSON, one a line.")
 def batch(
@@ -70,6 +72,8 @@ def batch(
     schema: str | None,
     yes: bool,
     as_json: bool,
+    record: Path | None,
+    replay: Path | None,
     **options: Any,
 ) -> int:
     """Answer each line of FILE, and write a result for each."""
@@ -85,7 +89,9 @@ def batch(
     source: str | BinaryIO = sys.stdin.buffer if file == _STANDARD else file
     approve = (lambda approval: "once") if yes else None
     interruptions = Interruptions()
-    with AgentApplication(config_file, store=False, approve=approve) as app:
+    with AgentApplication(
+        config_file, store=False, approve=approve, record=record, replay=replay
+    ) as app:
         made = app.batch(source, **options)
         show = _EventOutput(interruptions) if as_json else BatchDisplay(prints_results=is_piped)
         try:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REQUEST_OPTIONS",
+    "cassette_options",
     "check_exclusive",
     "complete_with",
     "config_option",
@@ -123,6 +124,26 @@ config_option = click.option(
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False),
     help="The config file; by default agent-host.json or .toml here, then your own.",
 )  # fmt: skip
+
+
+#: Whether what goes over the wire is kept, or comes from what was kept.
+_CASSETTE_OPTIONS = (
+    click.option("--record", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+                 help="Write every request and its answer into FOLDER."),
+    click.option("--replay", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+                 help="Send nothing: take all answers from FOLDER. No key is needed."),
+)  # fmt: skip
+
+
+def cassette_options(command: F) -> F:
+    """Give a command ``record`` and ``replay``, of which only one may be given."""
+
+    @wraps(command)
+    def call_with_cassettes(**given: Any) -> Any:
+        check_exclusive({f"--{name}": given[name] for name in ("record", "replay")})
+        return command(**given)
+
+    return cast(F, _add_options(call_with_cassettes, _CASSETTE_OPTIONS))
 
 
 def request_options(command: F) -> F:
