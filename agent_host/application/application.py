@@ -94,12 +94,12 @@ class AgentApplication:
         for ignored in ignored_variables():
             log.warning("variable_ignored", reason=ignored)
         self.config = _load(config)
+        # For plugins, which look there; the config itself does not need it.
+        os.environ.update(self.config.values.get("env", {}))
         catalog = configured_catalog(self.config)
         if replay is not None:
             self.config = add_placeholder_keys(self.config, catalog)
         values = self.config.values
-        # For plugins, which look there; the config itself does not need it.
-        os.environ.update(values.get("env", {}))
         self.core = AgentCore(
             catalog=catalog,
             http=values.get("http"),
