@@ -48,6 +48,7 @@ _HUNG_UP = 129
 #: Each command with the module that has it and its line in the help.
 _COMMANDS = {
     "chat": ("agent_host.cli.chat.command", "Talk with an agent."),
+    "compare": ("agent_host.cli.compare", "Ask several models the same, and check it."),
     "config": ("agent_host.cli.config", "Make, change, check and show the configuration."),
     "keys": ("agent_host.cli.keys", "Keep and try out the keys of providers."),
     "models": ("agent_host.cli.models", "List the models that can be asked."),
@@ -64,7 +65,7 @@ _COMMANDS = {
 
 #: What people do, and with which commands; what is in none of them is from plugins.
 _GROUPS = {
-    "Talk": ("chat", "run", "batch", "demo"),
+    "Talk": ("chat", "run", "batch", "compare", "demo"),
     "Set up": ("keys", "models", "config", "completion"),
     "Look back": ("sessions", "runs"),
     "Extend and understand": ("plugins", "tools"),
