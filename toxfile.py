@@ -48,6 +48,7 @@ _TESTED = {
     "plugins": PLUGINS,
     **{f"py{python}-plugins": PLUGINS for python in PYTHONS},
     "sdk": ["testing"],
+    "matrix": ["host"],
 }
 _FOLDERS = {
     "httpx2": ROOT,

@@ -30,7 +30,15 @@ from packaging.utils import canonicalize_name
 
 from making import FEATURE, Run, entry_points, full
 
-__all__ = ["Index", "Place", "make_environment", "make_wheel", "pack_host", "serve_index"]
+__all__ = [
+    "Index",
+    "Place",
+    "make_environment",
+    "make_wheel",
+    "pack_distributions",
+    "pack_host",
+    "serve_index",
+]
 
 HOST = "agent-host-core"
 
@@ -44,6 +52,8 @@ class Index:
     yanked: set[str] = field(default_factory=set)
     uploaded: dict[str, str] = field(default_factory=dict)
     is_down: bool = False
+    #: The files of which a half is sent before the connection is lost.
+    cut: set[str] = field(default_factory=set)
 
     def page(self, project: str) -> dict[str, Any] | None:
         files = []
@@ -82,7 +92,9 @@ def serve_index(folder: Path) -> Iterator[Index]:
                 self.reply(200, _read_metadata(wheel), "text/plain")
                 return
             if kind == "files":
-                self.reply(200, (folder / name).read_bytes(), "application/octet-stream")
+                raw = (folder / name).read_bytes()
+                sent = raw[: len(raw) // 2] if name in index.cut else raw
+                self.reply(200, sent, "application/octet-stream", length=len(raw))
                 return
             page = index.page(name)
             body = json.dumps(page or {}).encode()
@@ -90,10 +102,10 @@ def serve_index(folder: Path) -> Iterator[Index]:
 
         do_HEAD = do_GET
 
-        def reply(self, code: int, body: bytes, kind: str) -> None:
+        def reply(self, code: int, body: bytes, kind: str, length: int | None = None) -> None:
             self.send_response(code)
             self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(body) if length is None else length))
             self.end_headers()
             if self.command == "GET":
                 self.wfile.write(body)
@@ -172,7 +184,12 @@ def _write_wheel(file: Path, info: str, contents: Mapping[str, bytes]) -> Path:
 
 def pack_host(folder: Path) -> None:
     """Put the host and all that it needs on an index, from what is installed here."""
-    for found in _needed(HOST):
+    pack_distributions(folder, HOST)
+
+
+def pack_distributions(folder: Path, *names: str) -> None:
+    """Put distributions and all that they need on an index, from what is installed here."""
+    for found in _needed(*names):
         origin = json.loads(found.read_text("direct_url.json") or "{}")
         if origin.get("dir_info", {}).get("editable"):
             source = origin["url"].removeprefix("file://")
@@ -193,9 +210,9 @@ def pack_host(folder: Path) -> None:
         _write_wheel(folder / f"{info.removesuffix('.dist-info')}-{tag}.whl", info, contents)
 
 
-def _needed(name: str) -> list[Distribution]:
+def _needed(*names: str) -> list[Distribution]:
     found: dict[str, Distribution] = {}
-    waiting = [name]
+    waiting = [*names]
     while waiting:
         key = canonicalize_name(waiting.pop())
         if key not in found:

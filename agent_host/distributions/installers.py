@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -178,7 +179,8 @@ def _run(command: Sequence[str], *, open_file: int | None) -> str:
         text=True,
         errors="replace",
         start_new_session=True,
-        pass_fds=() if open_file is None else (open_file,),
+        # Windows passes on no files by their numbers.
+        pass_fds=() if open_file is None or sys.platform == "win32" else (open_file,),
     ) as process:
         try:
             out, err = process.communicate()

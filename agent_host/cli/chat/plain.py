@@ -16,6 +16,8 @@ from agent_hookspecs.errors import AgentError
 from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.chat.commands import Send, run_command
 from agent_host.cli.event_lines import fault_error
+from agent_host.cli.outside import clean_text
+from agent_host.cli.prompts import describe_parts
 from agent_host.cli.render import is_terminal, print_error, print_traceback, style_text
 from agent_host.cli.screen import Screen, format_warning
 from agent_host.cli.signals import Interruptions, Terminated, end_on_signals, exit_code_of
@@ -29,6 +31,8 @@ __all__ = ["converse_plainly"]
 
 def converse_plainly(conversation: Conversation) -> int:
     """Read messages and answer them until there are no more; gives the exit code."""
+    if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+        conversation.ask = ask_question
     # An interrupt stops an answer, and not the conversation: only the others end it.
     ending = end_on_signals(Interruptions(), _warn_of_work, names=("SIGTERM", "SIGHUP"))
     try:
@@ -93,7 +97,7 @@ def _run_line(conversation: Conversation, line: str) -> int:
         if outcome == "leave":
             return -1
         if isinstance(outcome, Send):
-            _send(conversation, outcome.text)
+            _send(conversation, outcome)
     except AgentError as error:
         print_traceback(error)
         print_error(error.message, error.hint or "")
@@ -109,11 +113,13 @@ def _run_line(conversation: Conversation, line: str) -> int:
     return 0
 
 
-def _send(conversation: Conversation, text: str) -> None:
+def _send(conversation: Conversation, message: Send) -> None:
     screen, usage = Screen(), UsageLine()
-    has_person = is_terminal(sys.stdin) and is_terminal(sys.stderr)
-    approve = ask_approval if has_person else None
-    stream = conversation.send(text, approve, ask_question if has_person else None)
+    for part in (message.text, *describe_parts(message.parts)) if message.is_made else ():
+        for row in part.split("\n"):
+            click.echo(style_text(f"> {clean_text(row)}", dim=True), err=True)
+    approve = ask_approval if conversation.ask is not None else None
+    stream = conversation.send(message.text, approve, conversation.ask, message.parts)
     try:
         with closing(stream):
             for event in stream:

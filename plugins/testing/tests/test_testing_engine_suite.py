@@ -95,7 +95,7 @@ class Suite(BatchEngineConformance):
     plugin = "broken"
 
     def __init__(self, folder: Path, mistake: Callable[..., Results]) -> None:
-        self.folder, self.mistake = folder, mistake
+        self.place, self.mistake = folder, mistake
         self.servers = []
 
     def open_engine(self) -> Any:

@@ -108,7 +108,7 @@ class BatchEngineConformance(Conformance):
 
     @pytest.fixture(autouse=True)
     def _place(self, _prepare: None, tmp_path: Path) -> None:
-        self.folder = tmp_path
+        self.place = tmp_path
 
     def _answer(
         self, count: int, answering: Answering, first: int | None = None
@@ -123,7 +123,7 @@ class BatchEngineConformance(Conformance):
 
         async def collect() -> list[Line]:
             found: list[Line] = []
-            worker = _OpenTrialWorker(self.folder, answering)
+            worker = _OpenTrialWorker(self.place, answering)
             results = self.open_engine().results(lines(), worker, _AT_A_TIME)
             async with aclosing(cast(Any, results)) as iterated:
                 async for result in iterated:
@@ -189,6 +189,6 @@ class BatchEngineConformance(Conformance):
         self._answer(5, _answer_at_once)
         opened, closed = (
             len(file.read_text()) if file.exists() else 0
-            for file in (self.folder / "opened", self.folder / "closed")
+            for file in (self.place / "opened", self.place / "closed")
         )
         require(opened > 0 and opened == closed, f"{opened} were opened and {closed} closed")
