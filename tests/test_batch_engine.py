@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 from agent_hookspecs import FeaturePlugin
 from agent_hookspecs.errors import ConfigError, HookError, HookResultError
-from agent_host import AgentCore
+from agent_host import AgentApplication, AgentCore
 from agent_host.batch import BatchError
 from agent_host.batch.engine import LocalEngine, open_engine
 from agent_host.batch.limits import LearntLimits
@@ -288,3 +291,69 @@ def test_an_account_without_quota_is_an_error_of_each_line() -> None:
         results = list(app.batch(["a", "b"]))
         assert {result["error"]["type"] for result in results} == {"RateLimitError"}
         assert server.asked == {"a": 1, "b": 1}
+
+
+# In other processes -------------------------------------------------------------------------------
+
+
+def answer_block(open_worker: Any, lines: list[Any]) -> list[Any]:
+    """What a process of an engine does that has several."""
+
+    async def answer() -> list[Any]:
+        worker = open_worker(LearntLimits())
+        try:
+            return await asyncio.gather(*map(worker.answer, lines))
+        finally:
+            await worker.aclose()
+
+    return asyncio.run(answer())
+
+
+class SpreadEngine:
+    """Answers blocks of lines in a process of its own."""
+
+    async def results(self, lines: Any, open_worker: Any, concurrency: int) -> Any:
+        loop, waiting = asyncio.get_running_loop(), iter(lines)
+        with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+            while block := [*islice(waiting, concurrency)]:
+                results = await loop.run_in_executor(processes, answer_block, open_worker, block)
+                for result in results:
+                    yield result
+
+
+class SpreadEngines(FeaturePlugin):
+    name = "spread"
+
+    def open_batch_engine(self, name: str, config: dict[str, Any]) -> Any:
+        return SpreadEngine() if name == "spread" else None
+
+
+def test_lines_can_be_answered_in_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "spread", "feature", source=SPREAD, engines=["spread"])
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = {"agents": {"default": {"provider": "echo", "tools": []}}}
+    with AgentApplication(settings, store=False) as app:
+        local = list(app.batch(["a", "b", "c"], ordered=True))
+        assert list(app.batch(["a", "b", "c"], ordered=True, engine="spread")) == local
+
+
+#: A plugin whose engine is the one above.
+SPREAD = """
+from agent_hookspecs import FeaturePlugin
+
+class Plugin(FeaturePlugin):
+    name = "spread"
+
+    def open_batch_engine(self, name, config):
+        from test_batch_engine import SpreadEngine
+        return SpreadEngine()
+"""
+
+
+def test_what_is_in_this_process_alone_is_not_left_behind_in_silence() -> None:
+    with AgentApplication({}, store=False) as app:
+        app.core.register_feature(SpreadEngines)
+        with pytest.raises(BatchError, match="in this process alone"):
+            app.batch(["a"], engine="spread", provider="echo").run()

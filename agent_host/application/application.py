@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from agent_host.plugins.stack import Stack
     from agent_host.turn.context import Warn
 
-__all__ = ["AgentApplication"]
+__all__ = ["AgentApplication", "open_runs"]
 
 log = get_logger(__name__)
 
@@ -577,6 +577,12 @@ class AgentApplication:
 
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
+
+
+def open_runs(values: Mapping[str, Any]) -> tuple[RunMaker, Callable[[], Awaitable[None]]]:
+    """The runs of an application of its own, and what closes it: for workers in other processes."""
+    app = AgentApplication(values, store=False)
+    return app._runs, app.aclose
 
 
 def _load(config: Mapping[str, Any] | LoadedConfig | str | Path | None) -> LoadedConfig:

@@ -16,15 +16,15 @@ from agent_hookspecs.values import dataclass
 from agent_host.wire.rate_limits import read_allowances
 from agent_host.wire.retry import retry_after
 
-__all__ = ["LearntLimits"]
+__all__ = ["PATIENCE", "LearntLimits"]
 
 #: By these a server says that it has too much to do.
 _REFUSALS: Final = frozenset({429, 503, 529})
 #: How long a server is left alone that does not say how long; twice as long after each refusal.
 _FIRST_HOLD: Final = 1.0
 _LONGEST_HOLD: Final = 60.0
-#: A server that asks for more is not waited for: whoever has asked it is told so.
-_PATIENCE: Final = 600.0
+#: A server that asks for a longer wait is not waited for: the batch is gone on with later.
+PATIENCE: Final = 600.0
 #: How far apart requests go out at most after refusals, and at most after a first one.
 _LONGEST_GAP: Final = 1.0
 _FIRST_GAP: Final = 0.1
@@ -104,7 +104,7 @@ class LearntLimits:
             )
 
     def _hold(self, server: _Server, at: float, asked: float | None) -> None:
-        if asked is not None and asked > _PATIENCE:
+        if asked is not None and asked > PATIENCE:
             return
         if server.held_until <= at:
             # Those that were sent together are refused together, which says nothing new.

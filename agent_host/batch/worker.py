@@ -6,7 +6,7 @@ It must not know where lines come from, nor what becomes of results.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_hookspecs.batch import BatchLimits
@@ -14,6 +14,7 @@ from agent_hookspecs.errors import AgentError, OverloadedError, RateLimitError
 from agent_hookspecs.values import dataclass
 from agent_host.application.answer import answer_of_run
 from agent_host.batch.errors import BatchError
+from agent_host.batch.limits import PATIENCE
 from agent_host.batch.lines import Line
 from agent_host.batch.results import (
     BatchResult,
@@ -22,14 +23,15 @@ from agent_host.batch.results import (
     result_of_line,
 )
 from agent_host.drivers.asynchronous import acomplete
+from agent_host.sessions.frozen import plain_copy
 from agent_host.sessions.session import Session
+from agent_host.wire.client import AsyncWireClient
 from agent_host.wire.rate_limits import rate_limit_headers
 from agent_host.wire.request import content_of, without_userinfo
 
 if TYPE_CHECKING:
     from agent_host.agent.loop import AgentRun
     from agent_host.application.run_maker import RunMaker
-    from agent_host.wire.client import AsyncWireClient
     from agent_host.wire.deadlines import Canceller
     from agent_host.wire.request import WireRequest
     from agent_host.wire.responses import AsyncResponse
@@ -38,8 +40,6 @@ __all__ = ["LineWorker", "OpenWorker"]
 
 #: How often a line is asked again that was refused because of the rate.
 _ATTEMPTS: Final = 10
-#: A server that asks for a longer wait has the batch gone on with later.
-_PATIENCE: Final = 600.0
 _BYTES_PER_TOKEN: Final = 4
 #: The keys of a line that a run takes by the same name.
 _OPTIONS: Final = ("agent", "provider", "model", "settings", "use_tools")
@@ -55,8 +55,7 @@ class _PacedWire:
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
         server = _server_of(request)
         tokens = len(content_of(request.body)) // _BYTES_PER_TOKEN
-        while (seconds := await self._limits.reserve(server, tokens)) > 0:
-            await asyncio.sleep(seconds)
+        await _wait_for_turn(self._limits, server, tokens)
         status, headers = 0, {}
         try:
             response = await self._wire.open(request, canceller)
@@ -64,6 +63,11 @@ class _PacedWire:
             return response
         finally:
             await self._limits.report(server, status, headers)
+
+
+async def _wait_for_turn(limits: BatchLimits, server: str, tokens: int) -> None:
+    while (seconds := await limits.reserve(server, tokens)) > 0:
+        await asyncio.sleep(seconds)
 
 
 def _server_of(request: WireRequest) -> str:
@@ -75,14 +79,44 @@ def _server_of(request: WireRequest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenWorker:
-    """Opens workers of an application; ``options`` are those of a run that a line does not name."""
+    """Opens workers of an application; ``options`` are those of a run that a line does not name.
+
+    What is made of it in another process, by pickling it, has an application of its own there with
+    the same config, which ``close`` closes with the worker; it stores no runs.
+    """
 
     runs: RunMaker
     options: Mapping[str, Any]
     settings_digest: str
+    close: Callable[[], Awaitable[None]] | None = None
 
     def __call__(self, limits: BatchLimits) -> LineWorker:
         return LineWorker(self, limits)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        core = self.runs.core
+        if type(core.async_wire) is not AsyncWireClient:
+            raise BatchError(
+                "a batch that is recorded or replayed is answered in this process alone",
+                hint="use the engine local",
+            )
+        if any(record.bundle.origin == "registered" for record in core.stacks.catalog):
+            raise BatchError(
+                "plugins and tools that the program brings are in this process alone",
+                hint="install them, or use the engine local",
+            )
+        values = plain_copy(self.runs.config.values)
+        return _open_elsewhere, (values, dict(self.options), self.settings_digest)
+
+
+def _open_elsewhere(
+    values: Mapping[str, Any], options: Mapping[str, Any], settings_digest: str
+) -> OpenWorker:
+    # Here, because the application knows of batches.
+    from agent_host.application.application import open_runs
+
+    runs, close = open_runs(values)
+    return OpenWorker(runs, options, settings_digest, close)
 
 
 class LineWorker:
@@ -93,6 +127,7 @@ class LineWorker:
         self._options = made_by.options
         self._digest = made_by.settings_digest
         self._limits = limits
+        self._close = made_by.close
         self._wire = _PacedWire(made_by.runs.core.async_wire, limits)
 
     async def answer(self, line: Mapping[str, Any]) -> BatchResult:
@@ -121,7 +156,7 @@ class LineWorker:
     ) -> bool:
         if not error.retryable:
             return False
-        if (error.retry_after or 0) > _PATIENCE:
+        if (error.retry_after or 0) > PATIENCE:
             raise BatchError(
                 f"the server asks to wait {error.retry_after:g} s: {error.message}",
                 hint="what was answered is in the results; begin the same batch again later",
@@ -130,8 +165,8 @@ class LineWorker:
             # Of a provider that has its own connections the wire has seen nothing.
             wait = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
             await self._limits.report(str(error.provider), 429, wait)
-            while (seconds := await self._limits.reserve(str(error.provider), 0)) > 0:
-                await asyncio.sleep(seconds)
+            await _wait_for_turn(self._limits, str(error.provider), 0)
+            await self._limits.report(str(error.provider), 0, {})
         new = run.session.since(run.start.count)
         # What tools have done must not be done twice.
         return attempt + 1 < _ATTEMPTS and all(message["role"] != "tool" for message in new)
@@ -155,4 +190,6 @@ class LineWorker:
         )
 
     async def aclose(self) -> None:
-        """Close nothing: the connections are the application's."""
+        """Close the application, if it is there for this worker alone."""
+        if self._close is not None:
+            await self._close()

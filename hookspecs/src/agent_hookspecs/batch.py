@@ -58,6 +58,7 @@ class BatchEngine(Protocol):
         ``lines`` are taken one after the other as there is room for them, and never all at once.
         ``concurrency`` is how many are answered at a time, by all workers together.
         ``open_worker`` is called in each process that has a worker, with the limits that all
-        workers share. Whoever closes the iterator early wants what is being
+        workers share; it can be pickled, unless what the batch needs is in this process alone.
+        Whoever closes the iterator early wants what is being
         answered cancelled. What a worker raises is raised here.
         """
