@@ -30,20 +30,34 @@ from packaging.utils import canonicalize_name
 
 from making import FEATURE, Run, entry_points, full
 
-__all__ = ["Index", "Place", "make_environment", "make_wheel", "pack_host", "serve_index"]
+__all__ = [
+    "Index",
+    "Place",
+    "make_environment",
+    "make_wheel",
+    "pack_distributions",
+    "pack_host",
+    "serve_index",
+]
 
 HOST = "agent-host-core"
 
 
 @dataclass
 class Index:
-    """What an index offers. ``yanked`` and ``uploaded`` are told of files by their names."""
+    """What an index offers.
+
+    ``yanked``, ``uploaded`` and ``provenance`` are told of files by their names.
+    """
 
     folder: Path
     url: str = ""
     yanked: set[str] = field(default_factory=set)
     uploaded: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, bytes] = field(default_factory=dict)
     is_down: bool = False
+    #: The files of which a half is sent before the connection is lost.
+    cut: set[str] = field(default_factory=set)
 
     def page(self, project: str) -> dict[str, Any] | None:
         files = []
@@ -59,6 +73,8 @@ class Index:
                 }
                 if wheel.name in self.uploaded:
                     about["upload-time"] = self.uploaded[wheel.name]
+                if wheel.name in self.provenance:
+                    about["provenance"] = f"{self.url}/provenance/{wheel.name}"
                 files.append(about)
         if not files:
             return None
@@ -82,7 +98,12 @@ def serve_index(folder: Path) -> Iterator[Index]:
                 self.reply(200, _read_metadata(wheel), "text/plain")
                 return
             if kind == "files":
-                self.reply(200, (folder / name).read_bytes(), "application/octet-stream")
+                raw = (folder / name).read_bytes()
+                sent = raw[: len(raw) // 2] if name in index.cut else raw
+                self.reply(200, sent, "application/octet-stream", length=len(raw))
+                return
+            if kind == "provenance":
+                self.reply(200, index.provenance[name], "application/json")
                 return
             page = index.page(name)
             body = json.dumps(page or {}).encode()
@@ -90,10 +111,10 @@ def serve_index(folder: Path) -> Iterator[Index]:
 
         do_HEAD = do_GET
 
-        def reply(self, code: int, body: bytes, kind: str) -> None:
+        def reply(self, code: int, body: bytes, kind: str, length: int | None = None) -> None:
             self.send_response(code)
             self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(body) if length is None else length))
             self.end_headers()
             if self.command == "GET":
                 self.wfile.write(body)
@@ -130,6 +151,8 @@ def make_wheel(
     is_plugin: bool = True,
     files: Mapping[str, str] | None = None,
     scripts: Sequence[str] = (),
+    headers: Sequence[str] = (),
+    readme: str = "",
 ) -> Path:
     """A wheel with a package of the same name; a plugin of role feature unless it is none."""
     package = name.replace("-", "_")
@@ -148,7 +171,7 @@ def make_wheel(
         points += "[console_scripts]\n" + "".join(f"{each} = {package}:main\n" for each in scripts)
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
     metadata += [f"Requires-Dist: {each}" for each in requires]
-    contents[f"{info}/METADATA"] = "\n".join([*metadata, "", ""])
+    contents[f"{info}/METADATA"] = "\n".join([*metadata, *headers, "", readme])
     tags = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     contents[f"{info}/WHEEL"] = tags
     if points:
@@ -172,7 +195,12 @@ def _write_wheel(file: Path, info: str, contents: Mapping[str, bytes]) -> Path:
 
 def pack_host(folder: Path) -> None:
     """Put the host and all that it needs on an index, from what is installed here."""
-    for found in _needed(HOST):
+    pack_distributions(folder, HOST)
+
+
+def pack_distributions(folder: Path, *names: str) -> None:
+    """Put distributions and all that they need on an index, from what is installed here."""
+    for found in _needed(*names):
         origin = json.loads(found.read_text("direct_url.json") or "{}")
         if origin.get("dir_info", {}).get("editable"):
             source = origin["url"].removeprefix("file://")
@@ -193,9 +221,9 @@ def pack_host(folder: Path) -> None:
         _write_wheel(folder / f"{info.removesuffix('.dist-info')}-{tag}.whl", info, contents)
 
 
-def _needed(name: str) -> list[Distribution]:
+def _needed(*names: str) -> list[Distribution]:
     found: dict[str, Distribution] = {}
-    waiting = [name]
+    waiting = [*names]
     while waiting:
         key = canonicalize_name(waiting.pop())
         if key not in found:
@@ -297,7 +325,9 @@ def make_environment(maker: str, folder: Path, index: Index) -> Place:
             [str(uv), "venv", "-q", "--python", sys.executable, str(prefix)],
             [str(uv), "pip", "install", "-q", "--python", str(prefix / "bin" / "python"), HOST],
         ],
-        "uv tool": [[str(uv), "tool", "install", "-q", "--python", sys.executable, HOST]],
+        "uv tool": [
+            [str(uv), "tool", "install", "-q", "--force", "--python", sys.executable, HOST]
+        ],
         "pipx": [[sys.executable, "-m", "pipx", "install", "--python", sys.executable, HOST]],
     }[maker]
     for command in commands:

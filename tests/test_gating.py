@@ -31,6 +31,9 @@ class Asked:
 answers = st.sampled_from([True, False, None])
 
 
+needed = st.frozensets(st.sampled_from(["p0", "extension:p1", "p2", "given"]), max_size=1)
+
+
 @st.composite
 def universes(draw: st.DrawFn) -> list[Candidate]:
     size = draw(st.integers(0, 7))
@@ -41,6 +44,7 @@ def universes(draw: st.DrawFn) -> list[Candidate]:
             required=draw(tags),
             forbidden=draw(tags),
             provides=draw(tags),
+            required_plugins=draw(needed),
             default_enabled=draw(st.booleans()),
             is_enabled=draw(st.none() | st.builds(Asked, st.sampled_from(TAGS), answers, answers)),
             get_tags=draw(st.none() | tags.map(lambda given: lambda: given)),
@@ -61,6 +65,8 @@ def reference(
 ) -> tuple[set[str], set[str]] | None:
     """The design's formula, word for word: E' = {c: ok(c, T)}, T' = provider's tags with tags(E').
 
+    Who needs another plugin must find it in E, or it is the one that is given.
+
     None when a set comes back.
     """
 
@@ -72,6 +78,9 @@ def reference(
         if candidate.name in forced:
             return True
         if not candidate.default_enabled and candidate.name not in enabled:
+            return False
+        there = {"given", *active, *(key.removeprefix("extension:") for key in active)}
+        if not candidate.required_plugins <= there:
             return False
         fits = candidate.required <= present and not candidate.forbidden & present
         answer = candidate.is_enabled(frozenset(present)) if candidate.is_enabled else None
@@ -108,11 +117,11 @@ def test_gating_agrees_with_the_formula(
     expected = reference(provider, candidates, enabled, forced)
     if expected is None:
         with pytest.raises(GatingError) as caught:
-            gate(provider, candidates, enabled=enabled, forced=forced)
+            gate(provider, candidates, enabled=enabled, forced=forced, present=["given"])
         assert set(caught.value.plugins) <= {c.key for c in candidates}
         assert caught.value.plugins
         return
-    found = gate(provider, candidates, enabled=enabled, forced=forced)
+    found = gate(provider, candidates, enabled=enabled, forced=forced, present=["given"])
     assert (set(found.enabled), set(found.tags)) == expected
     assert set(found.rejected) == {c.key for c in candidates} - set(found.enabled)
     assert all(found.rejected.values()), "a rejection has a reason"
@@ -179,6 +188,7 @@ def test_reasons_say_what_is_missing_refused_or_off() -> None:
             Candidate("e:refuses", "refuses", forbidden=frozenset({"present"})),
             Candidate("e:off", "off", default_enabled=False),
             Candidate("e:no", "no", is_enabled=lambda tags: False),
+            Candidate("e:alone", "alone", required_plugins=frozenset({"tool:x", "off"})),
         ],
     )
     assert found.rejected == {
@@ -186,6 +196,7 @@ def test_reasons_say_what_is_missing_refused_or_off() -> None:
         "e:refuses": "refuses tag present, which is present",
         "e:off": "off by default; name it in enabled_plugins",
         "e:no": "its is_enabled said no",
+        "e:alone": "needs off and tool:x, which do not take part",
     }
 
 

@@ -61,7 +61,7 @@ def test_nothing_is_wrong_with_a_sound_package(tmp_path: Path) -> None:
     code, found = findings(project(tmp_path), "--strict")
     assert (code, found) == (
         0,
-        {"descriptor and contract": [], "imports": [], "packaging": []},
+        {"descriptor and contract": [], "imports": [], "packaging": [], "tier": []},
     )
 
 

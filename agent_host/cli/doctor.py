@@ -18,6 +18,7 @@ from agent_host.plugins.inspect.doctor import Finding, examine
 
 if TYPE_CHECKING:
     from agent_host.application import AgentApplication
+    from agent_host.plugins.catalog import Catalog
 
 __all__ = ["doctor"]
 
@@ -43,7 +44,12 @@ def doctor(choice: Choice, as_json: bool, strict: bool) -> int:
         AgentApplication(choice.load_config() or LoadedConfig()) as app,
     ):
         catalog = app.core.stacks.catalog
-        findings = [*examine(catalog), *_find_missing_keys(app, choice), *_find_drifted()]
+        findings = [
+            *examine(catalog),
+            *_find_unmet_needs(catalog),
+            *_find_missing_keys(app, choice),
+            *_find_drifted(),
+        ]
     problems = [finding for finding in findings if finding.level == "problem"]
     if as_json:
         print_json(
@@ -62,6 +68,13 @@ def doctor(choice: Choice, as_json: bool, strict: bool) -> int:
         )
         click.echo(f"{', '.join(counts)}.")
     return 1 if problems or (strict and findings) else 0
+
+
+def _find_unmet_needs(catalog: Catalog) -> Iterator[Finding]:
+    """Not a part of examining, by which a package may be looked at without all others."""
+    for record, needed in catalog.unmet_needs():
+        message = f"never takes part: it needs {needed}, which is not there (install what has it)"
+        yield Finding("problem", record.name, record.bundle.owner, message)
 
 
 def _find_missing_keys(app: AgentApplication, choice: Choice) -> Iterator[Finding]:

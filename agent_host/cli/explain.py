@@ -308,7 +308,7 @@ def _print_folded(others: Sequence[Absentee], hooks: int) -> None:
 
 def _count_folded(others: Sequence[Absentee]) -> Iterator[str]:
     folded = [each for each in others if not each.matters]
-    families = Counter(_family(each) for each in folded if each.kind in ("missing", "off"))
+    families = Counter(_family(each) for each in folded if each.kind in ("missing", "alone", "off"))
     if families:
         total = format_count(families.total(), "plugin")
         waiting = ", ".join(f"{tag} {number}" for tag, number in families.most_common())

@@ -29,11 +29,13 @@ from agent_host.cli.records import (
 )
 from agent_host.cli.render import print_heading, print_json, print_pairs, print_table, print_text
 from agent_host.config import Layers, LoadedConfig
+from agent_host.plugins.inspect.about import CONFORMANCE_NAME, about_bundle
 from agent_host.plugins.inspect.search import find_records
 from agent_host.plugins.settings import Setting, merge_schemas
 from agent_host.redaction import holds_secrets
 
 if TYPE_CHECKING:
+    from agent_host.plugins.bundle import Bundle
     from agent_host.plugins.catalog import Catalog, PluginRecord
 
 __all__ = ["info"]
@@ -131,10 +133,27 @@ def _ask_classes(records: Sequence[PluginRecord], config: LoadedConfig) -> dict[
 def _details(record: PluginRecord) -> dict[str, Any]:
     from dataclasses import asdict
 
-    details: dict[str, Any] = {"file": record.bundle.file}
+    about = asdict(about_bundle(record.bundle))
+    del about["readme"]
+    details: dict[str, Any] = {"file": record.bundle.file, "about": about}
+    details["tier"] = _tier_facts(record.bundle)
     if record.bundle.descriptor:
         details["api"] = record.bundle.descriptor.api
     return details | (asdict(record.entry) if record.entry else {})
+
+
+def _tier_facts(bundle: Bundle) -> dict[str, Any]:
+    """What its tier is and how that is known; most packages say nothing of it."""
+    from dataclasses import asdict
+
+    claims = bundle.descriptor is not None and bundle.descriptor.tier is not None
+    proof = os.path.join(os.path.dirname(bundle.file), CONFORMANCE_NAME)
+    if not claims and not (bundle.file and os.path.isfile(proof)):
+        return {"claimed": None, "proved": None, "words": ""}
+    # Not above: it brings pydantic.
+    from agent_host.plugins.inspect.conformance import standing_of
+
+    return asdict(standing_of(bundle))
 
 
 def _settings(record: PluginRecord, known: Mapping[str, _ClassFacts]) -> list[Setting]:
@@ -200,6 +219,7 @@ def _print_record(
 ) -> None:
     access, bundle, entry = access_of(record, config), record.bundle, record.entry
     state = describe_state(record, access, catalog.settings)
+    about = about_bundle(bundle)
     print_pairs(
         [
             ("Name", clean_text(record.name)),
@@ -216,7 +236,13 @@ def _print_record(
             ("Distribution", clean_text(f"{bundle.distribution} {bundle.version}".strip())),
             ("Source", clean_text(bundle.source)),
             ("Descriptor", clean_text(bundle.file)),
-            ("Contract", bundle.descriptor.api if bundle.descriptor else ""),
+            ("Contract", about.contract),
+            ("Python", clean_text(about.python)),
+            ("Homepage", clean_text(about.homepage)),
+            ("Docs", clean_text(about.documentation)),
+            ("Issues", clean_text(about.issues)),
+            ("Licence", clean_text(about.license)),
+            ("Tier", clean_text(_tier_facts(bundle)["words"])),
             ("Class", clean_text(entry.entry if entry else "")),
             ("Options", clean_text(", ".join(entry.options)) if entry else ""),
             ("Commands", clean_text(", ".join(entry.commands)) if entry else ""),
@@ -231,8 +257,11 @@ def _print_record(
 def _usual_state(record: PluginRecord) -> str:
     if record.entry is None or record.entry.short:
         return ""
-    wants = record.entry.required_tags or record.entry.forbidden_tags
-    return "takes part where the tags are right" if wants else "takes part in every request"
+    entry = record.entry
+    if entry.required_tags or entry.forbidden_tags:
+        return "takes part where the tags are right"
+    needs = ", ".join(entry.required_plugins)
+    return f"takes part wherever {needs} does" if needs else "takes part in every request"
 
 
 def _tag_rows(record: PluginRecord) -> Iterator[tuple[str, str]]:
@@ -245,6 +274,7 @@ def _tag_rows(record: PluginRecord) -> Iterator[tuple[str, str]]:
         ("Provides tags", entry.provides_tags),
     ):
         yield label, clean_text(", ".join(tags))
+    yield "Needs plugins", clean_text(", ".join(entry.required_plugins))
     yield "Asked for", ", ".join(entry.dynamic)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import select
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,14 @@ from agent_hookspecs.errors import AgentError
 from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import EventLines, fault_error, interruption_error
-from agent_host.cli.options import check_exclusive, talk_options
-from agent_host.cli.prompts import find_files, make_prompt
+from agent_host.cli.options import cassette_options, check_exclusive, talk_options
+from agent_host.cli.outside import clean_text
+from agent_host.cli.prompts import (
+    find_addresses,
+    find_files,
+    is_foreign_address,
+    make_prompt,
+)
 from agent_host.cli.render import is_terminal, print_traceback, print_wrapped, style_text
 from agent_host.cli.schemas import parse_schema
 from agent_host.cli.screen import quiet_logs
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from agent_host.agent.questions import Ask
     from agent_host.application import AgentApplication
     from agent_host.drivers.blocking import Stream
+    from agent_host.input import Part, Prompt
 
 __all__ = ["make_approver", "make_asker", "run", "show_run"]
 
@@ -55,9 +62,10 @@ _PATIENCE = 1.0
 )
 @click.argument("prompt", required=False)
 @talk_options
-@click.option("-a", "--attach", "attached", multiple=True, metavar="FILE|URL",
+@click.option("-a", "--attach", "attached", multiple=True, metavar="FILE|URL|NAME:ADDRESS",
               help="Send a picture, PDF, sound or text with the prompt.")  # fmt: skip
 @click.option("--schema", metavar="FILE|FIELDS", help="Have the answer in this form, as JSON.")
+@cassette_options
 @click.option("--park", is_flag=True, help="Let the run wait for approvals, and end here.")
 @click.option("--yes", is_flag=True, help="Allow every call that would be asked about.")
 @click.option("--deny", is_flag=True, help="Deny every call that would be asked about.")
@@ -77,6 +85,8 @@ def run(
     plain: bool,
     as_json: bool,
     trace_hooks: bool,
+    record: Path | None,
+    replay: Path | None,
     **options: Any,
 ) -> int:
     """Send PROMPT to an agent and show its answer.
@@ -87,7 +97,7 @@ def run(
     check_exclusive({"--yes": yes, "--deny": deny})
     check_exclusive({"--no-store": no_store, "--park": options["park"]})
     text = _read_prompt(prompt)
-    options["prompt"] = make_prompt(text, [*find_files(prompt or ""), *attached])
+    files = [*find_files(prompt or ""), *attached]
     if schema is not None:
         options["output_type"] = parse_schema(schema)
     display = None
@@ -107,15 +117,36 @@ def run(
         if go_on:
             options["session"] = app.sessions.find_latest().id
         print_selection(complete_selection(app, options))
+        options["prompt"] = _make_prompt(app, text, prompt or "", files, options)
         begun.append(app.stream(**options))
         return begun[0]
 
     begun: list[Stream] = []
-    code = show_run(config_file, begin, display, trace, store=not no_store)
+    code = show_run(
+        config_file, begin, display, trace, store=not no_store, record=record, replay=replay
+    )
     if display is not None and schema is not None and code in (0, 3):
         # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
         click.echo(json.dumps(begun[0].answer.data, indent=2))
     return code
+
+
+def _make_prompt(
+    app: AgentApplication, text: str, typed: str, files: list[str], options: Mapping[str, Any]
+) -> Prompt:
+    """The prompt with its files, and with what plugins have at addresses that were named."""
+    found: dict[str, list[Part]] = {}
+    selected = ("agent", "provider", "model", "settings", "use_tools")
+    chosen = {key: options[key] for key in selected if key in options}
+    for name in [*filter(is_foreign_address, files), *find_addresses(typed)]:
+        given = app.read_attachment(name, ask=options.get("ask"), warn=_print_warning, **chosen)
+        if given is not None:
+            found[name] = given
+    return make_prompt(text, [*files, *found], found)
+
+
+def _print_warning(text: str, _: str | None) -> None:
+    print_wrapped(style_text(clean_text(f"warning: {text}"), fg="yellow"))
 
 
 def show_run(
@@ -125,12 +156,22 @@ def show_run(
     trace: HookTrace,
     *,
     store: bool = True,
+    record: Path | None = None,
+    replay: Path | None = None,
 ) -> int:
     """Carry out a run and show it; without a display as JSON. Gives the exit code."""
     quiet_logs()
     if drift := describe_drift():
         print_wrapped(style_text(f"warning: {drift}", fg="yellow"))
-    events = _events(config_file, begin, trace, store)
+
+    def open_application() -> AgentApplication:
+        from agent_host.application import AgentApplication
+
+        return AgentApplication(
+            config_file, store=store, on_manager=trace.watch, record=record, replay=replay
+        )
+
+    events = _events(open_application, begin, trace)
     if display is None:
         return _print_events(events)
     code = 0
@@ -201,19 +242,13 @@ def _exit_code(event: Event) -> int:
 
 
 def _events(
-    config_file: Path | None,
+    open_application: Callable[[], AgentApplication],
     begin: Callable[[AgentApplication], Stream],
     trace: HookTrace,
-    store: bool,
 ) -> Generator[Event, None, None]:
     """The events of a run; before each of them the hook calls that led to it are printed."""
-    from agent_host.application import AgentApplication
-
     try:
-        with (
-            AgentApplication(config_file, store=store, on_manager=trace.watch) as app,
-            begin(app) as stream,
-        ):
+        with open_application() as app, begin(app) as stream:
             for event in stream:
                 trace.print_calls()
                 yield event

@@ -36,9 +36,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """What speaks against a change. A ``problem`` forbids it, a ``warning`` is for a person."""
+    """What speaks against a change.
 
-    level: Literal["problem", "warning"]
+    A ``problem`` forbids it, a ``question`` is for a person to decide, a ``warning`` to know.
+    """
+
+    level: Literal["problem", "question", "warning"]
     distribution: str
     message: str
 
@@ -155,11 +158,17 @@ def _object_to_plugins(
     absent = {*going, *new}
     stay = [b for b in discover() if canonical_name(b.distribution) not in absent]
     arrive = [bundle for name in new if name in fetched for bundle in fetched[name].bundles]
-    before = {_identify(r) for r in build_catalog(discover()) if not r.usable}
-    for record in build_catalog([*stay, *arrive]):
+    present, afterwards = build_catalog(discover()), build_catalog([*stay, *arrive])
+    before = {_identify(r) for r in present if not r.usable}
+    for record in afterwards:
         name = canonical_name(record.bundle.distribution)
         if record.state in ("failed", "incompatible") and _identify(record) not in before:
             yield Objection("problem", name or record.bundle.name, record.reason)
+    lacking = {(record.key, needed) for record, needed in present.unmet_needs()}
+    for record, needed in afterwards.unmet_needs():
+        if (record.key, needed) not in lacking:
+            message = f"{record.key} needs {needed}, which will not be there: it takes no part"
+            yield Objection("warning", record.bundle.owner, message)
 
 
 def _identify(record: PluginRecord) -> tuple[str, str, str]:

@@ -369,7 +369,7 @@ def _describe_instance(
         "priority": getattr(instance, "priority", 0),
         "default_enabled": getattr(instance, "default_enabled", True),
     }
-    for key in ("required_tags", "forbidden_tags", "before", "after"):
+    for key in ("required_tags", "forbidden_tags", "required_plugins", "before", "after"):
         values[key] = _read_list(instance, key)
     if role == "provider":
         for key in ("requires_api_key", "optional_api_key", "requires_base_url"):

@@ -74,9 +74,9 @@ def bundle_from_list(stored: list[Any]) -> Bundle:
     """The inverse of `bundle_to_list`."""
     values = list(stored)
     if values[_DESCRIPTOR] is not None:
-        entries, api, subdirectory, unknown = values[_DESCRIPTOR]
+        entries, api, subdirectory, unknown, *about = values[_DESCRIPTOR]
         entries = tuple([_entry_from_list(entry) for entry in entries])
-        values[_DESCRIPTOR] = Descriptor(entries, api, subdirectory, tuple(unknown))
+        values[_DESCRIPTOR] = Descriptor(entries, api, subdirectory, tuple(unknown), *about)
     return Bundle(*values)
 
 

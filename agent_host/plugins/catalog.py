@@ -139,6 +139,15 @@ class Catalog:
                 text = f"there is no {what} {name!r}"
                 yield UnknownName(setting, text, hint or suggest_name(name, known))
 
+    def unmet_needs(self) -> Iterator[tuple[PluginRecord, str]]:
+        """The usable plugins that need one which nothing here can be, and its name."""
+        usable = [record for record in self if record.usable]
+        names = {name for record in usable for name in (record.name, record.key)}
+        for record in usable:
+            for needed in record.entry.required_plugins if record.entry else ():
+                if needed not in names:
+                    yield record, needed
+
     def provider(self, name: str | None) -> PluginRecord:
         """The provider of that name; if none is given, the fallback or the only one there is."""
         usable = self.usable("provider")

@@ -19,7 +19,10 @@ from agent_hookspecs.descriptor import (
     Descriptor,
     Entry,
     FilledText,
+    InFile,
+    QualityTier,
     Text,
+    WebAddress,
 )
 from agent_hookspecs.errors import DescriptorError
 from agent_hookspecs.versions import contains
@@ -55,6 +58,21 @@ with pydantic_alone():
         )
         subdirectory: FilledText = Field(
             default=".", description="Where the packages are, relative to the descriptor's folder."
+        )
+        homepage: WebAddress = Field(
+            default="", description="Where it is presented, if its metadata do not say so."
+        )
+        documentation: WebAddress = Field(
+            default="", description="Where it is explained, if its metadata do not say so."
+        )
+        issues: WebAddress = Field(
+            default="", description="Where problems are told, if its metadata do not say so."
+        )
+        license: FilledText = Field(
+            default="", description="Its licence as an SPDX expression, if its metadata have none."
+        )
+        tier: Annotated[QualityTier | None, InFile(QualityTier)] = Field(
+            default=None, description="The tier of quality that its author claims."
         )
         entries: list[_AnyEntry] = Field(
             min_length=1, description="The plugin classes of the package."
@@ -149,7 +167,15 @@ def parse_descriptor(data: object) -> Descriptor:
         _check_entry(entry, f"entries[{number}]")
     assert isinstance(data, dict)
     return Descriptor(
-        tuple(entries), file.api or None, file.subdirectory, tuple(_unknown_keys(data))
+        tuple(entries),
+        file.api or None,
+        file.subdirectory,
+        tuple(_unknown_keys(data)),
+        homepage=file.homepage,
+        documentation=file.documentation,
+        issues=file.issues,
+        license=file.license,
+        tier=file.tier,
     )
 
 
@@ -173,13 +199,24 @@ def _check_range(api: str) -> None:
 
 def _check_entry(entry: Entry, where: str) -> None:
     """Refuse keys that contradict each other."""
-    for side, others in (("before", entry.before), ("after", entry.after)):
+    needed = entry.required_plugins
+    for side, others in (
+        ("before", entry.before),
+        ("after", entry.after),
+        ("required_plugins", [each.removeprefix(f"{entry.role}:") for each in needed]),
+    ):
         if entry.name in others:
             raise DescriptorError(
                 f"{where}.{side} names the plugin itself, {entry.name!r}",
                 key=f"{where}.{side}",
                 hint="remove it",
             )
+    if needed and entry.role == "provider":
+        raise DescriptorError(
+            f"{where}.required_plugins is not for providers, which are chosen by the user",
+            key=f"{where}.required_plugins",
+            hint="remove it, and let what needs the provider require its tag",
+        )
     for key, value, role in (
         ("tools", entry.tools, "tool"),
         ("fallback", entry.fallback, "provider"),

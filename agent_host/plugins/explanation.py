@@ -44,7 +44,15 @@ class Absentee:
     key: str
     bundle: str
     kind: Literal[
-        "off", "unwanted", "missing", "refused", "declined", "denied", "not allowed", "broken"
+        "off",
+        "unwanted",
+        "missing",
+        "refused",
+        "alone",
+        "declined",
+        "denied",
+        "not allowed",
+        "broken",
     ]
     reason: str
     remedy: str
@@ -86,8 +94,8 @@ def _why_enabled(record: PluginRecord, resolution: Resolution) -> str:
     if not resolution.tags.issuperset(entry.required_tags):
         # Only a class without a descriptor may overrule its own tags.
         reasons.append("its is_enabled said yes")
-    elif entry.required_tags:
-        reasons.append(f"has {', '.join(entry.required_tags)}")
+    elif entry.required_tags or entry.required_plugins:
+        reasons.append(f"has {', '.join((*entry.required_tags, *entry.required_plugins))}")
     return "; ".join(reasons) or "always"
 
 
@@ -158,6 +166,7 @@ def _explain_gated(record: PluginRecord, resolution: Resolution) -> Absentee:
         "unwanted": "let --tools, or the agent's tools, name one of them",
         "missing": f"if the model can: --set 'add_tags=[{names}]'",
         "refused": f"--set 'remove_tags=[{names}]', or --force {record.name}",
+        "alone": f"let {' and '.join(objection.plugins)} take part; --all says why it does not",
         "declined": f"its own decision; --force {record.name} overrides it",
     }[objection.kind]
     return Absentee(

@@ -35,19 +35,26 @@ class Candidate:
     ``is_enabled`` and ``get_tags`` are given only where the plugin must be asked; they must depend
     on nothing but their arguments. With ``asked_first`` a True of ``is_enabled`` skips the tag
     checks; otherwise it is asked only once they pass, so that nothing is imported in vain.
-    ``refusal`` is why the config itself leaves the plugin out.
+    ``refusal`` is why the config itself leaves the plugin out. ``required_plugins`` are names or
+    keys of others that must take part as well.
     """
 
     key: str
     name: str
     required: Tags = frozenset()
     forbidden: Tags = frozenset()
+    required_plugins: frozenset[str] = frozenset()
     provides: Tags = frozenset()
     default_enabled: bool = True
     refusal: str | None = None
     is_enabled: Callable[[Tags], bool | None] | None = None
     get_tags: Callable[[], Iterable[str]] | None = None
     asked_first: bool = False
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The words by which others can need it."""
+        return self.name, self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +71,26 @@ class Round:
 class Objection:
     """Why a candidate does not take part; ``tags`` are those that it misses, or refuses.
 
-    It is off by default, misses or refuses tags, its own ``is_enabled`` declined, or the config
-    does not want it, for which ``words`` has the reason.
+    It is off by default, misses or refuses tags, needs ``plugins`` that do not take part, its own
+    ``is_enabled`` declined, or the config does not want it, for which ``words`` has the reason.
     """
 
-    kind: Literal["off", "unwanted", "missing", "refused", "declined"]
+    kind: Literal["off", "unwanted", "missing", "refused", "alone", "declined"]
     tags: tuple[str, ...] = ()
     words: str = ""
+    plugins: tuple[str, ...] = ()
 
     @property
     def reason(self) -> str:
         """The same in words."""
         tags = ("tag " if len(self.tags) == 1 else "tags ") + ", ".join(self.tags)
+        needed = f"{' and '.join(self.plugins)}, which {'does' if len(self.plugins) == 1 else 'do'}"
         return {
             "off": "off by default; name it in enabled_plugins",
             "unwanted": self.words,
             "missing": f"needs {tags}, which nothing that takes part provides",
             "refused": f"refuses {tags}, which is present",
+            "alone": f"needs {needed} not take part",
             "declined": "its is_enabled said no",
         }[self.kind]
 
@@ -106,17 +116,21 @@ def gate(
     *,
     enabled: Collection[str] = (),
     forced: Collection[str] = (),
+    present: Collection[str] = (),
 ) -> Gating:
     """Judge until nothing changes; a set of plugins seen before is a `GatingError`.
 
     ``enabled`` names plugins that are off by default; ``forced`` ones take part whatever the tags
-    and their own ``is_enabled`` say. The result does not depend on the order of ``candidates``.
+    and their own ``is_enabled`` say; ``present`` are names and keys of plugins that take part in
+    any case. The result does not depend on the order of ``candidates``.
     """
     ranked = sorted(candidates, key=lambda candidate: candidate.key)
     enabled, forced = frozenset(enabled), frozenset(forced)
     tags = with_twins(provider_tags)
     holders = Counter(tags)
+    there = Counter(present)
     watchers = _watchers(ranked)
+    companions = _companions(ranked)
     askers = [number for number, candidate in enumerate(ranked) if candidate.is_enabled]
     # The tags of those that take part, and their numbers as bits, which are cheap to remember.
     active: dict[int, Tags] = {}
@@ -127,19 +141,23 @@ def gate(
         flips = [
             number
             for number in due
-            if (_objection(ranked[number], tags, enabled, forced) is None) != (number in active)
+            if (_objection(ranked[number], tags, there, enabled, forced) is None)
+            != (number in active)
         ]
         if not flips:
             break
         touched: set[str] = set()
+        changed_names = [name for number in flips for name in ranked[number].names]
         for number in flips:
             bits ^= 1 << number
             if number in active:
                 changed = active.pop(number)
                 holders.subtract(changed)
+                there.subtract(ranked[number].names)
             else:
                 changed = active[number] = _tags_of(ranked[number])
                 holders.update(changed)
+                there.update(ranked[number].names)
             touched |= changed
         gained = tuple(sorted(tag for tag in touched - tags if holders[tag]))
         lost = tuple(sorted(tag for tag in touched & tags if not holders[tag]))
@@ -150,9 +168,11 @@ def gate(
         if bits in seen:
             raise _flip_error(rounds[seen[bits] :], [c.key for c in ranked])
         seen[bits] = len(rounds)
-        if not gained and not lost:
+        missed = [n for name in changed_names for n in companions.get(name, ())]
+        if not gained and not lost and not missed:
             break
-        due = sorted({*(n for tag in (*gained, *lost) for n in watchers.get(tag, ())), *askers})
+        watching = (n for tag in (*gained, *lost) for n in watchers.get(tag, ()))
+        due = sorted({*watching, *missed, *askers})
     return Gating(
         enabled=tuple(ranked[number].key for number in sorted(active)),
         tags=tags,
@@ -161,7 +181,7 @@ def gate(
             candidate.key: objection
             for number, candidate in enumerate(ranked)
             if number not in active
-            and (objection := _objection(candidate, tags, enabled, forced)) is not None
+            and (objection := _objection(candidate, tags, there, enabled, forced)) is not None
         },
     )
 
@@ -174,21 +194,37 @@ def _watchers(candidates: Sequence[Candidate]) -> dict[str, list[int]]:
     return watchers
 
 
+def _companions(candidates: Sequence[Candidate]) -> dict[str, list[int]]:
+    """By the name or key of a plugin, the candidates that need it."""
+    companions: dict[str, list[int]] = {}
+    for number, candidate in enumerate(candidates):
+        for name in candidate.required_plugins:
+            companions.setdefault(name, []).append(number)
+    return companions
+
+
 def _tags_of(candidate: Candidate) -> Tags:
     asked = candidate.get_tags() if candidate.get_tags else ()
     return with_twins([*candidate.provides, *asked])
 
 
 def _objection(
-    candidate: Candidate, tags: Tags, enabled: Collection[str], forced: Collection[str]
+    candidate: Candidate,
+    tags: Tags,
+    there: Mapping[str, int],
+    enabled: Collection[str],
+    forced: Collection[str],
 ) -> Objection | None:
-    """Why the candidate does not take part; None if it does."""
+    """Why the candidate does not take part; None if it does. ``there`` counts who is called so."""
     if candidate.name in forced:
         return None
     if not candidate.default_enabled and candidate.name not in enabled:
         return Objection("off")
     if candidate.refusal is not None:
         return Objection("unwanted", words=candidate.refusal)
+    absent = [name for name in candidate.required_plugins if not there.get(name)]
+    if absent:
+        return Objection("alone", plugins=tuple(sorted(absent)))
     ask = candidate.is_enabled
     answer = ask(tags) if ask is not None and candidate.asked_first else None
     if answer is None:

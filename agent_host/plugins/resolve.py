@@ -149,7 +149,13 @@ class _Resolver:
         provider_tags = _provider_tags(provider, self.config, self.models)
         records = {r.key: r for r in catalog.usable("extension", "feature", "tool")}
         candidates = [self._candidate(record) for record in records.values()]
-        gating = gate(provider_tags, candidates, enabled=settings.enabled, forced=settings.forced)
+        gating = gate(
+            provider_tags,
+            candidates,
+            enabled=settings.enabled,
+            forced=settings.forced,
+            present=(provider.name, provider.key),
+        )
         loaded = [self._load(records[key]) for key in gating.enabled]
         decided: dict[str, tuple[PluginState, str]] = {
             key: ("gated", reason) for key, reason in gating.rejected.items()
@@ -190,6 +196,7 @@ class _Resolver:
             name=record.name,
             required=frozenset(entry.required_tags),
             forbidden=frozenset(entry.forbidden_tags),
+            required_plugins=frozenset(entry.required_plugins),
             provides=frozenset(entry.provides_tags),
             default_enabled=entry.default_enabled,
             refusal=_refusal(entry, self.config) if record.described else None,

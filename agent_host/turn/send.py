@@ -22,12 +22,13 @@ from agent_hookspecs.messages import Context, NativeMessage, State
 from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Sleep, Steps
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.implementation import Implementation, check_state, log_failure
+from agent_host.plugins.outgoing import add_outgoing_headers
 from agent_host.plugins.request_spec import read_request_spec
 from agent_host.redaction import describe_error
 from agent_host.turn.lost_tools import warn_of_unsent_tools
 from agent_host.turn.read import Reading, decode_item
 from agent_host.turn.speech import warn_of_unsent
-from agent_host.wire.failures import failure
+from agent_host.wire.failures import failure, usual_hint
 from agent_host.wire.framing import Framing, SseFraming, framing
 from agent_host.wire.request import WireRequest
 
@@ -40,6 +41,8 @@ log = get_logger(__name__)
 
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
+#: Content types that nothing but a stream has.
+_STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 #: How many events are taken before others in the event loop have their turn: more than real ones
 #: that come at once, since those are not empty.
 _TURN_EVENTS = 1000
@@ -217,7 +220,10 @@ def make_request(turn: Turn) -> tuple[WireRequest, Framing | None]:
         )
     config = turn.state.get("config") or turn.stack.config
     request = read_request_spec(spec, config, turn.provider)
-    machine = _stream_framing(turn, spec, turn.stack.provider) if turn.stream else None
+    request = add_outgoing_headers(turn.stack, request, turn.context, turn.warnings.add)
+    # Some APIs stream whether they are asked to or not.
+    is_stream = turn.stream or spec.get("streamed") is True
+    machine = _stream_framing(turn, spec, turn.stack.provider) if is_stream else None
     _warn_of_unused_knobs(turn, reading.state)
     warn_of_unsent_tools(turn, request.body)
     warn_of_unsent(turn, request.body)
@@ -247,7 +253,7 @@ def _read_body(turn: Turn, reading: Reading, response: Any) -> Steps[None]:
         turn.limits.check_bytes(received)
         machine.decode(data)
     decoded = (yield Call(machine.flush)) if machine.takes_long(None) else machine.flush()
-    _check_something_said(machine, turn.provider, response.headers)
+    _check_something_said(machine, turn.provider, response.headers, is_stream=False)
     body = decoded[0][0]
     provider = turn.managers.provider
     if provider.implements("parse_response"):
@@ -277,10 +283,18 @@ def _check_complete(turn: Turn, reading: Reading, has_ended: bool) -> None:
         )
 
 
-def _check_something_said(machine: Framing, provider: str, headers: Mapping[str, str]) -> None:
+def _check_something_said(
+    machine: Framing, provider: str, headers: Mapping[str, str], *, is_stream: bool = True
+) -> None:
     """Refuse an answer in which nothing was said, though its status was a success."""
-    wrong = machine.no_event_error(headers.get("content-type", ""))
+    kind = headers.get("content-type", "")
+    wrong = machine.no_event_error(kind)
     if wrong is not None:
+        if not is_stream and kind.partition(";")[0].strip().lower() in _STREAM_TYPES:
+            wrong.hint = (
+                f"the API streams although it was not asked to: the plugin {provider!r} has to say "
+                "'streamed': True in what its build_request returns"
+            )
         raise wrong
     if not machine.event_count and not machine.is_done:
         raise StreamCutError(
@@ -311,6 +325,10 @@ def _complete_error(mapped: ProviderError, known: ProviderError) -> ProviderErro
     for name in _TOLD_BY_ANSWER:
         if getattr(mapped, name) is None:
             setattr(mapped, name, getattr(known, name))
+    if not mapped.hint:
+        # A way out of another kind of error would lead astray.
+        is_same = type(known) is type(mapped)
+        mapped.hint = known.hint if is_same else usual_hint(type(mapped))
     return mapped
 
 
@@ -361,8 +379,7 @@ def default_request(
         "url": request["url"],
         "headers": request.get("headers") or {},
         "body": body,
-        **({"timeout": request["timeout"]} if "timeout" in request else {}),
-        **({"framing": request["framing"]} if "framing" in request else {}),
+        **{key: request[key] for key in ("timeout", "framing", "streamed") if key in request},
     }
 
 

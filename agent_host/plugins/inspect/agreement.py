@@ -24,7 +24,7 @@ __all__ = ["Difference", "differences", "disagreements", "habits", "settings_of"
 
 _MUST_BE_ASKED = ("get_models", "get_tags", "is_enabled")
 _TAGS = ("required_tags", "forbidden_tags")
-_ATTRIBUTES = ("label", "default_enabled", "priority", "before", "after")
+_ATTRIBUTES = ("label", "default_enabled", "priority", "before", "after", "required_plugins")
 _KEY_FLAGS = ("requires_api_key", "optional_api_key", "requires_base_url")
 
 

@@ -1,4 +1,4 @@
-"""All checks of one plugin package in order: descriptor, contract, imports, packaging."""
+"""All checks of one plugin package in order: descriptor, contract, imports, packaging, tier."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME, split_entry
 from agent_host.plugins.bundle import Bundle
+from agent_host.plugins.inspect.conformance import tier_problems
 from agent_host.plugins.inspect.doctor import Finding, examine
 from agent_host.plugins.inspect.imports import import_effects
 from agent_host.plugins.inspect.packaging import installed_problems, tree_problems
@@ -15,8 +16,8 @@ from agent_host.plugins.inspect.target import Target, open_target
 
 __all__ = ["AREAS", "Area", "validate"]
 
-Area = Literal["descriptor and contract", "imports", "packaging"]
-AREAS: tuple[Area, ...] = ("descriptor and contract", "imports", "packaging")
+Area = Literal["descriptor and contract", "imports", "packaging", "tier"]
+AREAS: tuple[Area, ...] = ("descriptor and contract", "imports", "packaging", "tier")
 
 
 def validate(target: str) -> Iterator[tuple[Area, Finding]]:
@@ -56,6 +57,9 @@ def _check_target(target: Target) -> Iterator[tuple[Area, Finding]]:
         found = (each for name in distributions for each in installed_problems(name))
     for serious, message in found:
         yield "packaging", _finding("problem" if serious else "warning", bundles[0], message)
+    for bundle in bundles:
+        for serious, message in tier_problems(bundle):
+            yield "tier", _finding("problem" if serious else "warning", bundle, message)
 
 
 def _check_form(bundle: Bundle) -> Iterator[Finding]:

@@ -43,6 +43,7 @@ _CLASS_PATH = rf"^{_WORD}(\.{_WORD})*(:{_WORD}|\.{_WORD})$"
 _VARIABLE = rf"^{_WORD}$"
 _COMMAND_NAME = "^[a-z][a-z0-9-]*$"
 _SCHEME = "^[a-z][a-z0-9+.-]*$"
+_WEB_ADDRESS = r"^https?://[^\s<>\"]+$"
 #: What the patterns ask, for people.
 PATTERN_WORDS: Mapping[str, str] = {
     PLUGIN_NAME: "a name of at most 128 letters, digits and any of _ . : - that begins with a "
@@ -51,6 +52,7 @@ PATTERN_WORDS: Mapping[str, str] = {
     _VARIABLE: "a name as variables of the environment have it",
     _COMMAND_NAME: "a name of small letters, digits and dashes that begins with a letter",
     _SCHEME: "the scheme of a URL: small letters, digits and any of + . - after a letter",
+    _WEB_ADDRESS: "an address that begins with https:// or http://",
 }
 
 ClassPath = Annotated[str, InFile(str, strict=True, pattern=_CLASS_PATH)]
@@ -60,8 +62,11 @@ FilledText = Annotated[str, InFile(str, strict=True, min_length=1)]
 Variable = Annotated[str, InFile(str, strict=True, pattern=_VARIABLE)]
 CommandName = Annotated[str, InFile(str, strict=True, pattern=_COMMAND_NAME)]
 Scheme = Annotated[str, InFile(str, strict=True, pattern=_SCHEME)]
+WebAddress = Annotated[str, InFile(str, strict=True, pattern=_WEB_ADDRESS)]
 Whole = Annotated[int, InFile(int, strict=True)]
 Flag = Annotated[bool, InFile(bool, strict=True)]
+#: How well a package is tried out, from the least to the most.
+QualityTier = Literal["bronze", "silver", "gold"]
 #: The hooks whose answers a descriptor may leave to the class.
 AskedHook = Literal["get_config_schema", "get_models", "get_tags", "get_tool_schemas", "is_enabled"]
 
@@ -82,6 +87,9 @@ class Entry:
     provides_tags: tuple[FilledText, ...] = _key("Tags it adds when it takes part.", default=())
     required_tags: tuple[FilledText, ...] = _key("Tags that must all be present.", default=())
     forbidden_tags: tuple[FilledText, ...] = _key("Tags of which none may be present.", default=())
+    required_plugins: tuple[PluginName, ...] = _key(
+        "Plugins that must take part as well, each by its name or as role:name.", default=()
+    )
     dynamic: tuple[AskedHook, ...] = _key(
         "Hooks whose answer the descriptor cannot give and that must be asked.", default=()
     )
@@ -116,7 +124,9 @@ class Entry:
     )
     commands: tuple[CommandName, ...] = _key("Commands it adds to agent-host.", default=())
     stores: tuple[Scheme, ...] = _key("URL schemes of the session stores it opens.", default=())
+    engines: tuple[CommandName, ...] = _key("Names of the batch engines it opens.", default=())
     resolves_secrets: Flag = _key("It is asked for keys: it has resolve_secret.", default=False)
+    knows_prices: Flag = _key("It is asked what models cost: it has model_prices.", default=False)
 
     @classmethod
     def of_class(cls, entry: str) -> Entry:
@@ -131,12 +141,21 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """A whole descriptor; ``unknown_keys`` are paths of keys this version does not know."""
+    """A whole descriptor; ``unknown_keys`` are paths of keys this version does not know.
+
+    What it says of the package, from ``homepage`` to ``license``, counts where the metadata of the
+    distribution are silent. ``tier`` is a claim, which a ``conformance.json`` may prove.
+    """
 
     entries: tuple[Entry, ...]
     api: str | None = None
     subdirectory: str = "."
     unknown_keys: tuple[str, ...] = ()
+    homepage: str = ""
+    documentation: str = ""
+    issues: str = ""
+    license: str = ""
+    tier: QualityTier | None = None
 
     def supports(self, api_version: str) -> bool:
         return self.api is None or contains(self.api, api_version)

@@ -31,6 +31,7 @@ class Plugin:
     version: str = ""
     label: str = ""
     default_enabled: bool = True
+    required_plugins: Sequence[str] = ()
     before: Sequence[str] = ()
     after: Sequence[str] = ()
     priority: int = 0

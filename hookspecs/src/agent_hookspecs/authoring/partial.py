@@ -136,9 +136,8 @@ class Partial(dict[str, Any]):
                 f"cannot append {type(fragment).__name__} to {key!r} of a partial: "
                 "only text can be appended; assign other values"
             )
-        try:
-            blocks, latest = self._pending[key]
-        except KeyError:
+        pending = self._pending.get(key)
+        if pending is None:
             current = _get(self, key)
             if current is None:
                 _set(self, key, "")
@@ -147,7 +146,8 @@ class Partial(dict[str, Any]):
                     f"cannot append text to {key!r} of a partial: its value is "
                     f"{type(current).__name__}, not text; assign a string first"
                 )
-            blocks, latest = self._pending[key] = ([], [])
+            pending = self._pending[key] = ([], [])
+        blocks, latest = pending
         latest.append(fragment)
         if len(latest) == _BLOCK:
             blocks.append("".join(latest))

@@ -7,13 +7,12 @@ itself: where no model can read skills, it would be of no use to name them.
 from __future__ import annotations
 
 from copy import deepcopy
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs import Config, Context, FeaturePlugin
 from agent_hookspecs.logs import get_warn_from_context
 from agent_host_skills._version import __version__
-from agent_host_skills.declarations import CONFIG_SCHEMA, TOOL
+from agent_host_skills.declarations import CONFIG_SCHEMA
 from agent_host_skills.library import find_library
 from agent_host_skills.listing import list_skills
 from agent_host_skills.settings import Settings
@@ -33,6 +32,7 @@ class Skills(FeaturePlugin):
     version = __version__
     label = "Skills"
     required_tags = ("supports_tools",)
+    required_plugins = ("tool:skill_reader",)
 
     def cli_command(self, name: str, open_application: Callable[..., Any]) -> click.Command | None:
         if name != "skills":
@@ -45,9 +45,6 @@ class Skills(FeaturePlugin):
         return deepcopy(CONFIG_SCHEMA)
 
     def get_instructions(self, config: Config, context: Context) -> str | None:
-        wanted = config.get("use_tools")
-        if wanted is not None and not any(fnmatchcase(TOOL, each) for each in wanted):
-            return None
         settings = Settings.of(config)
         library = find_library(settings.folders, settings.patterns)
         if library is None:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
         Answer as Answer,
         Call as Call,
         Failure as Failure,
+        FailureKind as FailureKind,
+        Finish as Finish,
+        Part as Part,
         Picture as Picture,
         Raw as Raw,
         Reply as Reply,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     )
     from agent_host_testing.suites.checking import check as check
     from agent_host_testing.suites.claims import not_claimed as not_claimed
+    from agent_host_testing.suites.engine import BatchEngineConformance as BatchEngineConformance
     from agent_host_testing.suites.extension import ExtensionConformance as ExtensionConformance
     from agent_host_testing.suites.feature import FeatureConformance as FeatureConformance
     from agent_host_testing.suites.provider import ProviderConformance as ProviderConformance
@@ -90,6 +94,9 @@ _MODULES = {
         "Answer",
         "Call",
         "Failure",
+        "FailureKind",
+        "Finish",
+        "Part",
         "Picture",
         "Raw",
         "Reply",
@@ -103,6 +110,7 @@ _MODULES = {
     "shapes": ("SHAPES", "Shape", "check_shape", "shapes_for"),
     "suites.checking": ("check",),
     "suites.claims": ("not_claimed",),
+    "suites.engine": ("BatchEngineConformance",),
     "suites.extension": ("ExtensionConformance",),
     "suites.feature": ("FeatureConformance",),
     "suites.provider": ("ProviderConformance",),

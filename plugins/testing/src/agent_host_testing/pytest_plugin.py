@@ -27,6 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write what conformance suites found to FILE as JSON, beside it as a page",
     )
     group.addoption(
+        "--conformance-tier",
+        metavar="FILE",
+        help="write the tier that the package reaches, sealed by hashes, to FILE; a wheel carries "
+        "it as the conformance.json of the package",
+    )
+    group.addoption(
         "--corpus",
         metavar="PATH",
         help="the folder with recorded traffic that replay checks read",
@@ -44,12 +50,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    file = config.getoption("conformance_report")
+    report, tier = (config.getoption(f"conformance_{what}") for what in ("report", "tier"))
     # With xdist the workers run the tests, and the process that controls them writes the report.
-    if file and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        return
+    if report:
         from agent_host_testing.report import ConformanceReport
 
-        config.pluginmanager.register(ConformanceReport(file), "conformance_report")
+        config.pluginmanager.register(ConformanceReport(report), "conformance_report")
+    if tier:
+        from agent_host_testing.tier_file import TierWriter
+
+        config.pluginmanager.register(TierWriter(tier), "conformance_tier")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -77,8 +89,27 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
-    """What is not claimed is neither counted nor listed among the skipped."""
-    return ("", "", "") if _reason(report) else None
+    """What is not claimed is neither counted nor listed among the skipped, but has a mark."""
+    return ("", "-", "not claimed") if _reason(report) else None
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell each finding whole once: a single cause may turn all checks of a suite red."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    told: dict[str, str] = {}
+    for report in reporter.stats.get("failed", []) if reporter else ():
+        finding = _finding(report)
+        if finding and finding in told:
+            report.longrepr = f"{finding}\n  the same as in {told[finding]}, which tells it whole"
+        elif finding:
+            told[finding] = "::".join(report.nodeid.split("::")[-2:])
+
+
+def _finding(report: Any) -> str:
+    """The first line of a violation; empty for failures of others."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    kind, _, words = (crash.message if crash else "").partition(": ")
+    return words.partition("\n")[0] if kind == ".".join(reversed(_VIOLATION)) else ""
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

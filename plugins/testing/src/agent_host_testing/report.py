@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from agent_host_testing.suites.checking import PROPERTY
 from agent_host_testing.suites.claims import NOT_CLAIMED
 from agent_host_testing.tiers import Status, tier_of
 
-__all__ = ["CheckResult", "ConformanceReport"]
+__all__ = ["CheckResult", "CheckResults", "ConformanceReport", "count_left_out"]
 
 #: What a cell of the table says if its checks have more than one outcome: the first that occurs.
 _WORST_FIRST: tuple[Status, ...] = ("failed", "skipped", "passed", "not claimed")
@@ -39,7 +39,7 @@ class CheckResult:
     """How one check of one plugin ended; ``reason`` says why unless it passed.
 
     ``claim`` is the tag that it is about, if it is about one. ``of`` is how many checks its suite
-    has, ``typed`` whether the package has types.
+    has, ``typed`` whether the package has types, ``folder`` where it is if it is not installed.
     """
 
     suite: str
@@ -54,16 +54,17 @@ class CheckResult:
     where: str
     claim: str = ""
     of: int = 0
+    package: str = ""
+    folder: str = ""
     typed: bool | None = None
     reason: str = ""
     seconds: float = 0.0
 
 
-class ConformanceReport:
-    """A pytest plugin that collects the results of checks and writes them down at the end."""
+class CheckResults:
+    """A pytest plugin that collects the results of checks."""
 
-    def __init__(self, file: str) -> None:
-        self._file = Path(file)
+    def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
         self._results: dict[str, CheckResult] = {}
 
@@ -81,12 +82,38 @@ class ConformanceReport:
     @property
     def results(self) -> list[CheckResult]:
         """What is known so far, in a fixed order."""
-        roles = [*PLUGIN_ROLES, "store"]
+        roles = [*PLUGIN_ROLES, "store", "engine"]
         timed = (replace(r, seconds=self._seconds[node]) for node, r in self._results.items())
         return sorted(
             timed,
             key=lambda r: (roles.index(r.role), r.suite, r.order, r.case),
         )
+
+    def _capabilities(self, role: str) -> list[str]:
+        return list(dict.fromkeys(r.capability for r in self.results if r.role == role))
+
+    def _statuses(self, suite: str, capability: str) -> list[Status]:
+        return [
+            result.status
+            for result in self.results
+            if result.suite == suite and result.capability == capability
+        ]
+
+    def outcomes(self, suite: str, role: str) -> dict[str, list[Status]]:
+        """By capability, how the checks of a suite ended."""
+        return {
+            capability: statuses
+            for capability in self._capabilities(role)
+            if (statuses := self._statuses(suite, capability))
+        }
+
+
+class ConformanceReport(CheckResults):
+    """Writes the results of checks down at the end."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__()
+        self._file = Path(file)
 
     def pytest_sessionfinish(self) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -120,15 +147,11 @@ class ConformanceReport:
             suite["checks"].append({key: fields[key] for key in _REPORTED})
         for name, suite in suites.items():
             mine = [result for result in self.results if result.suite == name]
-            outcomes = {
-                capability: statuses
-                for capability in self._capabilities(suite["role"])
-                if (statuses := self._statuses(name, capability))
-            }
+            outcomes = self.outcomes(name, suite["role"])
             suite["capabilities"] = {each: _worst(found) for each, found in outcomes.items()}
             suite["claims"] = _claims(mine)
             suite["seconds"] = sum(result.seconds for result in mine)
-            left_out = mine[0].of - len({result.check for result in mine})
+            left_out = count_left_out(mine)
             suite["tier"] = asdict(tier_of(outcomes, left_out=left_out, typed=mine[0].typed))
         counts = dict.fromkeys(_WORST_FIRST, 0)
         for result in self.results:
@@ -152,15 +175,10 @@ class ConformanceReport:
             cells = [(_cell(self._statuses(suite, capability)), suite) for suite in suites]
             yield _line(capability, first, cells)
 
-    def _capabilities(self, role: str) -> list[str]:
-        return list(dict.fromkeys(r.capability for r in self.results if r.role == role))
 
-    def _statuses(self, suite: str, capability: str) -> list[Status]:
-        return [
-            result.status
-            for result in self.results
-            if result.suite == suite and result.capability == capability
-        ]
+def count_left_out(results: Sequence[CheckResult]) -> int:
+    """How many checks of one suite were not run."""
+    return results[0].of - len({result.check for result in results})
 
 
 def _result(report: pytest.TestReport, about: dict[str, Any]) -> CheckResult:
@@ -179,6 +197,8 @@ def _result(report: pytest.TestReport, about: dict[str, Any]) -> CheckResult:
         where=about["where"],
         claim=about["claim"],
         of=about["of"],
+        package=about["package"],
+        folder=about["folder"],
         typed=about["typed"],
         reason=reason,
     )

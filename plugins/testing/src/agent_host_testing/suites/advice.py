@@ -26,6 +26,8 @@ ADVICE: dict[str, str] = {
     "display": "put fragments of calls into the partial message's tool_calls, with index, id and "
     "the tool's own name, and leave the other keys alone",
     "ends": "map the API's words for the end in the class attribute finish_reasons",
+    "engine": "take lines one by one, hand each to one worker, and give each result once; "
+    "agent_hookspecs.batch says what else",
     "errors": "leave errors to the host's mapping, or know in map_error no less than it",
     "event loop": "do no I/O in hooks but the async ones; read files when the package is imported "
     "or not at all",
@@ -38,6 +40,7 @@ ADVICE: dict[str, str] = {
     "linear cost": "append with Partial.append_text, and parse nothing before it is complete",
     "malformed calls": "pass the calls through registry.sanitize_tool_call in finalize",
     "mapping": "give back the list you were given, with your own keys added",
+    "metadata": "take keys that are only for the accumulator out of the final in finalize",
     "mid-stream failures": "raise from process_chunk, or let map_error make, the typed error",
     "models": "get_models gives each model once with its id, and an empty list if there is none "
     "to be had",

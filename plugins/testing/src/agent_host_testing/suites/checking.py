@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import pytest
@@ -32,12 +33,14 @@ class Conformance:
     """What the suites share: whose plugin it is, and the servers a check has used.
 
     ``plugin`` is the plugin's id, ``package`` where its code is, ``role`` what kind of plugin the
-    suite is about; a store is not a plugin but what one opens.
+    suite is about; stores and engines are not plugins but what one opens. A package that is not
+    installed is looked for in ``folder``.
     """
 
     plugin: ClassVar[str] = ""
     package: ClassVar[str] = ""
-    role: ClassVar[PluginRole | Literal["store"]]
+    folder: ClassVar[str | Path] = ""
+    role: ClassVar[PluginRole | Literal["store", "engine"]]
 
     @pytest.fixture(autouse=True)
     def _prepare(self, request: pytest.FixtureRequest) -> Iterator[None]:
@@ -48,6 +51,7 @@ class Conformance:
             about = {"plugin": self.plugin, "role": self.role, "check": name, **asdict(contract)}
             known = checks_of(type(self))
             about |= {"order": known.index(name), "of": len(known), "typed": self.is_typed()}
+            about |= {"package": self.package, "folder": str(self.folder)}
             request.node.user_properties.append((PROPERTY, about))
         yield
         for server in self.servers:

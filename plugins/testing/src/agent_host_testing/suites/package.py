@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, combinations
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -43,14 +42,12 @@ class PackageConformance(Conformance):
 
     ``package`` is the import package with the descriptor, ``plugin`` the plugin's id in it.
     ``settings`` go into the config of every request. ``also`` names further packages that the host
-    should have, ``enabled`` plugins that are off by default. A package that is not installed is
-    looked for in ``folder``.
+    should have, ``enabled`` plugins that are off by default.
     """
 
     settings: ClassVar[Mapping[str, Any]] = {}
     also: ClassVar[Sequence[str]] = ()
     enabled: ClassVar[Sequence[str]] = ()
-    folder: ClassVar[str | Path] = ""
     #: The provider of the requests, if it is not the one under test.
     provider: ClassVar[str] = "echo"
 
@@ -185,6 +182,10 @@ def _power_set(entry: Entry) -> Iterator[frozenset[str]]:
 def _takes_part(entry: Entry, resolution: Resolution, config: dict[str, Any]) -> bool:
     tags = with_twins(resolution.tags)
     if not set(entry.required_tags) <= tags or set(entry.forbidden_tags) & tags:
+        return False
+    present = [*resolution.gating.enabled, resolution.provider.key]
+    names = {*present, *(key.partition(":")[2] for key in present)}
+    if not set(entry.required_plugins) <= names:
         return False
     if "is_enabled" not in entry.dynamic:
         return True

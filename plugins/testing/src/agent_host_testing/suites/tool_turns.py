@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from agent_host_testing.formats.gist import Offer
 from agent_host_testing.script import Call, Reply, Text, call, say
+from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.talking import ProviderSuite, Talk
 from agent_host_testing.violations import require
@@ -93,7 +93,7 @@ class ToolTurnChecks(ProviderSuite):
             require(shown == wanted, f"shown are {shown} instead of {wanted}")
             ids = [event["id"] for event in started]
             # Where the wire gives no ids, one may be made up only when the call is complete.
-            agree = all(one in ("", two.id) for one, two in zip(ids, made, strict=True))
+            agree = all(not one or one == two.id for one, two in zip(ids, made, strict=True))
             require(agree, f"shown are the ids {ids} of the calls {[each.id for each in made]}")
             for number, each in enumerate(made):
                 deltas = [e for e in outcome.of("tool_call_delta") if e["index"] == number]
@@ -160,6 +160,27 @@ class ToolTurnChecks(ProviderSuite):
             require(talk.noted == [(_ODD_NAME, {"place": "Oslo"})], f"ran: {talk.noted}")
             talk.go_on(say("Rain.")).expect()
 
+    @check("tool names", "docs/testing.md#tools", claim=_TOOLS)
+    def test_tool_names_are_legal_in_history(self) -> None:
+        """Calls of other providers are sent by the names by which their tools are offered."""
+        self.require_wire()
+        function = {"name": _ODD_NAME, "arguments": '{"place": "Oslo"}'}
+        made = {"id": "call_odd_2", "type": "function", "function": function}
+        answered = {"tool_call_id": "call_odd_2", "tool_name": _ODD_NAME}
+        with self.talk(tools=(_ODD_NAME,)) as talk:
+            add = talk.host.core.add_message
+            talk.say("How is the weather?")
+            talk.session = add(talk.session, "assistant", "", {"tool_calls": [made]})
+            envelope = {"type": "tool_result", "text": "Rain."}
+            talk.session = add(talk.session, "tool", "Rain.", answered, toolResult=envelope)
+            talk.go_on(say("It rains.")).expect()
+            sent = talk.server.requests[-1]
+            wire_name = offered_name(talk.server.format, sent, _ODD_NAME)
+            require(
+                wire_name == _ODD_NAME or not Carried(sent).has_value(_ODD_NAME),
+                f"the tool is offered as {wire_name!r}, and its call is sent as {_ODD_NAME!r}",
+            )
+
 
 def _require_count(calls: list[Any], count: int) -> list[Any]:
     require(len(calls) == count, f"there are {len(calls)} calls instead of {count}: {calls}")
@@ -173,7 +194,11 @@ def offered_name(format: WireFormat, request: Request, tool: str) -> str:
     except (KeyError, TypeError, AttributeError):
         # Nothing is lost: a format of an author's own need not know gists; then it is looked for.
         offers = ()
-    named = [offer.name for offer in offers if tool in json.dumps(_declaration(request, offer))]
+    named = [
+        offer.name
+        for offer in offers
+        if any(tool in json.dumps(each) for each in _holders(request.body, offer.name))
+    ]
     found = named or [*_names(request.body, tool)]
     require(
         found,
@@ -183,18 +208,14 @@ def offered_name(format: WireFormat, request: Request, tool: str) -> str:
     return found[0]
 
 
-def _declaration(request: Request, offer: Offer) -> Any:
-    """The smallest object in the request that has the offer's name and its description."""
-    return next(_objects(request.body, offer.name), {})
-
-
-def _objects(value: Any, name: str) -> Iterator[Any]:
-    """Objects in which the name is a value, innermost first."""
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for item in items:
-        yield from _objects(item, name)
-    if isinstance(value, dict) and name in value.values():
-        yield value
+def _holders(value: Any, name: str) -> Iterator[Any]:
+    """Objects and lists in which the name is a value: one of them declares the tool."""
+    items = [*value.values()] if isinstance(value, dict) else value
+    if isinstance(items, list):
+        if name in items:
+            yield value
+        for item in items:
+            yield from _holders(item, name)
 
 
 def _names(body: Any, tool: str) -> Iterator[str]:
