@@ -107,9 +107,9 @@ def _just_below(filling: bytes, share: int) -> Callable[[int], bytes]:
 
 _LARGE |= {
     "keys": _keys(12),
-    "as many keys as may be": _keys(240),
+    "as many keys as may be": _keys(360),
     "as many lists as may be": _just_below(b"[],", 360),
-    "as many objects as may be": _just_below(b'{"":0},', 360),
+    "as many objects as may be": _just_below(b'{"":0},', 480),
     "as many texts as may be": _just_below(b'"ab",', 120),
     "as many numbers as may be": _just_below(b"1e9,", 120),
 }

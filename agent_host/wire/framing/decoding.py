@@ -61,7 +61,7 @@ def quickest_decoder() -> Callable[..., Any]:
 def count_values(data: bytes | bytearray) -> int:
     """About as many values and keys as the JSON in ``data`` has, nothing within texts counted.
 
-    Lists count twice, since an empty one takes as long as two of anything else; long numbers count
+    Lists and keys count twice, since they take as long as two of anything else; long numbers count
     as several values, and very many escapes as one.
     """
     count, size, escapes, start, is_text = 0, 0, 0, 0, False
@@ -76,8 +76,8 @@ def count_values(data: bytes | bytearray) -> int:
             piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
         texts = piece.split(b'"')
         outside = b"".join(texts[is_text::2])
-        count += outside.count(b",") + outside.count(b":") + outside.count(b"{")
-        count += 2 * outside.count(b"[")
+        count += outside.count(b",") + outside.count(b"{")
+        count += 2 * (outside.count(b"[") + outside.count(b":"))
         size += len(outside)
         is_text ^= len(texts) % 2 == 0
         start = end
