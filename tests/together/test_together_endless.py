@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from benchmarks.shapes import ANSWERS, PROVIDERS, Answer
 
 SCALE = 32
-LIMITS = {
+LIMITS: dict[str, int] = {
     name: getattr(SizeLimits(), name) // SCALE
     for name in ("max_event_bytes", "max_answer_bytes", "max_answer_values")
 }
