@@ -30,7 +30,8 @@ BREAKAGES = (
         ("test_reasoning_round_trip", "test_changed_instructions_leave_the_history"),
         Change(
             "answers.py",
-            "            self._open = None\n            self._parts.append(self._about.keep(part))\n",
+            "            self._open = None\n"
+            "            self._parts.append(self._about.keep(part))\n",
             "            self._open = None\n"
             '            if "functionCall" in part and self._parts:\n'
             "                part = {**part}\n"
