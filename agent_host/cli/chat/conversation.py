@@ -57,6 +57,7 @@ class Asked:
     model: str | None = None
     use_tools: tuple[str, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, Any] | None = None
 
     def as_options(self) -> dict[str, Any]:
         """As the application takes them."""
