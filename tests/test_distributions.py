@@ -263,8 +263,9 @@ def test_a_plugin_that_could_not_be_used_is_not_installed(
     assert place.files() == before
 
 
-@needs_uv
-def test_what_is_young_or_withdrawn_is_refused(place: Place, index: Index) -> None:
+@pytest.mark.parametrize("maker", ["uv", "venv"])
+def test_what_is_young_is_refused(make: Callable[[str], Place], index: Index, maker: str) -> None:
+    place = make(maker)
     young = make_wheel(index.folder, "acme-young")
     now = datetime.now(timezone.utc)
     index.uploaded[young.name] = (now - timedelta(hours=5)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_hookspecs.errors import AgentError
 
 __all__ = [
+    "CatalogError",
     "ConflictError",
     "DistributionError",
     "InstallerError",
@@ -48,3 +49,13 @@ class OtherPythonError(LockError):
         hint = "agent-host plugins sync makes it anew for this Python, with the same versions"
         super().__init__(message, file=file, hint=hint)
         self.versions = versions
+
+
+class CatalogError(DistributionError):
+    """The index of a catalog that cannot be had or read; ``source`` is its file or address."""
+
+    details: tuple[str, ...] = ("source",)
+
+    def __init__(self, message: str, *, source: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.source = source

@@ -26,6 +26,7 @@ from agent_hookspecs.logs import redact
 from agent_hookspecs.values import dataclass
 from agent_host.distributions.environment import Environment
 from agent_host.distributions.errors import ConflictError, DistributionError, InstallerError
+from agent_host.distributions.indexes import read_pip_indexes, read_uv_indexes
 from agent_host.distributions.pins import Pin, read_lock
 from agent_host.plugins.bundle import canonical_name
 
@@ -81,7 +82,12 @@ class Outdated:
 
 
 class Installer(Protocol):
-    """What can be asked of an installer."""
+    """What can be asked of an installer.
+
+    ``tells_age``: pins have the time at which they were uploaded, if the index has it.
+    """
+
+    tells_age: bool
 
     def resolve(self, asked: Resolving) -> dict[str, Pin]:
         """The distributions that fit, with all that they need, by name. Installs nothing."""
@@ -98,6 +104,9 @@ class Installer(Protocol):
     def find_outdated(self) -> list[Outdated]:
         """The installed distributions of which the index has newer versions."""
 
+    def find_indexes(self) -> list[str]:
+        """The indexes that it is configured for, the first first."""
+
 
 def open_installer(environment: Environment, open_file: int | None = None) -> Installer:
     """The environment's installer. It holds on to ``open_file`` for as long as it runs."""
@@ -106,6 +115,8 @@ def open_installer(environment: Environment, open_file: int | None = None) -> In
 
 
 class _Pip:
+    tells_age = False
+
     def __init__(self, environment: Environment, run: Run) -> None:
         self._run = run
         self._pip = [environment.python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -149,8 +160,13 @@ class _Pip:
         told = self._run([*self._pip, "list", "--outdated", "--format", "json"])
         return [_read_outdated(each) for each in json.loads(told)]
 
+    def find_indexes(self) -> list[str]:
+        return read_pip_indexes(self._run([*self._pip, "config", "list"]))
+
 
 class _Uv:
+    tells_age = True
+
     def __init__(self, environment: Environment, run: Run) -> None:
         self._run = run
         self._uv = [environment.uv, "--quiet", "--no-progress", "pip"]
@@ -183,6 +199,9 @@ class _Uv:
     def find_outdated(self) -> list[Outdated]:
         told = self._run([*self._uv, "list", *self._python, "--outdated", "--format", "json"])
         return [_read_outdated(each) for each in json.loads(told)]
+
+    def find_indexes(self) -> list[str]:
+        return read_uv_indexes()
 
 
 def _run(command: Sequence[str], *, open_file: int | None) -> str:

@@ -43,6 +43,7 @@ from agent_host.distributions.journal import (
     undo_change,
 )
 from agent_host.distributions.pins import Pin, read_lock, write_lock
+from agent_host.distributions.published import look_up_published
 from agent_host.distributions.wanted import HOST, Wanted, WantedList, read_wanted
 from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.discover import discover
@@ -66,6 +67,12 @@ class Plan:
     @property
     def is_forbidden(self) -> bool:
         return any(each.level == "problem" for each in self.objections)
+
+    def questions(self, accepted: Iterable[str]) -> list[Objection]:
+        """What a person has to decide, but for what was accepted beforehand, by distribution."""
+        known = {*map(canonical_name, accepted)}
+        found = (each for each in self.objections if each.level == "question")
+        return [each for each in found if each.distribution not in known]
 
 
 @contextmanager
@@ -213,11 +220,19 @@ class Manager:
         if coming:
             self._tell(f"fetching {', '.join(pin.name for pin in coming)}")
             fetched = read_fetched(self._installer.fetch(coming, self._work))
+        known, told = look_up_published(
+            coming,
+            self._locked,
+            self._installer.find_indexes,
+            with_age=bool(cooldown) and not self._installer.tells_age,
+        )
+        pins = {name: known.get(name) or self._as_locked(pin) for name, pin in pins.items()}
         reasons = _reasons(wanted, fetched)
         exact = {n for n, each in wanted.by_name.items() if "==" in each.requirement}
         objections = [
             *self._object_to_contents(coming, fetched),
             *find_objections(changes, pins, fetched, cooldown=cooldown, exact=exact),
+            *told,
         ]
         full = {name: _with_contents(pin, fetched.get(name)) for name, pin in pins.items()}
         return Plan(
@@ -227,6 +242,11 @@ class Manager:
             wanted,
             self._work,
         )
+
+    def _as_locked(self, pin: Pin) -> Pin:
+        """With the publisher that the lock has, which no installer tells."""
+        locked = self._locked.get(pin.name)
+        return replace(pin, publisher=locked.publisher) if locked else pin
 
     def _object_to_contents(
         self, coming: Iterable[Pin], fetched: Mapping[str, Fetched]

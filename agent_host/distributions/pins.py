@@ -30,8 +30,8 @@ class Pin:
     """A distribution at one version. ``url`` leads to its wheel, its folder or its repository.
 
     A ``wheel`` is one that an index offers, an ``archive`` one that was named by its address.
-    ``contents`` is a digest of the hashes that its wheel lists; ``uploaded`` is known if the
-    installer told it.
+    ``contents`` is a digest of the hashes that its wheel lists; ``uploaded`` is known if installer
+    or index told it. ``publisher`` is who attests the wheel, the last that was verified.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Pin:
     uploaded: datetime | None = None
     yanked: str = ""
     contents: str = ""
+    publisher: str = ""
 
     @property
     def requirement(self) -> str:
@@ -59,6 +60,11 @@ class Pin:
             below = f"#subdirectory={self.subdirectory}" if self.subdirectory else ""
             return f"{self.name} @ git+{self.url}@{self.commit}{below}"
         return f"{self.name} @ {self.url}"
+
+    @property
+    def is_on_index(self) -> bool:
+        """Whether an index on the network offers it."""
+        return self.kind == "wheel" and urlsplit(self.url).scheme in ("http", "https")
 
     @property
     def hash_option(self) -> str:
@@ -99,8 +105,9 @@ def _package_table(pin: Pin) -> dict[str, Any]:
             table["archive"] = file
         else:
             table["wheels"] = [{"name": unquote(os.path.basename(urlsplit(pin.url).path))} | file]
-    if pin.contents:
-        table["tool"] = {_TOOL: {"contents": pin.contents}}
+    own = {"contents": pin.contents, "publisher": pin.publisher}
+    if any(own.values()):
+        table["tool"] = {_TOOL: {key: value for key, value in own.items() if value}}
     return table
 
 
@@ -147,7 +154,8 @@ def _read_pin(package: Any, artefact: Any) -> Pin:
     from packaging.pylock import PackageArchive, PackageDirectory, PackageVcs
 
     name, version = canonical_name(package.name), str(package.version or "")
-    contents = str(((package.tool or {}).get(_TOOL) or {}).get("contents") or "")
+    own = (package.tool or {}).get(_TOOL) or {}
+    contents = str(own.get("contents") or "")
     if isinstance(artefact, PackageVcs):
         return Pin(
             name,
@@ -169,4 +177,5 @@ def _read_pin(package: Any, artefact: Any) -> Pin:
         sha256=artefact.hashes.get("sha256", ""),
         uploaded=artefact.upload_time,
         contents=contents,
+        publisher=str(own.get("publisher") or ""),
     )

@@ -10,6 +10,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -139,10 +140,9 @@ def _prompt_command(prompt: OfferedPrompt) -> Command:
                 about = f": {argument.description}" if argument.description else ""
                 question = f"{argument.name}{about}"
                 given[argument.name] = conversation.ask_person(prompt.name, question)
-        text, *parts = conversation.read_prompt(prompt.name, given)
-        if isinstance(text, str):
-            return Send(text, tuple(parts), is_made=True)
-        return Send("", (text, *parts), is_made=True)
+        parts = conversation.read_prompt(prompt.name, given)
+        texts = [*takewhile(lambda part: isinstance(part, str), parts)]
+        return Send("\n".join(map(str, texts)), tuple(parts[len(texts) :]), is_made=True)
 
     required = [each.name for each in prompt.arguments if each.required]
     optional = [f"[{each.name}=…]" for each in prompt.arguments if not each.required]

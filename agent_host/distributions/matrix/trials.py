@@ -69,7 +69,7 @@ package = skip
 deps =
     -r {{tox_root}}/requirements.txt
     -c {{tox_root}}/constraints.txt
-pass_env = *
+pass_env = ALL_PROXY, CI, PIP_*, REQUESTS_CA_BUNDLE, SSL_CERT_*
 set_env =
     AGENT_HOST_HOME = {{env_tmp_dir}}/home
     PYTHONPATH =
@@ -229,10 +229,11 @@ class Trials:
         """Why the host in the cell does not take the plugins, if it is because of the contract."""
         scripts = "Scripts" if sys.platform == "win32" else "bin"
         python = place / "work" / _NAME / scripts / "python"
+        packages = sorted({package for package, _, _ in release.plugins})
         code = (
             "from agent_host.plugins.load import load_catalog\n"
             "for r in load_catalog():\n"
-            f"    if r.bundle.distribution == {release.name!r} and r.state == 'incompatible':\n"
+            f"    if r.bundle.source in {packages!r} and r.state == 'incompatible':\n"
             "        print(r.reason)\n"
         )
         _, said = _run_group([str(python), "-I", "-c", code], place, self._seconds)
@@ -274,6 +275,7 @@ def _run_group(command: Sequence[str], place: Path, seconds: float) -> tuple[int
         for key, value in os.environ.items()
         if not key.startswith(("TOX_", "PYTEST_", "COV_", "VIRTUAL_ENV", "PYTHONPATH"))
     }
+    variables["AGENT_HOST_HOME"] = str(place / "home")
     with (
         open(log, "wb") as output,
         subprocess.Popen(

@@ -339,11 +339,16 @@ class _Call:
 
 def _describe_progress(progress: Progress) -> dict[str, Any]:
     described = {
-        "progress": progress.progress,
-        "total": progress.total,
+        "progress": _plain_number(progress.progress),
+        "total": _plain_number(progress.total),
         "message": progress.message,
     }
     return {key: value for key, value in described.items() if value is not None}
+
+
+def _plain_number(value: float | None) -> float | None:
+    """A number as people write it: the protocol has fractions where servers count."""
+    return int(value) if value is not None and value.is_integer() else value
 
 
 def _find_approved(approvals: Approvals, tool: _Offered) -> Definition:
