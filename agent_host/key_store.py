@@ -20,10 +20,14 @@ from agent_host.places import HOME_VARIABLE, config_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["KeyStore", "StoredKey", "stored_names"]
+    from agent_host.key_file import Key
+
+__all__ = ["TOOL_PREFIX", "KeyStore", "StoredKey", "ToolKeys", "stored_names"]
 
 _FILE = "keys.json"
 _SERVICE = "agent-host"
+#: Before the names of tools that keep keys themselves, which no provider is given.
+TOOL_PREFIX = "tool:"
 #: Without waiting for what is no file.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -61,10 +65,20 @@ class KeyStore:
         from agent_host.key_file import read_keys
 
         found = read_keys(_file()).get(name)
-        if found is None:
+        if found is None or found.provider.startswith(TOOL_PREFIX):
             return None
+        return self._read(name, found)
+
+    def _read(self, name: str, found: Key) -> str | None:
         key = found.key if found.place == "file" else _ask_keyring(name, "get_password")
         return None if key is None else _remembered(str(key))
+
+    def read_of_tool(self, name: str, tool: str) -> str | None:
+        """What a tool itself has kept under a name; None if there is nothing of its own."""
+        from agent_host.key_file import read_keys
+
+        found = read_keys(_file()).get(name)
+        return self._read(name, found) if found is not None and found.provider == tool else None
 
     def list_keys(self) -> list[StoredKey]:
         """What there is, by name."""
@@ -97,6 +111,40 @@ class KeyStore:
             _ask_keyring(name, "delete_password")
         write_keys(_file(), keys)
         return True
+
+
+class ToolKeys:
+    """What a tool plugin keeps in the user's key store, such as logins: its own and no other's.
+
+    A tool finds it under ``plugin_keys`` in its config.
+    """
+
+    def __init__(self, plugin: str) -> None:
+        self._owner = f"{TOOL_PREFIX}{plugin}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._owner!r})"
+
+    def read(self, name: str) -> str | None:
+        """What was kept under a name; None if there is nothing."""
+        return KeyStore().read_of_tool(self._name(name), self._owner)
+
+    def write(self, name: str, secret: str) -> None:
+        """Keep a secret under a name, in place of what was there."""
+        KeyStore().write(self._name(name), self._owner, secret)
+
+    def mask(self, *secrets: str | None) -> None:
+        """Keep these out of logs and messages, as everything is that is read or written here."""
+        from agent_hookspecs.logs import remember_secrets
+
+        remember_secrets(secrets)
+
+    def remove(self, name: str) -> bool:
+        """Forget what is kept under a name; False if there was nothing."""
+        return self.read(name) is not None and KeyStore().remove(self._name(name))
+
+    def _name(self, name: str) -> str:
+        return f"{self._owner}:{name}"
 
 
 def _file() -> Path:

@@ -1,16 +1,17 @@
 """What a server that does not stop can do to us: how its cost grows, what it holds and blocks.
 
 Tool calls without ids are counted by the CPU they cost, as they grow in number. Answers without end
-come in every framing, from whole short events to one that never ends, until a limit of the host
-ends them: what is measured is the memory they take above that of a short answer, and the longest
-that the event loop was busy with bytes from the wire before anybody else had a turn. That is CPU
-time of its thread, because a busy machine makes everybody wait. A process of its own reads each.
+come in every framing and wire format (`shapes`) until a limit of the host ends them: what is
+measured is the memory they take above that of a short answer, and the longest that the event loop
+waited before it had another turn. That is CPU time of the process, because a busy machine makes
+everybody wait: what a thread does without letting the loop go on counts as well. A process of its
+own reads each.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import gc
 import socket
 import threading
 import time
@@ -18,17 +19,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import get_context
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 from agent_hookspecs import AgentError, ProviderPlugin
 from agent_hookspecs.authoring import AccumulatorStreamingMixin
 from agent_hookspecs.messages import Framing, State
 from agent_host.core import AgentCore
 from agent_host.plugins.load import load_catalog
+from agent_host.wire.framing import MAX_EVENT_BYTES
 from benchmarks.cases import PROMPT, WIRES, Case
 from benchmarks.drivers.ours import SaveDocument, config_of
 from benchmarks.measure import Samples, Table, growth, interleaved, progress, show
 from benchmarks.server import running
+from benchmarks.shapes import ANSWERS, PROVIDERS, Answer
 from benchmarks.worker import peak_kb
 
 CALLS = (6_000, 48_000)
@@ -72,67 +75,16 @@ def calls(quick: bool) -> Table:
     return table
 
 
-class Answer(NamedTuple):
-    """An answer without end: how it begins, and what comes again and again.
-
-    Of one that says nothing, and of which nothing is kept, a part ``is_enough``.
-    """
-
-    framing: Framing
-    what: str
-    beginning: bytes
-    repeated: bytes
-    is_enough: bool = False
-
-    @property
-    def block(self) -> bytes:
-        return self.repeated * (_BLOCK // len(self.repeated) or 1)
-
-
-def _chunk(text: str) -> bytes:
-    return json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode()
-
-
-_WORD, _PAGE = _chunk("word "), _chunk("word " * 200_000)
-#: The least that an event can be.
-_NOTHING = b"{}"
-#: Of a megabyte, what takes longest to be made of it.
-_LISTS = b'{"choices": [], "more": [' + b"[]," * 330_000 + b"0]}"
-#: An event up to the place where its text begins.
-_OPEN = _WORD[: _WORD.index(b"word ")]
-
-ANSWERS = (
-    Answer("sse", "short events", b"", b"data: " + _WORD + b"\n\n"),
-    Answer("sse", "events of a megabyte", b"", b"data: " + _PAGE + b"\n\n"),
-    Answer("sse", "events of a megabyte of lists", b"", b"data: " + _LISTS + b"\n\n"),
-    Answer("sse", "empty events", b"", b"data:" + _NOTHING + b"\n\n", is_enough=True),
-    Answer("sse", "an event that does not end", b"data: " + _OPEN, b"word "),
-    Answer("sse", "comments", b"", b": still here\n\n", is_enough=True),
-    Answer("sse", "line breaks", b"", b"\n", is_enough=True),
-    Answer("ndjson", "short events", b"", _WORD + b"\n"),
-    Answer("ndjson", "events of a megabyte", b"", _PAGE + b"\n"),
-    Answer("ndjson", "empty events", b"", _NOTHING + b"\n", is_enough=True),
-    Answer("ndjson", "an event that does not end", _OPEN, b"word "),
-    Answer("ndjson", "line breaks", b"", b"\n", is_enough=True),
-    Answer("json-array", "short events", b"[" + _WORD, b"," + _WORD),
-    Answer("json-array", "events of a megabyte", b"[" + _PAGE, b"," + _PAGE),
-    Answer("json-array", "empty events", b"[" + _NOTHING, b"," + _NOTHING, is_enough=True),
-    Answer("json-array", "brackets", b"[", b"["),
-    Answer("json-array", "an event that does not end", b"[" + _OPEN, b"word "),
-    Answer("json", "a document that does not end", _OPEN, b"word "),
-)
-
-
 def streams(quick: bool) -> list[Table]:
     memory = Table("Memory that an answer without end takes (MB)", name="endless_memory")
     busy = Table("Longest turn of the event loop while it is read (ms of CPU)", name="endless_busy")
     for answer in ANSWERS:
-        label = f"{answer.framing}, {answer.what}"
+        label = f"{answer.wire}, {answer.what}"
         progress(label)
         with _serving(answer) as url, get_context("spawn").Pool(1) as pool:
             settings = {"max_answer_bytes": _ENOUGH_BYTES} if answer.is_enough else {}
             settings = {"max_answer_bytes": _QUICK_BYTES} if quick else settings
-            read, grown, longest = pool.apply(_read_in_process, (answer.framing, url, settings))
+            read, grown, longest = pool.apply(_read_in_process, (answer.wire, url, settings))
         memory.add(label, Samples((grown / 1000,)), goal="endless_memory")
         busy.add(label, Samples((longest * 1000,)), goal="endless_busy")
         busy.notes.append(f"{label}: {read}")
@@ -143,11 +95,9 @@ def streams(quick: bool) -> list[Table]:
 def _serving(answer: Answer) -> Iterator[str]:
     """A server of an answer that is sent until nobody reads it; the first request gets a word."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
-    block = answer.block
 
     def send(sock: socket.socket, data: bytes) -> None:
-        if data:
-            sock.sendall(b"%x\r\n%s\r\n" % (len(data), data))
+        sock.sendall(b"%x\r\n%s\r\n" % (len(data), data))
 
     def serve() -> None:
         while True:
@@ -157,29 +107,38 @@ def _serving(answer: Answer) -> Iterator[str]:
                 return
             # Whoever reads leaves when it has had enough.
             with sock, suppress(OSError):
-                sock.recv(65536)
+                if sock.recv(65536).startswith(b"GET "):
+                    # Not what is measured: a list of models.
+                    sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                    continue
                 sock.sendall(head)
-                send(sock, answer.beginning)
-                while True:
-                    send(sock, block)
+                block = bytearray()
+                for piece in answer.pieces(MAX_EVENT_BYTES):
+                    block += piece
+                    if len(block) >= _BLOCK:
+                        send(sock, bytes(block))
+                        block.clear()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, daemon=True).start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def _read_in_process(
-    framing: Framing, url: str, settings: dict[str, Any]
-) -> tuple[str, int, float]:
+def _read_in_process(wire: str, url: str, settings: dict[str, Any]) -> tuple[str, int, float]:
     """How the answer ended, how many kB it took, and the longest turn of the event loop."""
-    return asyncio.run(_read(framing, url, settings))
+    return asyncio.run(_read(wire, url, settings))
 
 
-async def _read(framing: Framing, url: str, settings: dict[str, Any]) -> tuple[str, int, float]:
-    core = AgentCore()
-    core.register_provider(_provider(framing))
+async def _read(wire: str, url: str, settings: dict[str, Any]) -> tuple[str, int, float]:
+    config = {"base_url": url, "retries": 0, "slow_hook_seconds": 3600, **settings}
+    if wire in PROVIDERS:
+        core = AgentCore(catalog=load_catalog())
+        provider, model = PROVIDERS[wire]
+        config |= {"provider": provider, "model": model, "api_key": "k", "use_tools": []}
+    else:
+        core = AgentCore()
+        core.register_provider(_provider(wire))
     session = core.add_message(core.create_session(), "user", PROMPT)
-    config = {"base_url": url, "retries": 0, **settings}
 
     async def read(**limits: int) -> str:
         try:
@@ -191,12 +150,15 @@ async def _read(framing: Framing, url: str, settings: dict[str, Any]) -> tuple[s
 
     # Whatever is made once is there before anything is measured.
     await read(max_answer_bytes=_BLOCK)
+    # A full collection looks at all that was ever imported, which is not the answer's doing.
+    gc.collect()
+    gc.freeze()
     before = peak_kb()
     reading = asyncio.create_task(read())
-    longest, last = 0.0, time.thread_time()
+    longest, last = 0.0, time.process_time()
     while not reading.done():
         await asyncio.sleep(0)
-        now = time.thread_time()
+        now = time.process_time()
         longest, last = max(longest, now - last), now
     ended = await reading
     grown = peak_kb() - before
@@ -204,12 +166,10 @@ async def _read(framing: Framing, url: str, settings: dict[str, Any]) -> tuple[s
     return ended, grown, longest
 
 
-def _provider(framing: Framing) -> type[ProviderPlugin]:
-    kind = framing
-
+def _provider(kind: str) -> type[ProviderPlugin]:
     class Endless(AccumulatorStreamingMixin, ProviderPlugin):
         name = "endless"
-        framing = kind
+        framing = cast("Framing", kind)
 
         def init(self, config: dict[str, Any]) -> State:
             return {"config": config, "request": {}, "partial": None}

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
 import agent_hookspecs
-from agent_hookspecs import authoring, errors, events, protection, store, tool_interop
+from agent_hookspecs import authoring, errors, events, messages, protection, store, tool_interop
 from agent_hookspecs.authoring.knobs import KNOBS
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME
 from agent_hookspecs.markers import RESULT_PARTS, Combining, PartKind
@@ -34,6 +34,17 @@ ROOT = HERE.parent
 SCHEMA_FILE = ROOT / "hookspecs" / "src" / "agent_hookspecs" / "agent_plugin.schema.json"
 #: The one table of how runs end; the page has it in words, and a test runs it.
 ENDINGS_FILE = ROOT / "tests" / "together" / "endings.py"
+#: The conformance kit, which need not be installed where pages are compared.
+KIT = ROOT / "plugins" / "testing" / "src" / "agent_host_testing"
+#: What authors need of its recordings, by module.
+CORPUS = {
+    "corpus.protocols": ("RecordedProtocol",),
+    "corpus.entries": ("Turn", "Entry", "Block", "Answer", "text_block"),
+    "corpus.recording": ("Recording", "Expected", "ExpectedCall"),
+}
+_READING = runpy.run_path(str(HERE / "definitions.py"))
+comments_in, definition_of = _READING["comments_in"], _READING["definition_of"]
+first_sentence, flat, literal_in = (_READING[n] for n in ("first_sentence", "flat", "literal_in"))
 NOTE = "<!-- Written by docs/generate.py from the code; change it there. -->"
 #: What the parts of a result are, in words.
 KIND_WORDS: dict[PartKind, str] = {
@@ -62,7 +73,7 @@ def render_hooks() -> str:
     ]
     lines += [f"- [{role}](#{role}): {', '.join(hooks_of(role))}" for role in SPECS]
     for role, spec in SPECS.items():
-        lines += ["", f"## {role}", "", _flat(inspect.getdoc(spec) or ""), ""]
+        lines += ["", f"## {role}", "", flat(inspect.getdoc(spec) or ""), ""]
         for hook in hooks_of(role).values():
             lines += [f"### {role}: {hook.name}", "", "```python", hook.signature, "```", ""]
             lines += _paragraphs(hook.doc, _result(hook.combining))
@@ -90,9 +101,9 @@ def _paragraphs(doc: str, result: str) -> list[str]:
     lines: list[str] = []
     facts: list[str] = []
     for paragraph in doc.split("\n\n"):
-        found = [f"- **{key}:** {_flat(text)}" for key, text in _facts(paragraph)]
+        found = [f"- **{key}:** {flat(text)}" for key, text in _facts(paragraph)]
         facts += found
-        lines += [] if found else [_flat(paragraph), ""]
+        lines += [] if found else [flat(paragraph), ""]
     facts += [f"- **Returns:** {result}"] if result else []
     return [*lines, *facts, ""]
 
@@ -107,10 +118,6 @@ def _facts(paragraph: str) -> list[tuple[str, str]]:
         elif facts:
             facts[-1] = (facts[-1][0], f"{facts[-1][1]} {line.strip()}")
     return facts
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.replace("``", "`").split())
 
 
 def render_descriptor() -> str:
@@ -175,7 +182,7 @@ def render_events() -> str:
         hints = get_type_hints(kind)
         keys = ", ".join(f"`{key}`" for key in hints if key != "type")
         (name,) = get_args(hints["type"])
-        lines.append(f"| `{name}` | {keys} | {_flat(inspect.getdoc(kind) or '')} |")
+        lines.append(f"| `{name}` | {keys} | {flat(inspect.getdoc(kind) or '')} |")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -445,16 +452,41 @@ def render_names() -> str:
         "module's own and may change at any time.",
     ]
     for room in (agent_hookspecs, authoring, tool_interop, store, protection):
-        about = _flat((inspect.getdoc(room) or "").split("\n\n")[0])
+        about = flat((inspect.getdoc(room) or "").split("\n\n")[0])
         lines += ["", f"## {room.__name__}", "", about, "", "| name | what it is |", "|---|---|"]
         lines += [f"| `{name}` | {_sentence(room, name)} |" for name in room.__all__]
+    lines += ["", "## Shapes", "", "What is in the dicts of the contract."]
+    module = Path(str(messages.__file__))
+    lines += [line for name in messages.__all__ for line in ("", *definition_of(name, module))]
+    return "\n".join(lines) + "\n"
+
+
+def render_kit_names() -> str:
+    """Every public name of the conformance kit, with its fields and signatures."""
+    lines = ["# Names of the kit", "", NOTE, ""]
+    lines += [
+        "Everything that tests import from `agent_host_testing`, and from its room `corpus` for",
+        "[recordings](testing.md#recordings) of a format of their own. What is not listed here may",
+        "change at any time.",
+    ]
+    modules = literal_in(KIT / "__init__.py", "_MODULES")
+    for room, parts in (("agent_host_testing", modules), ("agent_host_testing.corpus", CORPUS)):
+        lines += ["", f"## {room}"]
+        for module, names in parts.items():
+            file = KIT / f"{module.replace('.', '/')}.py"
+            public = [name for name in names if not name.startswith("_")]
+            lines += [line for name in public for line in ("", *definition_of(name, file))]
     return "\n".join(lines) + "\n"
 
 
 def _sentence(room: ModuleType, name: str) -> str:
-    doc = _comments(room).get(name) or inspect.getdoc(getattr(room, name)) or ""
-    first = re.split(r"(?<=\.)\s", _flat(doc.split("\n\n")[0]), maxsplit=1)[0]
-    return first.replace("|", "\\|").rstrip(".:")
+    value = getattr(room, name)
+    # What a constant's class says of itself is not about the constant.
+    has_own = inspect.isclass(value) or inspect.isroutine(value)
+    doc = _comments(room).get(name) or (inspect.getdoc(value) if has_own else "") or ""
+    assert doc, f"nothing is said of {name} in {room.__name__}"
+    sentence: str = first_sentence(doc)
+    return sentence.replace("|", "\\|").rstrip(".:")
 
 
 @cache
@@ -462,10 +494,10 @@ def _comments(room: ModuleType) -> dict[str, str]:
     """What the comments above constants and types of a room say of them."""
     assert room.__file__ is not None
     found: dict[str, str] = {}
-    for module in sorted(Path(room.__file__).parent.glob("*.py")):
-        text = module.read_text("utf-8")
-        for match in re.finditer(r"^((?:#: .*\n)+)(\w+)\b.* = ", text, re.MULTILINE):
-            found[match[2]] = match[1].replace("#: ", "")
+    folder = Path(room.__file__).parent
+    # Its own modules last: what they say counts more than what deeper ones do.
+    for module in sorted(folder.rglob("*.py"), key=lambda each: (-len(each.parts), each)):
+        found |= comments_in(module.read_text("utf-8"))
     return found
 
 
@@ -501,6 +533,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "descriptor.md": render_descriptor,
     "events.md": render_events,
     "names.md": render_names,
+    "kit-names.md": render_kit_names,
     **{name: partial(with_parts, name) for name in PARTS},
 }
 

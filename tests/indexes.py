@@ -56,6 +56,8 @@ class Index:
     uploaded: dict[str, str] = field(default_factory=dict)
     provenance: dict[str, bytes] = field(default_factory=dict)
     is_down: bool = False
+    #: The files of which a half is sent before the connection is lost.
+    cut: set[str] = field(default_factory=set)
 
     def page(self, project: str) -> dict[str, Any] | None:
         files = []
@@ -96,7 +98,9 @@ def serve_index(folder: Path) -> Iterator[Index]:
                 self.reply(200, _read_metadata(wheel), "text/plain")
                 return
             if kind == "files":
-                self.reply(200, (folder / name).read_bytes(), "application/octet-stream")
+                raw = (folder / name).read_bytes()
+                sent = raw[: len(raw) // 2] if name in index.cut else raw
+                self.reply(200, sent, "application/octet-stream", length=len(raw))
                 return
             if kind == "provenance":
                 self.reply(200, index.provenance[name], "application/json")
@@ -107,10 +111,10 @@ def serve_index(folder: Path) -> Iterator[Index]:
 
         do_HEAD = do_GET
 
-        def reply(self, code: int, body: bytes, kind: str) -> None:
+        def reply(self, code: int, body: bytes, kind: str, length: int | None = None) -> None:
             self.send_response(code)
             self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(body) if length is None else length))
             self.end_headers()
             if self.command == "GET":
                 self.wfile.write(body)
@@ -321,7 +325,9 @@ def make_environment(maker: str, folder: Path, index: Index) -> Place:
             [str(uv), "venv", "-q", "--python", sys.executable, str(prefix)],
             [str(uv), "pip", "install", "-q", "--python", str(prefix / "bin" / "python"), HOST],
         ],
-        "uv tool": [[str(uv), "tool", "install", "-q", "--python", sys.executable, HOST]],
+        "uv tool": [
+            [str(uv), "tool", "install", "-q", "--force", "--python", sys.executable, HOST]
+        ],
         "pipx": [[sys.executable, "-m", "pipx", "install", "--python", sys.executable, HOST]],
     }[maker]
     for command in commands:

@@ -28,7 +28,9 @@ ELSEWHERE = {
     },
     "extension": {"get_ui_elements"},
     "feature": {"get_ui_elements"},
-    "tool": {"get_ui_elements", "preview_tool"},
+    "tool": {
+        *("get_ui_elements", "preview_tool", "get_prompts", "read_prompt", "read_attachment"),
+    },
 }
 
 FINAL = {"role": "assistant", "content": "Hi"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FLAGS = ("plugins", "new", "Acme AI", "--no-input")
+#: How to install here.
+INSTALL = "python -m pip install" if find_spec("pip") else "uv pip install"
 
 
 def test_flags_answer_the_questions(tmp_path: Path) -> None:
@@ -51,9 +54,17 @@ def test_it_says_what_to_type_next(tmp_path: Path) -> None:
     assert run.out.splitlines() == [
         "Made agent-host-acme-ai in with space/agent-host-acme-ai.",
         "Next:",
-        "  cd 'with space/agent-host-acme-ai' && "
-        'python -m pip install -e ".[test]" && python -m pytest',
+        f"  cd 'with space/agent-host-acme-ai' && {INSTALL} -e \".[test]\" && python -m pytest",
     ]
+
+
+def test_without_pip_the_next_command_is_one_of_uv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(new, "find_spec", lambda name: None)
+    assert new._next_command(tmp_path, "3.10") == (
+        f'cd {tmp_path} && uv pip install -e ".[test]" && python -m pytest'
+    )
 
 
 def test_scripts_get_json(tmp_path: Path) -> None:
@@ -115,6 +126,7 @@ def test_name_and_kind_are_needed_where_nothing_is_asked(
     run = run_host("plugins", "new", *flags, cwd=tmp_path)
     assert run.code == 2
     assert f"{needed} is needed" in run.err
+    assert (": one of openai-compatible, custom-format, " in run.err) is (needed == "--kind")
     assert not [*tmp_path.iterdir()]
 
 
@@ -188,17 +200,20 @@ def test_a_folder_that_is_there_is_told_when_its_name_is(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("oldest", "environment"),
-    [("3.10", ""), ("3.13", "python3.13 -m venv .venv && . .venv/bin/activate && ")],
+    ("oldest", "install"),
+    [
+        ("3.10", INSTALL),
+        ("3.13", "python3.13 -m venv .venv && . .venv/bin/activate && python -m pip install"),
+    ],
 )
 def test_a_package_for_newer_pythons_gets_an_environment_of_its_own(
-    tmp_path: Path, oldest: str, environment: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, oldest: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if os.name == "nt":
         pytest.skip("environments are made in another way there")
     monkeypatch.setattr(sys, "version_info", (3, 11, 0))
     assert new._next_command(tmp_path / "some", oldest) == (
-        f'cd {tmp_path}/some && {environment}python -m pip install -e ".[test]" && python -m pytest'
+        f'cd {tmp_path}/some && {install} -e ".[test]" && python -m pytest'
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -19,8 +20,15 @@ from indexes import Index, Place, make_environment, make_wheel, pack_host, serve
 from making import POISON, full
 
 MAKERS = ("venv", "uv", "uv tool", "pipx")
+IS_LONG = os.environ.get("AGENT_HOST_LONG_TRIALS", "") not in ("", "0")
+long_trial = pytest.mark.skipif(not IS_LONG, reason="takes long: AGENT_HOST_LONG_TRIALS=1")
 HAS_UV = shutil.which("uv") is not None or (Path(sys.executable).parent / "uv").exists()
 needs_uv = pytest.mark.skipif(not HAS_UV, reason="needs uv: pip install uv")
+#: What is the same for all is tried with one of them each day, and with all by hand.
+each_maker = pytest.mark.parametrize(
+    "maker",
+    ["uv", *(pytest.param(name, marks=long_trial) for name in ("venv", "uv tool", "pipx"))],
+)
 
 
 @pytest.fixture(scope="session")
@@ -83,14 +91,16 @@ def test_a_plugin_comes_and_goes_with_what_it_needs(
     assert not read_wanted(place.home / "plugins.txt").by_name
 
 
-@pytest.mark.parametrize("maker", ["venv", "uv"])
+@pytest.mark.parametrize(
+    "maker", ["venv", "uv", *(pytest.param(name, marks=long_trial) for name in MAKERS[2:])]
+)
 def test_a_lost_environment_comes_back_as_it_was(
     make: Callable[[str], Place], index: Index, maker: str
 ) -> None:
     make_wheel(index.folder, "acme-one")
     place = make(maker)
     place.host("plugins", "add", "acme-one", "--yes")
-    before = place.freeze()
+    before, files = place.freeze(), place.files()
     # Something newer has come since; the lock does not care.
     make_wheel(index.folder, "acme-one", "2.0")
     shutil.rmtree(place.prefix)
@@ -101,6 +111,7 @@ def test_a_lost_environment_comes_back_as_it_was(
     synced = place.host("plugins", "sync", "--frozen", "--yes")
     assert synced.code == 0, synced.err
     assert place.freeze() == before
+    assert place.files() == files
     assert place.host("plugins", "verify").code == 0
 
 
@@ -166,6 +177,18 @@ def test_a_project_has_a_list_and_a_lock_of_its_own(
     assert place.host("plugins", "add", "acme-one", "--project", "--yes").code == 0
     assert {path.name for path in folder.iterdir()} == {"plugins.txt", "pylock.toml"}
     assert not (place.home / "plugins.txt").exists()
+
+
+@needs_uv
+def test_what_others_need_by_an_extra_stays_when_one_goes(place: Place, index: Index) -> None:
+    for name in ("shared-lib", "fast-lib", "lone-lib"):
+        make_wheel(index.folder, name, is_plugin=False)
+    make_wheel(index.folder, "acme-one", requires=["shared-lib", "fast-lib; extra == 'fast'"])
+    make_wheel(index.folder, "acme-two", requires=["shared-lib", "lone-lib"])
+    place.host("plugins", "add", "acme-one[fast]", "acme-two", "--yes")
+    removed = place.host("plugins", "remove", "acme-two", "--yes")
+    assert removed.out.splitlines() == ["- acme-two 1.0", "- lone-lib 1.0", "Done."]
+    assert place.host("plugins", "verify").code == 0
 
 
 # What speaks against it -------------------------------------------------------------------------
@@ -235,37 +258,72 @@ def test_what_python_runs_at_every_start_is_told(place: Place, index: Index) -> 
     assert "acme_one-1.0" not in place.freeze()
 
 
-@needs_uv
-def test_a_package_that_cannot_be_imported_breaks_nothing_else(place: Place, index: Index) -> None:
+@each_maker
+def test_a_package_that_cannot_be_imported_breaks_nothing_else(
+    make: Callable[[str], Place], index: Index, maker: str
+) -> None:
+    place = make(maker)
     make_wheel(index.folder, "acme-poison", files={"acme_poison/plugin.py": POISON})
     assert place.host("plugins", "add", "acme-poison", "--yes").code == 0
     assert place.host("run", "--provider", "echo", "--model", "echo-1", "hello").code == 0
     assert "acme-poison" in place.host("plugins", "doctor").out
 
 
-@needs_uv
-def test_a_wheel_that_changed_under_its_version_is_refused(place: Place, index: Index) -> None:
-    wheel = make_wheel(index.folder, "acme-one")
+@each_maker
+def test_a_wheel_that_changed_under_its_version_is_refused(
+    make: Callable[[str], Place], index: Index, maker: str
+) -> None:
+    place = make(maker)
+    make_wheel(index.folder, "acme-one")
     place.host("plugins", "add", "acme-one", "--yes")
     make_wheel(index.folder, "acme-one", files={"acme_one/more.py": "import os\n"})
-    assert wheel.is_file()
-    place.run("uv", "pip", "uninstall", "-q", "--python", str(place.prefix), "acme-one")
-    shutil.rmtree(place.variables["UV_CACHE_DIR"])
+    # As if the environment had been made anew on another machine.
+    (packages,) = (place.prefix / "lib").glob("python*/site-packages")
+    for gone in packages.glob("acme_one*"):
+        shutil.rmtree(gone)
+    for cache in ("UV_CACHE_DIR", "XDG_CACHE_HOME"):
+        shutil.rmtree(place.variables[cache], ignore_errors=True)
     refused = place.host("plugins", "sync", "--frozen", "--yes")
     assert refused.code == 1
     assert "hash" in refused.err.lower()
     assert "acme_one-1.0" not in place.freeze()
 
 
-@needs_uv
-def test_an_index_that_is_gone_changes_nothing(place: Place, index: Index) -> None:
+@each_maker
+def test_an_index_that_is_gone_changes_nothing(
+    make: Callable[[str], Place], index: Index, maker: str
+) -> None:
+    place = make(maker)
+    make_wheel(index.folder, "acme-one")
+    place.host("plugins", "add", "acme-one", "--yes")
     before = place.files()
     index.is_down = True
-    failed = place.host("plugins", "add", "acme-one", "--yes")
+    failed = place.host("plugins", "add", "acme-two", "--yes")
     assert failed.code == 1
     assert "Traceback" not in failed.err
     assert "nothing was changed" in failed.err
+    # What needs nobody works: to look, to compare, and to find that there is nothing to do.
+    assert place.host("plugins", "verify").code == 0
+    assert place.host("plugins", "sync", "--frozen", "--yes").out == "Nothing had to be changed.\n"
     assert place.files() == before
+    assert place.host("plugins", "remove", "acme-one", "--yes").out == "- acme-one 1.0\nDone.\n"
+
+
+@each_maker
+def test_a_connection_that_is_lost_in_the_middle_changes_nothing(
+    make: Callable[[str], Place], index: Index, maker: str
+) -> None:
+    place = make(maker)
+    make_wheel(index.folder, "acme-one", files={"acme_one/data.txt": "x" * 200_000})
+    index.cut.add("acme_one-1.0-py3-none-any.whl")
+    before = place.files()
+    failed = place.host("plugins", "add", "acme-one", "--yes")
+    assert failed.code == 1
+    assert "Traceback" not in failed.err
+    assert place.files() == before
+    assert not (place.home / "plugins.txt").exists()
+    index.cut.clear()
+    assert place.host("plugins", "add", "acme-one", "--yes").code == 0
 
 
 @needs_uv
@@ -301,9 +359,12 @@ def test_an_installation_that_fails_in_the_middle_is_undone(
     assert "Traceback" not in failed.err
 
 
-@needs_uv
+@each_maker
 @pytest.mark.parametrize("point", range(10))
-def test_a_killed_change_is_undone_or_done(place: Place, index: Index, point: int) -> None:
+def test_a_killed_change_is_undone_or_done(
+    make: Callable[[str], Place], index: Index, maker: str, point: int
+) -> None:
+    place = make(maker)
     names = [f"acme-{number}" for number in range(4)]
     for name in names:
         files = {f"{name.replace('-', '_')}/part{each}.py": "" for each in range(20)}

@@ -13,10 +13,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_hookspecs.errors import ConfigError, ProtocolError, StreamCutError
+from agent_hookspecs.errors import (
+    AnswerTooLargeError,
+    ConfigError,
+    ProtocolError,
+    StreamCutError,
+)
 from agent_hookspecs.logs import remember_secrets
 from agent_host.wire.failures import _title_of
 from agent_host.wire.framing import Event, Framing, framing
+from agent_host.wire.framing.decoding import count_values
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 
@@ -474,13 +480,81 @@ def test_json_that_python_cannot_read_is_a_protocol_error(name: str, value: byte
     ],
 )
 def test_event_over_the_limit_is_refused_while_it_grows(name: str, head: bytes) -> None:
+    # Of a document, text that is merely copied does not count.
+    text = "éxx".encode() if name == "json" else b"xxxx"
     machine = framing(name, max_event_bytes=10_000)
     with pytest.raises(ProtocolError, match="larger than 10000"):
-        run(machine, [head, *[b"x" * 1000] * 1000])
+        run(machine, [head, *[text * 250] * 1000])
     assert machine.event_count == 0
     whole = framing(name, max_event_bytes=10_000)
     with pytest.raises(ProtocolError, match="larger than 10000"):
-        run(whole, [head + b"x" * 20_000 + b'"}\n\n'])
+        run(whole, [head + text * 5000 + b'"}\n\n'])
+
+
+def test_a_document_of_pictures_may_be_larger_than_an_event() -> None:
+    pictures = [b'"' + b"A" * 50_000 + b'"' for _ in range(4)]
+    body = b'{"said": "\\u00e9", "pictures": [' + b",".join(pictures) + b"]}"
+    pieces = [body[start : start + 1000] for start in range(0, len(body), 1000)]
+    [(value, _)] = run(framing("json", max_event_bytes=10_000), pieces)
+    assert list(map(len, value["pictures"])) == [50_000] * 4
+
+
+#: What an event is called where it stands, around the JSON that it is.
+AROUND = {"sse": b"data: %s\n\n", "ndjson": b"%s\n", "json-array": b"[%s]", "json": b"%s"}
+MANY = [b"[],", b'{"":0},', b'"ab",', b"1e9,", b'{"a":[0,1]},', b"9" * 40 + b","]
+
+
+@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize("value", MANY)
+def test_an_event_of_too_many_values_is_refused_before_it_is_decoded(
+    name: str, value: bytes
+) -> None:
+    body = AROUND[name] % (b"[" + value * 50_000 + b"0]")
+    assert len(run(framing(name, max_values=1_000_000), [body])) == 1
+    with pytest.raises(AnswerTooLargeError, match="more than 40000 values") as caught:
+        run(framing(name, max_values=40_000), [body])
+    assert caught.value.limit == "max_answer_values"
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_what_stands_in_texts_is_no_value(name: str) -> None:
+    arguments = json.dumps({"rows": [[n, {"a": 'x"y'}] for n in range(20_000)]})
+    body = AROUND[name] % json.dumps({"arguments": arguments, "path": "\\" * 70_000}).encode()
+    [(value, _)] = run(framing(name, max_values=20_000), [body])
+    assert value["arguments"] == arguments
+
+
+@given(st.text('[]{},:"\\ax', max_size=40), st.integers(0, 70_000))
+def test_values_are_counted_wherever_the_pieces_end(text: str, before: int) -> None:
+    whole = json.dumps([["x" * before, text], {"a": [text, 1, {}]}]).encode()
+    assert count_values(whole) == 2 * 3 + 4 + 1 + 2
+
+
+def test_escapes_count_as_values_where_there_are_very_many() -> None:
+    body = b'{"a":"' + b"\\n" * 64_000 + b'"}'
+    assert count_values(body) == 2 + 2000
+
+
+def test_lines_of_one_event_without_end_are_refused() -> None:
+    with pytest.raises(AnswerTooLargeError, match="more than 1000 values"):
+        run(framing("sse", max_values=1000), [b"data:\n" * 1001])
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_only_what_may_end_a_large_event_takes_long(name: str) -> None:
+    machine = framing(name)
+    head, tail = AROUND[name].split(b"%s")
+    assert not machine.takes_long(b'{"a": 1}' + tail)
+    machine.decode(head + b'{"a":"')
+    assert not machine.takes_long(b"x" * 1000)
+    machine.decode(b"x" * 70_000)
+    assert not machine.takes_long(b"x" * 1000)
+    # A document ends with the answer alone.
+    assert machine.takes_long(b'"}' + tail) is (name != "json")
+    assert machine.takes_long(None)
+    machine.decode(b'"}' + tail)
+    machine.flush()
+    assert not machine.takes_long(b"x\n")
 
 
 def test_many_data_lines_of_one_event_count_together() -> None:

@@ -15,6 +15,7 @@ from agent_hookspecs.errors import (
     AgentError,
     AuthenticationError,
     ConfigError,
+    ModelNotFoundError,
     OverloadedError,
     RateLimitError,
     RequestTimeoutError,
@@ -325,3 +326,29 @@ def test_an_error_of_the_provider_is_completed_with_what_the_answer_tells() -> N
     assert (error.status, error.request_id, error.retry_after) == (429, "r-1", 7)
     assert error.provider == "mapping"
     assert "slow" in (error.excerpt or "")
+
+
+@pytest.mark.parametrize(
+    ("mapped", "hint"),
+    [
+        (AuthenticationError("who are you?"), "check the API key"),
+        (ModelNotFoundError("no such model"), "check the model's name"),
+        (AuthenticationError("who are you?", hint="log in"), "log in"),
+    ],
+)
+def test_an_error_of_the_provider_without_a_way_out_gets_the_usual_one(
+    mapped: AgentError, hint: str
+) -> None:
+    class Mapping(PROVIDERS[0]):  # type: ignore[misc, valid-type]
+        name = "mapping"
+
+        def map_error(self, status: int) -> AgentError:
+            return mapped
+
+    with serve(taking_turns(refuse("401 Unauthorized", ""))) as server, AgentCore() as core:
+        core.register_provider(Mapping)
+        session = core.add_message(core.create_session(), "user", "x")
+        config = {"provider": "mapping", "base_url": server.url, "model": "m", "retries": 0}
+        with pytest.raises(type(mapped)) as raised:
+            core.send_request(session, config)
+    assert raised.value.hint.startswith(hint)

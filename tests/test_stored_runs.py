@@ -584,6 +584,33 @@ def test_several_watch_a_run_of_this_process_and_of_another_application(url: str
         ]
 
 
+def test_whoever_begins_to_watch_while_something_is_stored_misses_nothing(file: Path) -> None:
+    watched: list[Any] = []
+
+    def watch() -> None:
+        for event in app.runs.watch(app.runs.list()[0].id):
+            watched.append(event)
+
+    watcher = threading.Thread(target=watch)
+
+    class Awaited(SqliteStore):
+        """Writes the result of a call only when somebody has begun to watch."""
+
+        def append(self, lease: Any, change: Change, **options: Any) -> Any:
+            if "tool_result" in [event["type"] for event in change.events]:
+                watcher.start()
+                deadline = time.monotonic() + 30
+                while "tool_started" not in kinds(watched) and time.monotonic() < deadline:
+                    threading.Event().wait(0.01)
+            return super().append(lease, change, **options)
+
+    turns = [calling(call("add", '{"a": 1, "b": 2}'), text="Wait."), saying("Three.")]
+    app = app_with(scripted(turns), add, store=Awaited(file))
+    events = events_of(app)
+    watcher.join(30)
+    assert [e for e in as_plain(watched) if e["type"] not in PASSING] == as_plain(plain(events))
+
+
 # --- stores that fail -----------------------------------------------------------------------------
 
 

@@ -328,6 +328,49 @@ def test_a_whole_answer_is_the_same_as_a_streamed_one(way: str) -> None:
     assert [dict(final) for final in sent.finals] == [sent.answer]
 
 
+class AlwaysStreams(OpenAiLike):
+    """An API that streams whether it is asked to or not, and whose provider says so."""
+
+    name = "always_streams"
+
+    def initialize_request(self, native_messages: list[Any], state: Any) -> tuple[list[Any], Any]:
+        native_messages, state = super().initialize_request(native_messages, state)
+        state["request"]["streamed"] = True
+        return native_messages, state
+
+    def parse_response(self, body: Any, native_messages: list[Any], state: Any) -> Any:
+        raise AssertionError("a stream is no whole answer")
+
+
+@BOTH_WAYS
+def test_an_api_that_always_streams_gives_whole_answers(way: str) -> None:
+    providers = [OpenAiLike, AlwaysStreams]
+    with serve(playing(sse(*THOUGHTS))) as server, hosted(way, providers) as host:
+        sent = host.send(server.url, provider="always_streams")
+        streamed = host.stream(server.url, provider="always_streams").check()
+    assert sent.error is None
+    assert sent.answer == streamed.answer
+    assert sent.answer["content"] == "Fine."
+
+
+@BOTH_WAYS
+def test_an_api_that_always_streams_can_be_cut_when_it_is_asked_for_all_at_once(way: str) -> None:
+    cut = sse(*CALLS[:3], done=False)
+    with serve(playing(cut)) as server, hosted(way, [AlwaysStreams]) as host:
+        sent = host.send(server.url, provider="always_streams")
+    assert isinstance(sent.error, StreamCutError)
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream; charset=utf-8", "application/x-ndjson"])
+def test_a_stream_where_a_document_was_expected_is_told_to_the_author(kind: str) -> None:
+    body = dressed("openai_like" if "event" in kind else "ndjson_like", texts("a", "b"))
+    with serve(playing(body, f"Content-Type: {kind}\r\n")) as server, hosted("sync") as host:
+        sent = host.send(server.url)
+    assert isinstance(sent.error, ProtocolError)
+    assert "base URL" not in sent.error.hint
+    assert "'streamed': True in what its build_request returns" in sent.error.hint
+
+
 def test_many_streams_share_a_core_without_mixing() -> None:
     def play(peer: Peer, request: Request) -> None:
         name = json.loads(request.body)["model"]

@@ -530,7 +530,8 @@ def test_plain_cookiecutter_suggests_the_author_and_says_what_comes_next(
         str(Template().folder), no_input=True, extra_context=given, output_dir=str(tmp_path)
     )
     assert project(Path(folder))["project"]["authors"][0]["name"] == "Ada Byte"
-    assert f"cd {folder} && python -m pip install" in capfd.readouterr().out
+    install = "python -m pip install" if importlib.util.find_spec("pip") else "uv pip install"
+    assert f"cd {folder} && {install} -e" in capfd.readouterr().out
 
 
 def test_the_host_says_by_itself_what_comes_next(

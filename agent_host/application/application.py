@@ -24,7 +24,7 @@ from agent_host.agent.questions import Ask
 from agent_host.application.agents import Agent
 from agent_host.application.answer import Answer, answer_of_run
 from agent_host.application.observers import Observers
-from agent_host.application.options import Decisions, ResumeOptions, RunOptions
+from agent_host.application.options import Decisions, ResumeOptions, RunOptions, Selected
 from agent_host.application.request_config import make_request_config
 from agent_host.application.run_maker import RunMaker
 from agent_host.application.storage import choose_storage
@@ -35,7 +35,7 @@ from agent_host.config.selection import Selection, Selector
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.drivers.effects import Emit
-from agent_host.input import Prompt
+from agent_host.input import Part, Prompt
 from agent_host.places import ignored_variables
 from agent_host.runs.runs import Runs
 from agent_host.runs.sessions import Sessions
@@ -45,10 +45,12 @@ from agent_host.sessions.session import Session
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from agent_host.agent.offered_input import OfferedInput, OfferedPrompt
     from agent_host.agent.resume import LaterRun
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import OnManager
     from agent_host.plugins.stack import Stack
+    from agent_host.turn.context import Warn
 
 __all__ = ["AgentApplication"]
 
@@ -317,6 +319,75 @@ class AgentApplication:
             emit=emit,
         )
         return await acomplete(call.steps(name, payload), self.core.async_wire)
+
+    def list_prompts(self, **selected: Unpack[Selected]) -> list[OfferedPrompt]:
+        """The prompts that the tools have for people; options are those of `run`."""
+        return complete(self._offered_input(None, None, selected).list_prompts(), self.core.wire)
+
+    def read_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        ask: Ask | None = None,
+        warn: Warn | None = None,
+        **selected: Unpack[Selected],
+    ) -> list[Part]:
+        """What a prompt of a tool gives: parts that `run` takes as its prompt.
+
+        ``ask`` puts questions to a person; ``warn`` is told, with the name of the plugin, what was
+        left out.
+        """
+        steps = self._offered_input(ask, warn, selected).read_prompt(name, arguments or {})
+        return complete(steps, self.core.wire)
+
+    def read_attachment(
+        self,
+        address: str,
+        *,
+        ask: Ask | None = None,
+        warn: Warn | None = None,
+        **selected: Unpack[Selected],
+    ) -> list[Part] | None:
+        """What stands at an address that a tool knows, as parts for `run`; else None."""
+        steps = self._offered_input(ask, warn, selected).read_attachment(address)
+        return complete(steps, self.core.wire)
+
+    async def aread_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        ask: Ask | None = None,
+        warn: Warn | None = None,
+        **selected: Unpack[Selected],
+    ) -> list[Part]:
+        """The async form of `read_prompt`."""
+        from agent_host.drivers.asynchronous import acomplete
+
+        steps = self._offered_input(ask, warn, selected).read_prompt(name, arguments or {})
+        return await acomplete(steps, self.core.async_wire)
+
+    async def aread_attachment(
+        self,
+        address: str,
+        *,
+        ask: Ask | None = None,
+        warn: Warn | None = None,
+        **selected: Unpack[Selected],
+    ) -> list[Part] | None:
+        """The async form of `read_attachment`."""
+        from agent_host.drivers.asynchronous import acomplete
+
+        steps = self._offered_input(ask, warn, selected).read_attachment(address)
+        return await acomplete(steps, self.core.async_wire)
+
+    def _offered_input(
+        self, ask: Ask | None, warn: Warn | None, selected: Selected
+    ) -> OfferedInput:
+        from agent_host.agent.offered_input import OfferedInput
+
+        return OfferedInput(self.core.stacks, self.request_config(**selected), ask, warn)
 
     def on_event(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with every event of every run, from now on.

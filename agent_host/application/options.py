@@ -13,7 +13,7 @@ from agent_host.agent.limits import Limits, LimitSettings
 from agent_host.agent.policy import Approve
 from agent_host.agent.questions import Ask
 
-__all__ = ["Decisions", "ResumeOptions", "RunOptions"]
+__all__ = ["Decisions", "ResumeOptions", "RunOptions", "Selected"]
 
 #: Answers of people by the ids of the questions.
 Decisions: TypeAlias = Mapping[str, "str | bool"]
@@ -39,22 +39,29 @@ class ResumeOptions(TypedDict, total=False):
     output_retries: int | None
 
 
-class RunOptions(ResumeOptions, total=False):
-    """What a run may be told.
+class Selected(TypedDict, total=False):
+    """Whom to ask, and with what.
+
+    - ``agent``, ``provider`` and ``model`` say whom to ask, ``settings`` are those of the request.
+    - ``use_tools`` are patterns of the names of tools that may be used.
+    """
+
+    agent: str | None
+    provider: str | None
+    model: str | None
+    settings: Mapping[str, Any] | None
+    use_tools: Iterable[str] | None
+
+
+class RunOptions(ResumeOptions, Selected, total=False):
+    """What a run may be told: what `Selected` and `ResumeOptions` have, and this.
 
     - ``session`` is the one to go on with, or the id or name of a stored one; ``session_name`` is
       what a new one is called, ``system`` its system prompt.
-    - ``agent``, ``provider`` and ``model`` say whom to ask, ``settings`` are those of the request.
-    - ``use_tools`` are patterns of the names of tools that may be used.
     - ``parent`` is the id of the run that this one is a part of.
     """
 
     session: AnySession | str | None
     session_name: str | None
     system: str | None
-    agent: str | None
-    provider: str | None
-    model: str | None
-    settings: Mapping[str, Any] | None
-    use_tools: Iterable[str] | None
     parent: str | None

@@ -24,7 +24,7 @@ from agent_host.cli.options import complete_with
 from agent_host.cli.outside import clean_text
 from agent_host.cli.render import is_terminal, print_json, print_table, style_text
 from agent_host.cli.screen import quiet_logs
-from agent_host.key_store import KeyStore
+from agent_host.key_store import TOOL_PREFIX, KeyStore
 
 if TYPE_CHECKING:
     from agent_hookspecs.descriptor import Entry
@@ -152,6 +152,8 @@ def _key_rows(config: LoadedConfig, entries: dict[str, Entry]) -> list[dict[str,
             rows.append({"name": name, "from": _where(stored.place), "note": note})
     for name, stored in kept.items():
         note = "there is no such provider or alias here"
+        if stored.provider.startswith(TOOL_PREFIX):
+            note = f"kept by the tool {stored.provider.removeprefix(TOOL_PREFIX)}"
         rows.append({"name": name, "from": _where(stored.place), "note": note})
     return rows
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +25,27 @@ _TEMPLATE = Template()
 _CHOICES = {
     each.key: click.Choice(list(each.choices), case_sensitive=False) for each in _TEMPLATE.questions
 }
+_KINDS = next(each.choices for each in _TEMPLATE.questions if each.key == "kind")
+_KIND_LINES = "\n".join(
+    f"  {kind:<{max(map(len, _KINDS))}}  {words}" for kind, words in _KINDS.items()
+)
 
 
 @click.command(
-    epilog="\b\nExamples:\n  agent-host plugins new\n"
+    epilog=f"\b\nKinds:\n{_KIND_LINES}\n"
+    "\n\n\b\nExamples:\n  agent-host plugins new\n"
     '  agent-host plugins new "Acme AI" --kind custom-format\n'
     "  agent-host plugins new Units --kind tool --license MIT --no-input\n"
-    "\n\nWhat no flag says is asked, on a terminal; elsewhere, and with --no-input, it has its "
-    "default. Every answer is checked before anything is written."
+    "\n\nWhat no flag says is asked, on a terminal; elsewhere, and with --no-input, NAME and "
+    "--kind are needed and all else has its default. Every answer is checked before anything is "
+    "written."
 )
 @click.argument("name", required=False)
 @click.option(
     "--kind",
     type=_CHOICES["kind"],
     metavar="KIND",
-    # In words, because a choice of so many would be one line.
-    help=f"What to make: {', '.join(_CHOICES['kind'].choices)}.",
+    help="What to make: one of the kinds below.",
 )
 @click.option("--id", "plugin_id", metavar="ID", help="The plugin id; by default from NAME.")
 @click.option("--distribution", metavar="NAME", help="By default agent-host-ID.")
@@ -70,9 +76,10 @@ def new(output: Path, no_input: bool, as_json: bool, **flags: Any) -> int:
     if wrong:
         raise AgentError(" ".join(wrong), hint="nothing was written")
     can_ask = sys.stdin.isatty() and sys.stdout.isatty() and not (no_input or as_json)
-    for key, how in (("name", "NAME"), ("kind", "--kind")):
+    kinds = f": one of {', '.join(_KINDS)}"
+    for key, how, which in (("name", "NAME", ""), ("kind", "--kind", kinds)):
         if key not in given and not can_ask:
-            raise click.UsageError(f"{how} is needed where nothing is asked")
+            raise click.UsageError(f"{how} is needed where nothing is asked{which}")
     answers = _collect_answers(given, output, can_ask)
     folder = _TEMPLATE.bake(answers, output)
     command = _next_command(folder, answers["python"])
@@ -129,5 +136,8 @@ def _next_command(folder: Path, oldest: str) -> str:
             if os.name == "nt"
             else f"python{oldest} -m venv .venv && . .venv/bin/activate && "
         )
-    install = 'python -m pip install -e ".[test]" && python -m pytest'
-    return f"cd {shlex.quote(str(folder))} && {environment}{install}"
+    # Environments that uv makes have no pip, and those of venv have.
+    has_pip = bool(environment) or find_spec("pip") is not None
+    install = "python -m pip install" if has_pip else "uv pip install"
+    test = f'{install} -e ".[test]" && python -m pytest'
+    return f"cd {shlex.quote(str(folder))} && {environment}{test}"

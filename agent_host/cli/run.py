@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import select
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,13 @@ from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import EventLines, fault_error, interruption_error
 from agent_host.cli.options import check_exclusive, talk_options
-from agent_host.cli.prompts import find_files, make_prompt
+from agent_host.cli.outside import clean_text
+from agent_host.cli.prompts import (
+    find_addresses,
+    find_files,
+    is_foreign_address,
+    make_prompt,
+)
 from agent_host.cli.render import is_terminal, print_traceback, print_wrapped, style_text
 from agent_host.cli.schemas import parse_schema
 from agent_host.cli.screen import quiet_logs
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from agent_host.agent.questions import Ask
     from agent_host.application import AgentApplication
     from agent_host.drivers.blocking import Stream
+    from agent_host.input import Part, Prompt
 
 __all__ = ["make_approver", "make_asker", "run", "show_run"]
 
@@ -55,7 +62,7 @@ _PATIENCE = 1.0
 )
 @click.argument("prompt", required=False)
 @talk_options
-@click.option("-a", "--attach", "attached", multiple=True, metavar="FILE|URL",
+@click.option("-a", "--attach", "attached", multiple=True, metavar="FILE|URL|NAME:ADDRESS",
               help="Send a picture, PDF, sound or text with the prompt.")  # fmt: skip
 @click.option("--schema", metavar="FILE|FIELDS", help="Have the answer in this form, as JSON.")
 @click.option("--park", is_flag=True, help="Let the run wait for approvals, and end here.")
@@ -87,7 +94,7 @@ def run(
     check_exclusive({"--yes": yes, "--deny": deny})
     check_exclusive({"--no-store": no_store, "--park": options["park"]})
     text = _read_prompt(prompt)
-    options["prompt"] = make_prompt(text, [*find_files(prompt or ""), *attached])
+    files = [*find_files(prompt or ""), *attached]
     if schema is not None:
         options["output_type"] = parse_schema(schema)
     display = None
@@ -107,6 +114,7 @@ def run(
         if go_on:
             options["session"] = app.sessions.find_latest().id
         print_selection(complete_selection(app, options))
+        options["prompt"] = _make_prompt(app, text, prompt or "", files, options)
         begun.append(app.stream(**options))
         return begun[0]
 
@@ -116,6 +124,24 @@ def run(
         # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
         click.echo(json.dumps(begun[0].answer.data, indent=2))
     return code
+
+
+def _make_prompt(
+    app: AgentApplication, text: str, typed: str, files: list[str], options: Mapping[str, Any]
+) -> Prompt:
+    """The prompt with its files, and with what plugins have at addresses that were named."""
+    found: dict[str, list[Part]] = {}
+    selected = ("agent", "provider", "model", "settings", "use_tools")
+    chosen = {key: options[key] for key in selected if key in options}
+    for name in [*filter(is_foreign_address, files), *find_addresses(typed)]:
+        given = app.read_attachment(name, ask=options.get("ask"), warn=_print_warning, **chosen)
+        if given is not None:
+            found[name] = given
+    return make_prompt(text, [*files, *found], found)
+
+
+def _print_warning(text: str, _: str | None) -> None:
+    print_wrapped(style_text(clean_text(f"warning: {text}"), fg="yellow"))
 
 
 def show_run(

@@ -61,9 +61,9 @@ def _read_identity(distribution: Any) -> tuple[str, str]:
     text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
     told: dict[str, str] = {}
     for line in text.splitlines():
-        key, colon, value = line.partition(":")
-        if not colon or len(told) == 2:
+        if not line or len(told) == 2:
             break
+        key, _, value = line.partition(":")
         if key in ("Name", "Version"):
             told[key] = value.strip()
     return told.get("Name", ""), told.get("Version", "")

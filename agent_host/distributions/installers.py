@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +36,24 @@ __all__ = ["Installer", "Outdated", "Resolving", "open_installer"]
 #: As much of what an installer printed as a person can use.
 _LAST_LINES = 20
 _ONLY_WHEELS = ("--only-binary", ":all:")
+#: What pip says in passing, before it comes to what went wrong.
+_PASSING = (
+    "Looking in",
+    "Collecting ",
+    "Obtaining dependency",
+    "Downloading ",
+    "Using cached ",
+    "Processing ",
+    "Requirement already satisfied",
+    "Preparing metadata",
+    "Getting requirements",
+    "Installing build dependencies",
+    "INFO: pip is looking",
+)
+_UNKNOWN = re.compile(
+    r"satisfies the requirement (?P<pip>[^\s(]+).*\(from versions: none\)"
+    r"|Because (?P<uv>\S+) was not found in the package registry"
+)
 _CONFLICTS = ("conflict", "no solution found", "resolutionimpossible")
 
 
@@ -200,7 +220,8 @@ def _run(command: Sequence[str], *, open_file: int | None) -> str:
         text=True,
         errors="replace",
         start_new_session=True,
-        pass_fds=() if open_file is None else (open_file,),
+        # Windows passes on no files by their numbers.
+        pass_fds=() if open_file is None or sys.platform == "win32" else (open_file,),
     ) as process:
         try:
             out, err = process.communicate()
@@ -222,8 +243,18 @@ def _end_group(pid: int) -> None:
 
 def _read_failure(command: Sequence[str], said: str) -> InstallerError:
     lines = [line.rstrip() for line in redact(said).splitlines() if line.strip()]
-    output = "\n".join(lines[-_LAST_LINES:])
+    telling = [line for line in lines if not line.strip().startswith(_PASSING)]
+    output = "\n".join((telling or lines)[-_LAST_LINES:])
     who = "uv" if "-m" not in command[:2] else "pip"
+    unknown = _UNKNOWN.search(said)
+    if unknown and "connection" not in said.lower():
+        name = unknown["pip"] or unknown["uv"]
+        return InstallerError(
+            f"{who} finds no distribution {name} for this Python",
+            output=output,
+            hint="nothing was changed; check the name, which index your installer uses, and "
+            "whether it can be reached",
+        )
     if any(word in said.lower() for word in _CONFLICTS):
         return ConflictError(
             f"nothing fits all that is wanted; {who} says:\n{output}",

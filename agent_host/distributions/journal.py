@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,17 +39,13 @@ def hold_environment(environment: Environment) -> Iterator[int]:
 
     An installer that is started with it holds on to it too, and so outlives us without harm.
     """
-    import fcntl
-
     file = os.open(environment.prefix / f"{_FOLDER}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for _ in range(_PATIENCE):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _try_to_hold(file):
                 break
-            except BlockingIOError:
-                # Nothing is lost: whoever is at work is waited for.
-                time.sleep(1)
+            # Whoever is at work is waited for.
+            time.sleep(1)
         else:
             raise DistributionError(
                 f"somebody else is changing {environment.prefix}", hint="wait until it is done"
@@ -56,6 +53,31 @@ def hold_environment(environment: Environment) -> Iterator[int]:
         yield file
     finally:
         os.close(file)
+
+
+def _try_to_hold(file: int) -> bool:
+    """Lock the file for this process; False if another one has it.
+
+    On Windows an installer does not inherit it: if this process is killed there, an installer that
+    outlives it can meet the next change.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            # Nothing is lost: the caller waits.
+            return False
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        # Nothing is lost: the caller waits.
+        return False
+    return True
 
 
 def begin_change(environment: Environment, names: Sequence[str]) -> None:

@@ -118,7 +118,14 @@ class Manager:
                 f"{missing} is not in {self._wanted.file}",
                 hint="that lists: " + (", ".join(self._wanted.by_name) or "nothing"),
             )
-        return self._plan(self._wanted.without_names(named), free=set(), gone=named)
+        wanted = self._wanted.without_names(named)
+        asked = [each.requirement for each in wanted.by_name.values()]
+        needed = _find_needed([HOST, *_editable_names(), *asked])
+        if needed is None or not needed <= {*self._locked}:
+            return self._plan(wanted, free=set(), gone=named)
+        # What stays is there already, so that nobody need be asked what fits.
+        pins = {name: pin for name, pin in self._locked.items() if name in needed}
+        return self._compare(wanted, pins, gone={*self._locked, *named} - needed)
 
     def plan_upgrade(self, names: Iterable[str], cooldown: timedelta) -> Plan:
         """To have the newest that fits of these, or of all that are wanted and the host."""
@@ -280,6 +287,32 @@ def _find_installed(name: str) -> Any:
     except PackageNotFoundError:
         # Nothing is lost: the caller tells what is missing.
         return None
+
+
+def _find_needed(requirements: Iterable[str]) -> set[str] | None:
+    """What these name and all that it needs, of what is installed; None if some is missing."""
+    needed: dict[str, set[str]] = {}
+    waiting = [*map(Requirement, requirements)]
+    while waiting:
+        wanted = waiting.pop()
+        name = canonical_name(wanted.name)
+        if name in needed and wanted.extras <= needed[name]:
+            continue
+        needed[name] = needed.get(name, set()) | wanted.extras
+        found = _find_installed(name)
+        if found is None:
+            return None
+        for text in found.requires or ():
+            try:
+                asked = Requirement(text)
+            except InvalidRequirement:
+                # Nothing is lost: the installer is asked, which reads it in its own way.
+                return None
+            if asked.marker is None or any(
+                asked.marker.evaluate({"extra": extra}) for extra in ("", *needed[name])
+            ):
+                waiting.append(asked)
+    return {*needed}
 
 
 def _is_editable(found: Any) -> bool:

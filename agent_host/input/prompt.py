@@ -7,7 +7,7 @@ is its ``multipartContent``, in order. Nothing is left out: what cannot be used 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from agent_hookspecs.messages import CoreMessage, MultipartContent
@@ -17,8 +17,8 @@ from agent_host.input.files import File
 
 __all__ = ["Part", "Prompt", "make_message"]
 
-#: A piece of a prompt: text, a file, or the path or the data of one.
-Part: TypeAlias = "str | File | os.PathLike[str] | bytes"
+#: A piece of a prompt: text, a file, the path or the data of one, or a part that somebody has made.
+Part: TypeAlias = "str | File | os.PathLike[str] | bytes | MultipartContent"
 #: What a run is given.
 Prompt: TypeAlias = "Part | Sequence[Part]"
 
@@ -29,7 +29,7 @@ def make_message(prompt: Prompt) -> CoreMessage:
         if not prompt.strip():
             raise _empty()
         return {"role": "user", "content": prompt, "metadata": {}}
-    pieces = [prompt] if isinstance(prompt, (File, os.PathLike, bytes)) else prompt
+    pieces = [prompt] if isinstance(prompt, (File, os.PathLike, bytes, Mapping)) else prompt
     if not isinstance(pieces, Sequence):
         raise _unusable(prompt)
     texts: list[str] = []
@@ -54,6 +54,12 @@ def _part_of(piece: Part) -> MultipartContent:
         return piece.to_part()
     if isinstance(piece, (bytes, os.PathLike)):
         return File(piece).to_part()
+    if (
+        isinstance(piece, Mapping)
+        and isinstance(piece.get("type"), str)
+        and isinstance(piece.get("content"), Mapping)
+    ):
+        return piece
     raise _unusable(piece)
 
 

@@ -25,6 +25,7 @@ from agent_hookspecs.tool_interop import (
 )
 from agent_host.checking import suggest_name
 from agent_host.drivers.effects import Call, Steps
+from agent_host.key_store import ToolKeys
 from agent_host.places import plugin_folder
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.fresh_keys import FreshKey
@@ -51,6 +52,8 @@ T = TypeVar("T")
 
 #: The key under which a tool finds the folder that is its own.
 _FOLDER = "plugin_folder"
+#: Under which a tool finds what it may keep in the user's key store.
+_KEYS = "plugin_keys"
 
 _ACTING: tuple[PluginRole, ...] = ("provider", "extension", "feature")
 
@@ -145,6 +148,7 @@ def prepare_tools(
             **schema.for_tool(plugin.key, config),
             PROTECTED: [*protected],
             _FOLDER: plugin_folder(plugin.name),
+            _KEYS: ToolKeys(plugin.name),
         }
         tool = yield from _prepare_tool(plugin, manager, own, registry, lease, warnings)
         if tool is not None:

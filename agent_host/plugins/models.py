@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import OrderedDict
@@ -11,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+from agent_hookspecs.errors import ProtocolError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.values import dataclass
@@ -25,13 +25,14 @@ from agent_host.plugins.request_spec import read_request_spec
 from agent_host.sessions.frozen import plain_copy
 from agent_host.wire.deadlines import shortest
 from agent_host.wire.failures import failure
+from agent_host.wire.framing import Framing, framing
 
 __all__ = ["Listing", "Listings", "ask_models", "valid_models"]
 
 log = get_logger(__name__)
 
 _MAX_LISTINGS = 64
-_MAX_BYTES = 32 << 20
+_MAX_BYTES = 8 << 20
 #: A list of models is a convenience: nobody should wait long for one, unless they say so.
 _REQUEST_SECONDS = 10.0
 _TOTAL_SECONDS = 60.0
@@ -135,7 +136,20 @@ def _fetch_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | 
             response, body = yield from _send_with_key(provider, config, new)
     if not 200 <= response.status < 300:
         raise failure(response.status, response.headers, body, provider.name)
-    return provider.ask("parse_models", body=json.loads(body))
+    machine = framing("json")
+    machine.decode(body)
+    read = partial(_read_models, provider, machine, response.headers.get("content-type", ""))
+    return (yield Call(read)) if machine.takes_long(None) else read()
+
+
+def _read_models(provider: LoadedPlugin, machine: Framing, content_type: str) -> Any:
+    events = machine.flush()
+    if not events:
+        raise machine.no_event_error(content_type) or ProtocolError(
+            f"{provider.name} answered with an empty body where its models are listed",
+            hint="name the model by its id",
+        )
+    return provider.ask("parse_models", body=events[0][0])
 
 
 def _send_with_key(provider: LoadedPlugin, config: Config, key: str) -> Steps[tuple[Any, bytes]]:

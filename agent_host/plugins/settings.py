@@ -65,6 +65,7 @@ HOST_SETTINGS = frozenset(
         "force_enabled_plugins",
         "max_answer_bytes",
         "max_answer_calls",
+        "max_answer_values",
         "max_event_bytes",
         "max_hook_seconds",
         "model",

@@ -248,8 +248,9 @@ class RunRecorder:
                 continue
             if kind in _NOTED and not self._is_announced(kind):
                 self.keep([event])
-            if self._is_announced(kind):
-                number = self._announced.popleft()[1]
+            with self._lock:
+                if self._is_announced(kind):
+                    number = self._announced.popleft()[1]
         if self._broadcast.has_followers:
             self._broadcast.publish(Delivery(events, number))
 
@@ -358,12 +359,15 @@ class RunRecorder:
         self._on_cancel = function
 
     def follow(self) -> tuple[list[StoredEvent], SimpleQueue[Delivery]]:
-        """The events that are not stored yet, and where all that follow will come."""
+        """What was delivered and is not stored yet, and where all that follows will come."""
         with self._lock:
             queue = self._broadcast.add_follower()
+            # What is yet to be delivered comes by the queue; the messages it names may be missing.
+            undelivered = {number for _, number in self._announced}
             waiting = [
-                StoredEvent(self._last_number + place, time.time(), event)
-                for place, event in enumerate(self._kept, 1)
+                StoredEvent(number, time.time(), event)
+                for number, event in enumerate(self._kept, self._last_number + 1)
+                if number not in undelivered
             ]
         return waiting, queue
 

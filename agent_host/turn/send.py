@@ -19,7 +19,7 @@ from agent_hookspecs.errors import (
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context, NativeMessage, State
-from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Steps
+from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Sleep, Steps
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.implementation import Implementation, check_state, log_failure
 from agent_host.plugins.request_spec import read_request_spec
@@ -27,7 +27,7 @@ from agent_host.redaction import describe_error
 from agent_host.turn.lost_tools import warn_of_unsent_tools
 from agent_host.turn.read import Reading, decode_item
 from agent_host.turn.speech import warn_of_unsent
-from agent_host.wire.failures import failure
+from agent_host.wire.failures import failure, usual_hint
 from agent_host.wire.framing import Framing, SseFraming, framing
 from agent_host.wire.request import WireRequest
 
@@ -40,6 +40,12 @@ log = get_logger(__name__)
 
 _MAX_REFUSAL = 256 << 10
 _READ = Read()
+#: Content types that nothing but a stream has.
+_STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
+#: How many events are taken before others in the event loop have their turn: more than real ones
+#: that come at once, since those are not empty.
+_TURN_EVENTS = 1000
+_TURN = Sleep(0)
 #: What an error of a refusal has from the answer, if nobody says otherwise.
 _TOLD_BY_ANSWER = ("provider", "status", "code", "request_id", "retry_after", "excerpt")
 
@@ -178,15 +184,18 @@ def _read_wire(turn: Turn) -> Steps[None]:
             turn.limits.check_bytes(received)
         if may_be_array and data is not END and (array := machine.find_array(data)) is not None:
             # What some servers send in place of events; no event begins like that.
-            event_bytes = turn.limits.max_event_bytes
-            may_be_array, machine = False, framing("json-array", max_event_bytes=event_bytes)
+            may_be_array, machine = False, _framing(turn, "json-array")
             data = array
         if data is END:
-            yield from _feed(turn, reading, machine.flush())
-            machine.check()
-            break
-        yield from _feed(turn, reading, machine.decode(data))
+            decoded = (yield Call(machine.flush)) if machine.takes_long(None) else machine.flush()
+        elif machine.takes_long(data):
+            decoded = yield Call(partial(machine.decode, data))
+        else:
+            decoded = machine.decode(data)
+        yield from _feed(turn, reading, decoded)
         machine.check()
+        if data is END:
+            break
     _check_something_said(machine, turn.provider, response.headers)
     _check_complete(turn, reading, machine.is_done)
     if machine.skip_count:
@@ -210,8 +219,9 @@ def make_request(turn: Turn) -> tuple[WireRequest, Framing | None]:
         )
     config = turn.state.get("config") or turn.stack.config
     request = read_request_spec(spec, config, turn.provider)
-    event_bytes = turn.limits.max_event_bytes
-    machine = _stream_framing(spec, turn.stack.provider, event_bytes) if turn.stream else None
+    # Some APIs stream whether they are asked to or not.
+    is_stream = turn.stream or spec.get("streamed") is True
+    machine = _stream_framing(turn, spec, turn.stack.provider) if is_stream else None
     _warn_of_unused_knobs(turn, reading.state)
     warn_of_unsent_tools(turn, request.body)
     warn_of_unsent(turn, request.body)
@@ -220,6 +230,10 @@ def make_request(turn: Turn) -> tuple[WireRequest, Framing | None]:
 
 def _feed(turn: Turn, reading: Reading, decoded: Any) -> Steps[None]:
     """Take decoded chunks and deliver their events; those before an error are delivered first."""
+    while len(decoded) > _TURN_EVENTS:
+        yield from _feed(turn, reading, decoded[:_TURN_EVENTS])
+        decoded = decoded[_TURN_EVENTS:]
+        yield _TURN
     events: list[Event] = []
     try:
         reading.feed(decoded, events)
@@ -231,13 +245,13 @@ def _feed(turn: Turn, reading: Reading, decoded: Any) -> Steps[None]:
 
 
 def _read_body(turn: Turn, reading: Reading, response: Any) -> Steps[None]:
-    limit = turn.limits.max_answer_bytes
-    data = yield ReadAll(limit + 1)
-    turn.limits.check_bytes(len(data))
-    machine = framing("json", max_event_bytes=limit)
-    machine.decode(data)
-    decoded = machine.flush()
-    _check_something_said(machine, turn.provider, response.headers)
+    machine, received = _framing(turn, "json"), 0
+    while (data := (yield _READ)) is not END:
+        received += len(data)
+        turn.limits.check_bytes(received)
+        machine.decode(data)
+    decoded = (yield Call(machine.flush)) if machine.takes_long(None) else machine.flush()
+    _check_something_said(machine, turn.provider, response.headers, is_stream=False)
     body = decoded[0][0]
     provider = turn.managers.provider
     if provider.implements("parse_response"):
@@ -267,10 +281,18 @@ def _check_complete(turn: Turn, reading: Reading, has_ended: bool) -> None:
         )
 
 
-def _check_something_said(machine: Framing, provider: str, headers: Mapping[str, str]) -> None:
+def _check_something_said(
+    machine: Framing, provider: str, headers: Mapping[str, str], *, is_stream: bool = True
+) -> None:
     """Refuse an answer in which nothing was said, though its status was a success."""
-    wrong = machine.no_event_error(headers.get("content-type", ""))
+    kind = headers.get("content-type", "")
+    wrong = machine.no_event_error(kind)
     if wrong is not None:
+        if not is_stream and kind.partition(";")[0].strip().lower() in _STREAM_TYPES:
+            wrong.hint = (
+                f"the API streams although it was not asked to: the plugin {provider!r} has to say "
+                "'streamed': True in what its build_request returns"
+            )
         raise wrong
     if not machine.event_count and not machine.is_done:
         raise StreamCutError(
@@ -301,6 +323,10 @@ def _complete_error(mapped: ProviderError, known: ProviderError) -> ProviderErro
     for name in _TOLD_BY_ANSWER:
         if getattr(mapped, name) is None:
             setattr(mapped, name, getattr(known, name))
+    if not mapped.hint:
+        # A way out of another kind of error would lead astray.
+        is_same = type(known) is type(mapped)
+        mapped.hint = known.hint if is_same else usual_hint(type(mapped))
     return mapped
 
 
@@ -351,16 +377,22 @@ def default_request(
         "url": request["url"],
         "headers": request.get("headers") or {},
         "body": body,
-        **({"timeout": request["timeout"]} if "timeout" in request else {}),
-        **({"framing": request["framing"]} if "framing" in request else {}),
+        **{key: request[key] for key in ("timeout", "framing", "streamed") if key in request},
     }
 
 
-def _stream_framing(spec: Mapping[str, Any], provider: LoadedPlugin, limit: int) -> Framing:
+def _framing(turn: Turn, kind: str) -> Framing:
+    limits = turn.limits
+    return framing(
+        kind, max_event_bytes=limits.max_event_bytes, max_values=limits.max_answer_values
+    )
+
+
+def _stream_framing(turn: Turn, spec: Mapping[str, Any], provider: LoadedPlugin) -> Framing:
     """The machine for the framing that the request names, or else the provider."""
     kind = spec.get("framing") or getattr(provider.instance, "framing", "sse")
     try:
-        return framing(kind if isinstance(kind, str) else repr(kind), max_event_bytes=limit)
+        return _framing(turn, kind if isinstance(kind, str) else repr(kind))
     except ConfigError as error:
         raise HookResultError(
             f"plugin {provider.name!r}: there is no framing {kind!r}",

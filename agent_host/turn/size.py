@@ -5,6 +5,7 @@ Nothing here reads; whoever does says how much there is.
 
 from __future__ import annotations
 
+from agent_hookspecs.authoring.partial import MAX_ANSWER_VALUES
 from agent_hookspecs.errors import AnswerTooLargeError, ConfigError
 from agent_hookspecs.messages import Config
 from agent_hookspecs.values import dataclass
@@ -15,19 +16,21 @@ __all__ = ["SizeLimits"]
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """The most bytes of an event and of an answer, and the most tool calls that one may make.
+    """The most bytes of an event and of an answer, the most values and tool calls that one has.
 
-    Bytes are counted as they are read, after any compression was undone.
+    Bytes are counted as they are read, after any compression was undone. Values are counted in
+    large events, and by those who keep them, see `Partial.keep`.
     """
 
     max_event_bytes: int = MAX_EVENT_BYTES
-    max_answer_bytes: int = 64 << 20
+    max_answer_bytes: int = 32 << 20
+    max_answer_values: int = MAX_ANSWER_VALUES
     max_answer_calls: int = 1000
 
     @classmethod
     def of(cls, config: Config) -> SizeLimits:
         """Those that a request's settings name; the others are as usual."""
-        keys = ("max_event_bytes", "max_answer_bytes", "max_answer_calls")
+        keys = ("max_event_bytes", "max_answer_bytes", "max_answer_values", "max_answer_calls")
         return cls(**{key: _read_limit(key, config[key]) for key in keys if key in config})
 
     def check_bytes(self, count: int) -> None:

@@ -32,7 +32,7 @@ from .retry import retry_after
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BodyDescription", "describe_body", "failure"]
+__all__ = ["BodyDescription", "describe_body", "failure", "usual_hint"]
 
 _EXCERPT_CHARACTERS: Final = 500
 _MESSAGE_CHARACTERS: Final = 1000
@@ -181,6 +181,11 @@ def failure(
         excerpt=described.excerpt or None,
         hint=hint,
     )
+
+
+def usual_hint(kind: type[ProviderError]) -> str:
+    """The way out of errors of a kind, whatever was answered; empty if there is none for all."""
+    return _HINTS.get(kind, "")
 
 
 @dataclass(frozen=True, slots=True)

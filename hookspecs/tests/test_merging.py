@@ -5,14 +5,13 @@ import json
 import pickle
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from agent_hookspecs.authoring.merging import (
-    MAX_REASONING_BLOCKS,
     MAX_TOOL_INDEX,
     ReasoningDetails,
     ToolCalls,
@@ -25,7 +24,9 @@ from agent_hookspecs.authoring.merging import (
     reasoning_fragment,
     tool_call_deltas,
 )
-from agent_hookspecs.errors import ProtocolError
+from agent_hookspecs.authoring.mixins import accumulate_reasoning, accumulate_tool_calls
+from agent_hookspecs.authoring.partial import Partial
+from agent_hookspecs.errors import AnswerTooLargeError
 from agent_hookspecs.tool_interop.arguments import arguments_problem
 
 
@@ -808,16 +809,58 @@ def test_shape_35_whole_blocks_without_place_stay_apart() -> None:
     assert details_of([whole[0]], [whole[1]]) == [{"type": "reasoning.text", "text": "ab"}]
 
 
-@pytest.mark.parametrize("at_once", [1, 100])
-def test_blocks_without_end_are_refused(at_once: int) -> None:
-    details = ReasoningDetails()
-    for start in range(0, MAX_REASONING_BLOCKS, at_once):
-        details.merge([{"index": start + number} for number in range(at_once)])
-    # What belongs to a block that is there goes on.
-    details.merge([{"index": 0, "text": "hm"}])
-    with pytest.raises(ProtocolError, match="10,000 blocks of reasoning"):
-        details.merge([{"index": MAX_REASONING_BLOCKS}])
-    assert len(details) == MAX_REASONING_BLOCKS
+def call_of(number: int, **more: object) -> dict[str, Any]:
+    return {"tool_calls": [{"index": number, "function": {"name": f"t{number}"}, **more}]}
+
+
+#: Deltas of which each leaves something behind that is no text, by their number.
+KEPT: Mapping[str, Callable[[int], dict[str, Any]]] = {
+    "blocks": lambda n: {"reasoning_details": [{"index": n}]},
+    "blocks at once": lambda n: {"reasoning_details": [{"index": n, "id": f"{m}"} for m in "ab"]},
+    "places of a block": lambda n: {"reasoning_details": [{"id": "a", "index": n}]},
+    "keys of a block": lambda n: {"reasoning_details": [{"index": 0, f"key{n}": 1}]},
+    "calls": call_of,
+    "calls without an index": lambda n: {"tool_calls": [{"id": f"{n}", "function": {"name": "t"}}]},
+    "keys of a call": lambda n: call_of(0, id="a", **{f"key{n}": [n]}),
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_what_is_kept_of_an_answer_has_an_end(kind: str) -> None:
+    def merge(limit: int) -> None:
+        message = Partial.of_answer({"max_answer_values": limit})
+        for number in range(1000):
+            delta = KEPT[kind](number)
+            accumulate_reasoning(delta, message)
+            accumulate_tool_calls(delta, message)
+
+    with pytest.raises(AnswerTooLargeError, match="more than 1000 values") as caught:
+        merge(1000)
+    assert caught.value.limit == "max_answer_values"
+    assert "set max_answer_values higher" in caught.value.hint
+    merge(100_000)
+
+
+def test_text_and_pieces_of_what_is_there_count_for_nothing() -> None:
+    message = Partial.of_answer({"max_answer_values": 100})
+    for _ in range(1000):
+        accumulate_reasoning({"reasoning_details": [{"index": 0, "text": "hm "}]}, message)
+        accumulate_reasoning({"reasoning": "hm "}, message)
+        function = {"name": "t", "arguments": "x"}
+        call = {"index": 0, "id": "c", "type": "function", "function": function}
+        accumulate_tool_calls({"tool_calls": [call]}, message)
+    assert len(message["tool_calls"][0]["function"]["arguments"]) == 1000
+
+
+def test_whether_anything_was_said_is_known_without_joining_it() -> None:
+    message = Partial({"content": ""})
+    assert not message.has_anything("content")
+    message.append_text("content", "")
+    assert not message.has_anything("content")
+    message.append_text("content", "x")
+    assert message.has_anything("content")
+    assert not message.has_anything("other")
+    assert dict.get(message, "content") == ""
 
 
 def test_reasoning_details_behave_as_a_plain_list() -> None:

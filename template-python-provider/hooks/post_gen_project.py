@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 PARTS = {
@@ -44,5 +45,7 @@ if __name__ == "__main__":
     assemble(Path.cwd(), chosen + (["docs"] if "{{ cookiecutter.docs }}" == "True" else []))
     if "{{ cookiecutter._tells_next }}" == "True":
         # The host, if it has called us, says more than this.
-        install = 'python -m pip install -e ".[test]" && python -m pytest'
-        sys.stdout.write(f"Next:\n  cd {shlex.quote(str(Path.cwd()))} && {install}\n")
+        # Environments that uv makes have no pip.
+        install = "python -m pip install" if find_spec("pip") else "uv pip install"
+        test = f'{install} -e ".[test]" && python -m pytest'
+        sys.stdout.write(f"Next:\n  cd {shlex.quote(str(Path.cwd()))} && {test}\n")

@@ -7,36 +7,50 @@ where that goes. It must not know which face the conversation has.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from agent_hookspecs.errors import AgentError, ConfigError, UnknownPluginError
+from agent_hookspecs.errors import AgentError, ConfigError
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest_name
 from agent_host.cli.outside import clean_text
-from agent_host.cli.prompts import find_files
+from agent_host.cli.prompts import find_addresses, find_files
 from agent_host.cli.render import print_pairs, print_table, print_text
 from agent_host.cli.stored import short_id
 
 if TYPE_CHECKING:
+    from agent_host.agent.offered_input import OfferedPrompt
     from agent_host.cli.chat.conversation import Conversation
+    from agent_host.input import Part
 
-__all__ = ["COMMANDS", "Command", "Outcome", "Send", "find_command", "is_command", "run_command"]
-
-
-#: The action that shortens a conversation, whichever plugin has it.
-COMPACTING = "compact_native_history"
+__all__ = [
+    "COMMANDS",
+    "Command",
+    "Outcome",
+    "Send",
+    "all_commands",
+    "find_command",
+    "is_command",
+    "run_command",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A message to be sent next."""
+    """A message to be sent next; ``parts`` follow its text.
+
+    ``is_made`` says that somebody else has written it, so that the person has to be shown it.
+    """
 
     text: str
+    parts: tuple[Part, ...] = ()
+    is_made: bool = False
 
 
 #: What is to be done after a command: nothing, leave, or send a message.
@@ -66,22 +80,98 @@ def is_command(line: str) -> bool:
     return line.startswith("/") and not {"/", "\n"} & {*word}
 
 
-def find_command(line: str) -> tuple[Command, str] | None:
+def find_command(conversation: Conversation, line: str) -> tuple[Command, str] | None:
     """The command of a line and the rest of the line; None if the line is a message."""
     if not is_command(line):
         return None
     word, _, rest = line[1:].partition(" ")
-    return _find_named(word), rest.strip()
+    return _find_named(conversation, word), rest.strip()
 
 
-def _find_named(name: str) -> Command:
-    if name not in COMMANDS:
-        known = suggest_name(name, COMMANDS)
+def _find_named(conversation: Conversation, name: str) -> Command:
+    if name in COMMANDS:
+        return COMMANDS[name]
+    known = all_commands(conversation)
+    if name not in known:
         raise AgentError(
             f"there is no command /{name}",
-            hint=f"//{name} sends it as a message, /help has the commands; {known}",
+            hint=f"//{name} sends it as a message, /help has the commands; "
+            f"{suggest_name(name, known)}",
         )
-    return COMMANDS[name]
+    return known[name]
+
+
+def all_commands(conversation: Conversation) -> dict[str, Command]:
+    """Our own commands, and those of plugins: actions that name one, and prompts."""
+    found = dict(COMMANDS)
+    for action in conversation.list_actions():
+        if action.get("command"):
+            found.setdefault(str(action["command"]), _action_command(action))
+    for prompt in conversation.list_prompts():
+        found.setdefault(prompt.name, _prompt_command(prompt))
+    return found
+
+
+def _action_command(action: Mapping[str, Any]) -> Command:
+    inputs = [str(name) for name in action.get("inputs") or ()]
+    about = str(action.get("description") or action.get("label") or "")
+
+    def run(conversation: Conversation, rest: str) -> None:
+        if len(inputs) == 1:
+            params = {inputs[0]: rest} if rest else {}
+        else:
+            params = _read_arguments(rest, inputs)
+        print_text(clean_text(conversation.act(str(action["id"]), params)))
+
+    usage = f"[{inputs[0].upper()}]" if len(inputs) == 1 else _describe_pairs(inputs)
+    return Command(str(action["command"]), usage, about, run)
+
+
+def _prompt_command(prompt: OfferedPrompt) -> Command:
+    names = [each.name for each in prompt.arguments]
+
+    def run(conversation: Conversation, rest: str) -> Outcome:
+        if len(names) == 1 and not rest.startswith(f"{names[0]}="):
+            given = {names[0]: rest} if rest else {}
+        else:
+            given = _read_arguments(rest, names)
+        for argument in prompt.arguments:
+            if argument.required and argument.name not in given:
+                about = f": {argument.description}" if argument.description else ""
+                question = f"{argument.name}{about}"
+                given[argument.name] = conversation.ask_person(prompt.name, question)
+        parts = conversation.read_prompt(prompt.name, given)
+        texts = [*takewhile(lambda part: isinstance(part, str), parts)]
+        return Send("\n".join(map(str, texts)), tuple(parts[len(texts) :]), is_made=True)
+
+    required = [each.name for each in prompt.arguments if each.required]
+    optional = [f"[{each.name}=…]" for each in prompt.arguments if not each.required]
+    usage = " ".join([*(f"{name}=…" for name in required), *optional])
+    return Command(prompt.name, usage, prompt.description, run)
+
+
+def _describe_pairs(names: Sequence[str]) -> str:
+    return " ".join(f"[{name}=…]" for name in names)
+
+
+def _read_arguments(rest: str, names: Sequence[str]) -> dict[str, str]:
+    """Arguments as a shell reads them: ``key=value``, with quotes around what has spaces."""
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        raise AgentError(
+            f"the arguments cannot be read: {error}", hint="close the quotes"
+        ) from None
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name not in names:
+            there = _describe_pairs(names) if names else "it takes none"
+            raise AgentError(
+                f"{word!r} is no argument of this command", hint=f"its arguments: {there}"
+            )
+        found[name] = value
+    return found
 
 
 def run_command(conversation: Conversation, line: str, typed: str) -> Outcome:
@@ -89,10 +179,12 @@ def run_command(conversation: Conversation, line: str, typed: str) -> Outcome:
 
     ``typed`` is the line without what was pasted into it, which must not name files.
     """
-    found = find_command(line)
+    found = find_command(conversation, line)
     if found is None:
         for name in find_files(typed):
             conversation.attach(name)
+        for address in find_addresses(typed):
+            conversation.attach_address(address)
         return Send(line[1:] if line.startswith("//") else line)
     command, rest = found
     return command.run(conversation, rest)
@@ -250,7 +342,7 @@ def _undo(conversation: Conversation, _: str) -> None:
 
 
 def _retry(conversation: Conversation, _: str) -> Outcome:
-    return Send(conversation.retry())
+    return Send(*conversation.retry())
 
 
 def _save(conversation: Conversation, name: str) -> None:
@@ -285,10 +377,10 @@ def _sessions(conversation: Conversation, name: str) -> None:
 
 
 def _act(conversation: Conversation, rest: str) -> None:
-    app, asked = conversation.app, conversation.asked
+    asked = conversation.asked
     name, *pairs = rest.split() if rest else [""]
     if not name:
-        offered = app.core.get_actions(app.request_config(asked.agent))
+        offered = conversation.list_actions()
         if not offered:
             print_text("No active plugin offers an action.")
         for each in offered:
@@ -300,31 +392,6 @@ def _act(conversation: Conversation, rest: str) -> None:
     words = [word for pair in pairs for word in ("--param", pair)]
     of = ["--agent", asked.agent] if asked.agent else []
     _run_line(conversation, ["sessions", "action", conversation.session, name, *words, *of])
-
-
-def _compact(conversation: Conversation, wish: str) -> None:
-    if conversation.session is None:
-        raise AgentError("there is nothing to shorten yet", hint="write something first")
-    app, asked = conversation.app, conversation.asked
-    try:
-        changed, result = app.execute_session_action(
-            conversation.session,
-            COMPACTING,
-            {"instructions": wish} if wish else {},
-            agent=asked.agent,
-            provider=asked.provider,
-            model=asked.model,
-            settings=asked.settings,
-        )
-    except UnknownPluginError as error:
-        raise AgentError(
-            "no active plugin shortens conversations", hint="install agent-host-context"
-        ) from error
-    if not isinstance(conversation.session, str):
-        conversation.session = changed
-    if failure := result.get("error"):
-        raise AgentError(str(failure.get("message") or failure))
-    print_text(clean_text(result.get("message") or "The conversation was shortened."))
 
 
 def _short(session: str) -> str:
@@ -341,11 +408,14 @@ def _expand(conversation: Conversation, number: str) -> None:
 
 def _help(conversation: Conversation, name: str) -> None:
     if name:
-        command = _find_named(name.removeprefix("/"))
-        print_text(f"/{command.name} {command.usage}".rstrip())
-        print_text(command.help, indent=2)
+        command = _find_named(conversation, name.removeprefix("/"))
+        print_text(clean_text(f"/{command.name} {command.usage}".rstrip()))
+        print_text(clean_text(command.help), indent=2)
         return
-    rows = [(f"/{each.name} {each.usage}".rstrip(), each.help) for each in COMMANDS.values()]
+    rows = [
+        (clean_text(f"/{each.name} {each.usage}".rstrip()), clean_text(each.help))
+        for each in all_commands(conversation).values()
+    ]
     print_table(("command", "what it does"), rows)
     click.echo()
     print_table(("key", "what it does"), KEYS.items())
@@ -378,8 +448,8 @@ COMMANDS: dict[str, Command] = {
         Command("plugins", "", "List the plugins.", _list_plugins),
         Command("why", "", "Explain which plugins take part, and why.", _explain),
         Command("system", "[TEXT]", "Show the system prompt, or set it.", _set_system),
-        Command("attach", "[FILE|URL|none]", "Attach a picture, PDF, sound or text to the next "
-                "message; @FILE in a message does it too.", _attach, "files"),
+        Command("attach", "[FILE|URL|NAME:ADDRESS|none]", "Attach a picture, PDF, sound or text to "
+                "the next message; @FILE in a message does it too.", _attach, "files"),
         Command("branch", "[NAME]", "Go on in a copy, and leave this session as it is.", _branch),
         Command("undo", "", "Take back your last message and its answer.", _undo),
         Command("retry", "", "Send your last message once more.", _retry),
@@ -387,8 +457,6 @@ COMMANDS: dict[str, Command] = {
                 "files"),
         Command("sessions", "[ID|NAME|new]", "List stored sessions, or go on with one.",
                 _sessions, "sessions"),
-        Command("compact", "[WISH]", "Shorten what is sent of this session, which itself keeps "
-                "everything; WISH is what a summary must not lose.", _compact),
         Command("action", "[ID KEY=VALUE…]", "List the actions of plugins, or run one.", _act),
         Command("keys", "", "Show which providers have a key.", _show_keys),
         Command("expand", "[NUMBER]", "Show all of what was folded.", _expand, is_quick=True),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
-from agent_host.cli.chat.commands import COMMANDS, Completes
+from agent_host.cli.chat.commands import COMMANDS, Command, Completes
 from agent_host.cli.outside import clean_text
 
 __all__ = ["LineCompleter", "wants_completion"]
 
+#: How long commands of plugins are offered without asking the plugins again.
+_FRESH_SECONDS = 5.0
 _FILE = re.compile(r"(?:^|\s)@(\S*)$")
 
 
@@ -22,10 +25,20 @@ def wants_completion(text: str) -> bool:
 
 
 class LineCompleter(Completer):
-    """``names`` gives the words of a kind; it runs in a thread and may take its time."""
+    """``names`` gives the words of a kind, ``commands`` all commands there are.
 
-    def __init__(self, names: Callable[[Completes], Sequence[tuple[str, str]]]) -> None:
+    Both run in a thread and may take their time.
+    """
+
+    def __init__(
+        self,
+        names: Callable[[Completes], Sequence[tuple[str, str]]],
+        commands: Callable[[], Mapping[str, Command]] = lambda: COMMANDS,
+    ) -> None:
         self._names = names
+        self._find_commands = commands
+        self._commands: Mapping[str, Command] = COMMANDS
+        self._asked = float("-inf")
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(
@@ -37,7 +50,7 @@ class LineCompleter(Completer):
         elif text.startswith("/") and "\n" not in text:
             word, space, rest = text[1:].partition(" ")
             if not space:
-                yield from _complete_command(word)
+                yield from self._complete_command(word)
             elif word in COMMANDS:
                 yield from self._complete_rest(COMMANDS[word].completes, rest, complete_event)
 
@@ -58,13 +71,16 @@ class LineCompleter(Completer):
             if each.text.isprintable():
                 yield each
 
-
-def _complete_command(word: str) -> Iterable[Completion]:
-    for name, command in COMMANDS.items():
-        if name.startswith(word):
-            yield Completion(
-                f"{name} " if command.usage else name,
-                -len(word),
-                display=f"/{name}",
-                display_meta=command.help,
-            )
+    def _complete_command(self, word: str) -> Iterable[Completion]:
+        if time.monotonic() - self._asked > _FRESH_SECONDS:
+            # Plugins are asked when a command is begun, and not for each letter of it.
+            self._commands = self._find_commands()
+            self._asked = time.monotonic()
+        for name, command in self._commands.items():
+            if name.startswith(word):
+                yield Completion(
+                    f"{name} " if command.usage else name,
+                    -len(word),
+                    display=f"/{name}",
+                    display_meta=clean_text(command.help),
+                )

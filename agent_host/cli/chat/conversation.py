@@ -13,24 +13,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_hookspecs.errors import SessionError
+from agent_hookspecs.errors import AgentError, SessionError
 from agent_hookspecs.store.errors import NotStoredError
-from agent_hookspecs.store.values import SessionSummary
+from agent_hookspecs.store.values import Question, SessionSummary
 from agent_hookspecs.values import dataclass
 from agent_host.agent.loop import FINAL_ANSWER
 from agent_host.cli.chat.folds import Folds
 from agent_host.cli.outside import clean_text
-from agent_host.cli.prompts import make_prompt, named_file, without_repeats
+from agent_host.cli.prompts import (
+    is_foreign_address,
+    make_prompt,
+    named_file,
+    without_repeats,
+)
+from agent_host.cli.render import print_text
 from agent_host.cli.selection import complete_selection
 from agent_host.config.selection import listed_ids
 from agent_host.runs.transfer import export_markdown
 
 if TYPE_CHECKING:
     from agent_hookspecs.messages import CoreMessage
+    from agent_host.agent.offered_input import OfferedPrompt
     from agent_host.agent.policy import Approve
     from agent_host.agent.questions import Ask
     from agent_host.application import AgentApplication
     from agent_host.drivers.blocking import Stream
+    from agent_host.input import Part
     from agent_host.sessions.session import Session
 
 __all__ = ["Asked", "Conversation"]
@@ -85,9 +93,13 @@ class Conversation:
         #: What was warned of before, and need not be said again.
         self.warned: set[str] = set()
         self.attachments: list[str] = []
+        #: How a person is asked between messages; None where there is none.
+        self.ask: Ask | None = None
+        #: What plugins have given for addresses that were attached.
+        self._found: dict[str, Sequence[Part]] = {}
         self._name = name
         #: What was said last, for `retry`.
-        self._last: tuple[str, tuple[str, ...]] | None = None
+        self._last: tuple[str, tuple[str, ...], tuple[Part, ...]] | None = None
 
     # --- talking ---------------------------------------------------------------------------------
 
@@ -135,17 +147,35 @@ class Conversation:
 
     def attach(self, source: str) -> None:
         """Let a file or an address go with the next message; an error if it cannot be used."""
+        if is_foreign_address(source) and self.attach_address(source):
+            return
         named_file(source).to_part()
         self.attachments[:] = without_repeats([*self.attachments, source])
 
-    def send(self, text: str, approve: Approve | None, ask: Ask | None) -> Stream:
+    def attach_address(self, address: str) -> bool:
+        """Let what a plugin has at an address go with the next message; False if none knows it."""
+        options = self.asked.as_options()
+        given = self.app.read_attachment(address, ask=self.ask, warn=_print_warning, **options)
+        if given is None:
+            return False
+        self._found[address] = given
+        self.attachments[:] = without_repeats([*self.attachments, address])
+        return True
+
+    def send(
+        self,
+        text: str,
+        approve: Approve | None,
+        ask: Ask | None,
+        parts: Sequence[Part] = (),
+    ) -> Stream:
         """Begin the run that answers a message; `leave_run` must follow when it is over."""
         options = self.asked.as_options()
         if self.session is None:
             options |= {"system": self.system, "session_name": self._name}
-        self._last = (text, tuple(self.attachments))
+        self._last = (text, tuple(self.attachments), tuple(parts))
         complete_selection(self.app, options)
-        prompt = make_prompt(text, self.attachments)
+        prompt = make_prompt(text, self.attachments, self._found, parts)
         return self.app.stream(prompt, session=self.session, approve=approve, ask=ask, **options)
 
     def leave_run(self, stream: Stream) -> None:
@@ -160,6 +190,54 @@ class Conversation:
             except NotStoredError:
                 # Nothing is lost: a run that failed before it began has left no session.
                 return
+
+    # --- what plugins have for a person ----------------------------------------------------------
+
+    def list_actions(self) -> list[dict[str, Any]]:
+        """The actions that plugins offer."""
+        asked = self.asked
+        config = self.app.request_config(asked.agent, asked.provider, asked.model)
+        return self.app.core.get_actions(config)
+
+    def act(self, action: str, params: Mapping[str, Any]) -> str:
+        """Run an action of a plugin on this session; gives what it says of it."""
+        if self.session is None:
+            raise SessionError("nothing was said yet", hint="write something first")
+        asked = self.asked
+        changed, result = self.app.execute_session_action(
+            self.session,
+            action,
+            params,
+            agent=asked.agent,
+            provider=asked.provider,
+            model=asked.model,
+            settings=asked.settings,
+        )
+        if not isinstance(self.session, str):
+            self.session = changed
+        if failure := result.get("error"):
+            raise SessionError(str(failure.get("message") or failure))
+        return str(result.get("message") or "done")
+
+    def list_prompts(self) -> list[OfferedPrompt]:
+        """The prompts that plugins have."""
+        return self.app.list_prompts(**self.asked.as_options())
+
+    def read_prompt(self, name: str, arguments: Mapping[str, str]) -> list[Part]:
+        """What a prompt gives with these arguments."""
+        options = self.asked.as_options()
+        return self.app.read_prompt(name, arguments, ask=self.ask, warn=_print_warning, **options)
+
+    def ask_person(self, about: str, question: str) -> str:
+        """What a person says to a question of a command."""
+        if self.ask is not None:
+            shown = {"name": f"/{about}", "question": question, "choices": [], "payload": {}}
+            said = self.ask(Question(id=about, kind="question", shown=shown, digest=""))
+            if said is not None:
+                return said
+        raise AgentError(
+            f"/{about} needs {question}", hint=f"give it with the command; /help {about} says how"
+        )
 
     # --- what was said ---------------------------------------------------------------------------
 
@@ -190,7 +268,7 @@ class Conversation:
         self._replace_messages(session.messages[:last])
         return session.messages[last]["content"]
 
-    def retry(self) -> str:
+    def retry(self) -> tuple[str, tuple[Part, ...]]:
         """Take the last message back, to be sent once more with what was attached to it."""
         messages, said = self.messages(), self._last
         last = _last_from_person(messages)
@@ -199,9 +277,10 @@ class Conversation:
         else:
             # It was refused before it became a part of the session.
             text = said[0]
-        if said is not None and said[0] == text:
-            self.attachments[:] = said[1]
-        return text
+        if said is None or said[0] != text:
+            return text, ()
+        self.attachments[:] = said[1]
+        return text, said[2]
 
     def _replace_messages(self, messages: Sequence[CoreMessage]) -> None:
         if isinstance(self.session, str):
@@ -276,6 +355,10 @@ class Conversation:
     def begin_session(self) -> None:
         """Go on with a new session; the old one stays where it is."""
         self.session, self._name, self._last = None, None, None
+
+
+def _print_warning(text: str, _: str | None) -> None:
+    print_text(clean_text(f"warning: {text}"))
 
 
 def _last_from_person(messages: Sequence[CoreMessage]) -> int | None:

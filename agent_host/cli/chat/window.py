@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from agent_host.cli.chat.pastes import Pastes
 from agent_host.cli.chat.questions import OpenQuestion, ask_approval, ask_question
 from agent_host.cli.chat.worker import Worker
 from agent_host.cli.outside import GUTTER, clean_text
+from agent_host.cli.prompts import describe_parts
 from agent_host.cli.render import style_text, wrap_text
 
 if TYPE_CHECKING:
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
     from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Answer, Approval, Edited
     from agent_host.cli.chat.command import OpenConversation
-    from agent_host.cli.chat.commands import Completes
+    from agent_host.cli.chat.commands import Command, Completes
     from agent_host.cli.chat.conversation import Conversation
     from agent_host.cli.chat.transcript import Transcript
+    from agent_host.input import Part
 
 __all__ = ["converse"]
 
@@ -277,7 +279,7 @@ class _Window:
             # Not above: it is needed when something is typed and not before.
             from agent_host.cli.chat.completion import LineCompleter
 
-            self._completer = LineCompleter(self._names)
+            self._completer = LineCompleter(self._names, self._commands)
         return None if self._question is not None else self._completer
 
     def _wants_completion(self) -> bool:
@@ -286,6 +288,11 @@ class _Window:
 
     def _names(self, kind: Completes) -> Sequence[tuple[str, str]]:
         return () if self._conversation is None else self._conversation.names(kind)
+
+    def _commands(self) -> Mapping[str, Command]:
+        from agent_host.cli.chat.commands import COMMANDS, all_commands
+
+        return COMMANDS if self._conversation is None else all_commands(self._conversation)
 
     # --- what the person does --------------------------------------------------------------------
 
@@ -306,15 +313,15 @@ class _Window:
     def _run_quickly(self, line: str) -> bool:
         """Do what need not wait for the answer that comes; False if it has to."""
         from agent_hookspecs.errors import AgentError
-        from agent_host.cli.chat.commands import find_command
+        from agent_host.cli.chat.commands import COMMANDS, is_command
 
+        word, _, rest = line[1:].partition(" ")
+        command = COMMANDS.get(word) if is_command(line) else None
+        if command is None or not command.is_quick or self._conversation is None:
+            return False
         try:
-            found = find_command(line)
-            if found is None or not found[0].is_quick or self._conversation is None:
-                return False
-            command, rest = found
             self._print_command(line)
-            if command.run(self._conversation, rest) == "leave":
+            if command.run(self._conversation, rest.strip()) == "leave":
                 self.leave()
         except AgentError as error:
             self.show_error(error)
@@ -422,14 +429,14 @@ class _Window:
         self._conversation = conversation
         self.print(_describe_opening(conversation, self.width()))
 
-    def begin_run(self, text: str, attachments: Sequence[str]) -> Transcript:
+    def begin_run(self, text: str, attachments: Sequence[str], parts: Sequence[Part]) -> Transcript:
         from agent_host.cli.chat.transcript import Transcript
 
         assert self._conversation is not None, "nothing is sent before the application is open"
         transcript = Transcript(
             self.print, self.width, self._conversation.folds, self._conversation.warned
         )
-        transcript.print_message(text, attachments)
+        transcript.print_message(text, [*attachments, *describe_parts(parts)])
         self._transcript = transcript
         return transcript
 

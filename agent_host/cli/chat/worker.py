@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from agent_hookspecs.store.values import Question
     from agent_host.agent.policy import Answer, Approval, Edited
     from agent_host.cli.chat.command import OpenConversation
+    from agent_host.cli.chat.commands import Send
     from agent_host.cli.chat.conversation import Conversation
     from agent_host.cli.chat.transcript import Transcript
     from agent_host.drivers.blocking import Stream
+    from agent_host.input import Part
 
 __all__ = ["Face", "Worker"]
 
@@ -30,7 +32,7 @@ class Face(Protocol):
     def show_opening(self, conversation: Conversation) -> None:
         """The application is ready."""
 
-    def begin_run(self, text: str, attachments: Sequence[str]) -> Transcript:
+    def begin_run(self, text: str, attachments: Sequence[str], parts: Sequence[Part]) -> Transcript:
         """A message is sent; gives what shows the run."""
 
     def finish_line(self, *, leaves: bool) -> None:
@@ -82,6 +84,7 @@ class Worker(threading.Thread):
     def run(self) -> None:
         try:
             with self._open() as conversation:
+                conversation.ask = self._face.answer
                 self._face.show_opening(conversation)
                 self._face.finish_line(leaves=False)
                 while (line := self._lines.get()) is not None:
@@ -99,15 +102,17 @@ class Worker(threading.Thread):
             if outcome == "leave":
                 return True
             if isinstance(outcome, Send):
-                self._send(conversation, outcome.text)
+                self._send(conversation, outcome)
         except Exception as error:
             # A fault of a plugin, or of ours, ends the message and not the conversation.
             self._face.show_error(error)
         return False
 
-    def _send(self, conversation: Conversation, text: str) -> None:
-        transcript = self._face.begin_run(text, conversation.attachments)
-        stream = conversation.send(text, self._face.approve, self._face.answer)
+    def _send(self, conversation: Conversation, message: Send) -> None:
+        transcript = self._face.begin_run(message.text, conversation.attachments, message.parts)
+        stream = conversation.send(
+            message.text, self._face.approve, self._face.answer, message.parts
+        )
         with self._lock:
             self._stream, self._is_stopped = stream, False
         try:

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from agent_hookspecs.errors import ProtocolError, ProviderError, StreamCutError
+from agent_hookspecs.authoring.partial import MAX_ANSWER_VALUES
+from agent_hookspecs.errors import (
+    AnswerTooLargeError,
+    ProtocolError,
+    ProviderError,
+    StreamCutError,
+)
 from agent_host.wire.failures import describe_body
-from agent_host.wire.framing.decoding import parse_json, quickest_decoder
+from agent_host.wire.framing.decoding import (
+    count_values,
+    parse_json,
+    quickest_decoder,
+    warm_up,
+)
 
-__all__ = ["MAX_EVENT_BYTES", "Event", "Framing", "LineFraming"]
+__all__ = ["LARGE_BYTES", "MAX_EVENT_BYTES", "Event", "Framing", "LineFraming"]
 
-Bytes = TypeVar("Bytes", bytes, bytearray)
+Bytes = TypeVar("Bytes", bound="bytes | bytearray")
 
 #: A decoded JSON value and, for server-sent events, the name of its event.
 Event: TypeAlias = "tuple[Any, str | None]"
 
-MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
+MAX_EVENT_BYTES: Final = 20 * 1024 * 1024
+#: An event of more than this is looked at before it is decoded, and decoded away from others.
+LARGE_BYTES: Final = 64 * 1024
 
 _BOM: Final = b"\xef\xbb\xbf"
 _HEAD_BYTES: Final = 2048
@@ -32,8 +45,11 @@ class Framing(ABC):
 
     name: str
 
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+    def __init__(
+        self, max_event_bytes: int = MAX_EVENT_BYTES, max_values: int = MAX_ANSWER_VALUES
+    ) -> None:
         self.max_event_bytes = max_event_bytes
+        self.max_values = max_values
         self.is_done = False
         self.event_count = 0
         self.skip_count = 0
@@ -88,6 +104,20 @@ class Framing(ABC):
             self._fail(error, events)
         return events
 
+    def takes_long(self, data: bytes | None) -> bool:
+        """Whether to take ``data``, or the end for None, may mean to decode a large event."""
+        if self._waiting_bytes() <= LARGE_BYTES:
+            return False
+        return data is None or self._may_complete(data)
+
+    def _waiting_bytes(self) -> int:
+        """How much has come of the next event."""
+        return len(self._buffer)
+
+    def _may_complete(self, data: bytes) -> bool:
+        """Whether the next event may end in ``data``."""
+        return True
+
     def check(self) -> None:
         """Raise the error that came after the last events."""
         if self._failure is not None:
@@ -125,17 +155,31 @@ class Framing(ABC):
     def _end(self, events: list[Event]) -> None:
         """Add the events that the end of the input completes."""
 
-    def _value(self, data: bytes) -> Any:
+    def _value(self, data: bytes | bytearray) -> Any:
         """The JSON value that ``data`` is; JSONDecodeError when it is not one."""
+        quick = self._quick
+        if len(data) > LARGE_BYTES:
+            self._check_values(count_values(data))
+            # Worth its import now, but not for many escapes, which json makes a text of sooner.
+            warm_up()
+            quick = parse_json if b"\\" in data else quickest_decoder()
         try:
-            value = self._quick(data, cache_strings="keys")
+            value = quick(data, cache_strings="keys")
         except ValueError:
             # Nothing is lost: json decides what is an error, and of which kind.
             value = parse_json(data)
         self.event_count += 1
         return value
 
-    def _add_value(self, data: bytes, events: list[Event]) -> bool:
+    def _check_values(self, count: int) -> None:
+        if count > self.max_values:
+            raise AnswerTooLargeError(
+                f"one {self.name} event has more than {self.max_values} values",
+                limit="max_answer_values",
+                hint="set max_answer_values higher if answers of this size are expected",
+            )
+
+    def _add_value(self, data: bytes | bytearray, events: list[Event]) -> bool:
         """Add the value that ``data`` is, or else skip it; whether it was one."""
         try:
             events.append((self._value(data), None))
@@ -148,7 +192,7 @@ class Framing(ABC):
     def _limit_size(self, data: Bytes) -> Bytes:
         """``data`` of one event, or of its beginning; padding before it does not count."""
         if len(data) > self.max_event_bytes:
-            data = data.lstrip()
+            data = cast("Bytes", data.lstrip())
             self._check_size(len(data))
         return data
 
@@ -166,13 +210,17 @@ class Framing(ABC):
 class LineFraming(Framing):
     """A machine that works on whole lines; the last, incomplete one waits in the buffer."""
 
-    def _split(self, data: bytes) -> list[bytes]:
+    def _may_complete(self, data: bytes) -> bool:
+        return b"\n" in data or b"\r" in data
+
+    def _split(self, data: bytes) -> list[bytes | bytearray]:
         """The lines that ``data`` completes, without their ends."""
-        lines = data.split(b"\n")
+        lines: list[bytes | bytearray] = [*data.split(b"\n")]
         rest = lines.pop()
         if lines and self._buffer:
             self._buffer += lines[0]
-            lines[0] = bytes(self._buffer)
+            # Not copied: it may be large.
+            lines[0] = self._buffer
             self._buffer = bytearray(rest)
         else:
             self._buffer += rest

@@ -6,8 +6,9 @@ import json
 import re
 from typing import Final
 
+from agent_hookspecs.authoring.partial import MAX_ANSWER_VALUES
 from agent_host.wire.framing.base import MAX_EVENT_BYTES, Event, Framing, LineFraming
-from agent_host.wire.framing.decoding import stops_inside, text_of
+from agent_host.wire.framing.decoding import stops_inside
 
 __all__ = ["JsonArrayFraming", "JsonFraming", "NdjsonFraming"]
 
@@ -24,9 +25,13 @@ class NdjsonFraming(LineFraming):
         self._buffer = self._limit_size(self._buffer)
 
     def _end(self, events: list[Event]) -> None:
-        line, self._buffer = bytes(self._buffer), bytearray()
+        line, self._buffer = self._buffer, bytearray()
         is_blank = not line or line.isspace()
-        if not is_blank and not self._add_value(line, events) and line.lstrip()[:1] in (b"{", b"["):
+        if (
+            not is_blank
+            and not self._add_value(line, events)
+            and line.lstrip().startswith((b"{", b"["))
+        ):
             raise self._cut_error()
 
 
@@ -43,8 +48,10 @@ class JsonArrayFraming(Framing):
     _IN_STRING: Final = re.compile(rb'["\\]')
     _INK: Final = re.compile(rb"[^ \t\r\n]")
 
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        super().__init__(max_event_bytes)
+    def __init__(
+        self, max_event_bytes: int = MAX_EVENT_BYTES, max_values: int = MAX_ANSWER_VALUES
+    ) -> None:
+        super().__init__(max_event_bytes, max_values)
         self._is_array = False
         self._is_foreign = False
         self._depth = 0
@@ -106,12 +113,15 @@ class JsonArrayFraming(Framing):
         self._buffer += data[start:]
         self._buffer = self._limit_size(self._buffer)
 
-    def _complete(self, data: bytes, events: list[Event]) -> None:
+    def _may_complete(self, data: bytes) -> bool:
+        return b"}" in data or b"]" in data or b"," in data
+
+    def _complete(self, data: bytes | bytearray, events: list[Event]) -> None:
         if self._buffer:
             self._buffer += data
-            data, self._buffer = bytes(self._buffer), bytearray()
+            data, self._buffer = self._buffer, bytearray()
         data = self._limit_size(data)
-        if data.strip():
+        if data and not data.isspace():
             self._add_value(data, events)
 
     def _end(self, events: list[Event]) -> None:
@@ -120,22 +130,39 @@ class JsonArrayFraming(Framing):
 
 
 class JsonFraming(Framing):
-    """One JSON document, decoded when it is whole."""
+    """One JSON document, decoded when it is whole.
+
+    It may hold several pictures, so that what is merely copied, as ASCII is, does not count as its
+    size. Whoever reads bounds the whole.
+    """
 
     name = "JSON"
 
+    def __init__(
+        self, max_event_bytes: int = MAX_EVENT_BYTES, max_values: int = MAX_ANSWER_VALUES
+    ) -> None:
+        super().__init__(max_event_bytes, max_values)
+        #: How much has come that takes more than copying.
+        self._size = 0
+
     def _feed(self, data: bytes, events: list[Event]) -> None:
-        self._buffer += data
-        self._buffer = self._limit_size(self._buffer)
+        # Some servers send blanks while there is nothing else to send.
+        self._buffer += data if self._buffer else data.lstrip()
+        if not data.isascii():
+            self._size += len(data)
+            self._check_size(self._size)
+
+    def _may_complete(self, data: bytes) -> bool:
+        return False
 
     def _end(self, events: list[Event]) -> None:
         body, self._buffer = self._buffer, bytearray()
-        if not body or body.isspace():
+        if not body:
             return
         try:
-            value = self._value(bytes(body))
+            value = self._value(body)
         except json.JSONDecodeError as exc:
-            if stops_inside(text_of(body), exc):
+            if stops_inside(exc):
                 raise self._cut_error() from exc
             self.skip_count += 1
         else:

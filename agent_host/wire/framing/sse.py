@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from agent_host.wire.framing.base import MAX_EVENT_BYTES, Event, LineFraming
+from agent_hookspecs.authoring.partial import MAX_ANSWER_VALUES
+from agent_host.wire.framing.base import LARGE_BYTES, MAX_EVENT_BYTES, Event, LineFraming
 from agent_host.wire.framing.decoding import text_of
 
 __all__ = ["SseFraming"]
@@ -15,10 +16,12 @@ class SseFraming(LineFraming):
 
     name = "server-sent"
 
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        super().__init__(max_event_bytes)
+    def __init__(
+        self, max_event_bytes: int = MAX_EVENT_BYTES, max_values: int = MAX_ANSWER_VALUES
+    ) -> None:
+        super().__init__(max_event_bytes, max_values)
         self._ends_with_cr = False
-        self._data: list[bytes] = []
+        self._data: list[bytes | bytearray] = []
         self._data_bytes = 0
         self._event: str | None = None
 
@@ -50,7 +53,7 @@ class SseFraming(LineFraming):
         # Blank lines alone say nothing, and there may be very many of them.
         blocks = data.lstrip(b"\n").split(b"\n\n")
         rest = blocks.pop()
-        quick, limit = self._quick, self.max_event_bytes
+        quick, limit = self._quick, min(self.max_event_bytes, LARGE_BYTES)
         for block in blocks:
             if self.is_done:
                 break
@@ -72,12 +75,17 @@ class SseFraming(LineFraming):
         if not self.is_done:
             self._feed_lines(rest, events)
 
+    def _waiting_bytes(self) -> int:
+        return len(self._buffer) + self._data_bytes
+
     def _feed_lines(self, data: bytes, events: list[Event]) -> None:
         for line in self._split(data):
             if line.startswith(b"data:") or line == b"data":
                 self._data.append(line)
                 self._data_bytes += len(line)
                 self._check_size(self._data_bytes)
+                # Each is one more to be remembered, however short it is.
+                self._check_values(len(self._data))
             elif line:
                 self._check_size(len(line))
                 if line.startswith(b"event:"):
@@ -92,11 +100,12 @@ class SseFraming(LineFraming):
         self._check_size(len(self._buffer) + before)
 
     def _dispatch(self, events: list[Event]) -> None:
-        values = [line[5:].removeprefix(b" ") for line in self._data]
+        values = [_value_of(line) for line in self._data]
         event, self._event, self._data_bytes = self._event, None, 0
         self._data.clear()
         try:
-            events.append((self._value(b"\n".join(values)), event))
+            whole = b"\n".join(values) if len(values) > 1 else values[0]
+            events.append((self._value(whole), event))
             return
         except json.JSONDecodeError:
             # Nothing is lost: the lines are looked at one by one below.
@@ -126,3 +135,13 @@ class SseFraming(LineFraming):
         self._dispatch(events)
         if begins_json and self.skip_count > skip_count:
             raise self._cut_error()
+
+
+def _value_of(line: bytes | bytearray) -> bytes | bytearray:
+    """What stands behind the name of the field and one space."""
+    start = 6 if line[5:6] == b" " else 5
+    if isinstance(line, bytes):
+        return line[start:]
+    # One that came in pieces may be large, and is nobody else's.
+    del line[:start]
+    return line

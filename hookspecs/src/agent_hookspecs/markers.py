@@ -42,6 +42,7 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "final_messages": "dicts",
     "elements": "list",
     "changes": "dicts",
+    "prompts": "dicts",
     "changed": "flag",
     "warnings": "texts",
     "tags": "texts",
@@ -62,6 +63,7 @@ _MODES = {
 }
 
 _pluggy_hookspec = pluggy.HookspecMarker(PROJECT)
+#: Marks a method as a hook, to say something of it, such as ``wrapper`` or ``tryfirst``.
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 

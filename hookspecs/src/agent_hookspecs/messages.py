@@ -32,7 +32,8 @@ __all__ = [
 
 #: Who says a message.
 Role = Literal["system", "user", "assistant", "tool"]
-#: How the chunks of a streamed answer are told apart.
+#: How the chunks of a streamed answer are told apart: server-sent events, a JSON document in each
+#: line, the elements of one JSON array, or one document that is the whole answer.
 Framing = Literal["sse", "ndjson", "json-array", "json"]
 
 #: How an answer, or a whole run, ended. The provider's own word for it stands beside it, as
@@ -121,28 +122,49 @@ class CoreMessage(_CoreMessageRequired, total=False):
 
 
 class ModelInfo(TypedDict, total=False):
-    """A model a provider offers. Only ``id`` is required; the rest is the provider's own."""
+    """A model a provider offers. Only ``id`` is required; further keys are the provider's own.
+
+    ``capabilities`` has what the model can do: a list of words, or each word with whether it can.
+    The host shows ``tools``, ``reasoning``, ``vision``, ``audio``, ``file`` and
+    ``structured_output``, and no words of others; what counts in a request are the tags, which
+    ``get_tags`` may take from here. ``context_window`` is how many tokens fit. ``pricing`` has in
+    ``prompt`` and ``completion`` the dollars for one token, as texts.
+    """
 
     id: str
     name: str
     capabilities: Any
+    context_window: int
+    pricing: dict[str, str]
 
 
 class RequestSpec(TypedDict, total=False):
-    """What ``build_request`` returns: everything the host needs to send a request."""
+    """What ``build_request`` returns: everything the host needs to send a request.
+
+    Only ``url`` is required. ``method`` is POST unless it is said, ``framing`` that of the class,
+    ``timeout`` the one of the config: seconds, or those of ``connect``, ``first_byte``, ``idle``
+    and ``total`` by themselves. A ``body`` that is no bytes is sent as JSON.
+    ``streamed`` says of an API that it streams whether it is asked to or not: the host then reads
+    the stream, also where a whole answer is wanted, and ``parse_response`` is not called.
+    """
 
     method: str
     url: str
     headers: dict[str, str]
     body: Any
     framing: Framing
+    streamed: bool
     timeout: float | dict[str, float]
 
 
 class Action(TypedDict, total=False):
-    """A session-scoped action a plugin offers; ``trigger`` names lifecycle events it runs on."""
+    """A session-scoped action a plugin offers; ``trigger`` names lifecycle events it runs on.
+
+    ``command`` is the word after a slash by which a conversation offers it, too.
+    """
 
     id: str
+    command: str
     label: str
     description: str
     inputs: dict[str, Any]

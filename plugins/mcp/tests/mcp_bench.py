@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -49,6 +51,30 @@ def connections(**limits: Any) -> Iterator[Connections]:
         made.close()
 
 
+@contextmanager
+def serving(port: int) -> Iterator[str]:
+    """The address of a server of the SDK."""
+    process = subprocess.Popen([sys.executable, SERVERS / "modern.py", "http", str(port)])
+    try:
+        for _ in range(600):
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                threading.Event().wait(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        # It would wait for whoever listens to it.
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 def folder() -> Path:
     """The folder that is the plugin's own in this home."""
     return Path(os.environ["AGENT_HOST_HOME"], "plugins", "mcp")
@@ -59,7 +85,7 @@ def approve(**described: dict[str, Any]) -> None:
     with connections() as made:
         for server in servers_of(**described):
             opened = made.open(server).result()
-            Approvals(str(folder())).approve(server, opened.tools.values())
+            Approvals(str(folder())).approve(server, opened.tools.values(), opened.prompts.values())
 
 
 def config_of(policy: str = "allow", **described: dict[str, Any]) -> dict[str, Any]:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp_bench import (
-    SERVERS,
     answering,
     application,
     approve,
     connections,
     folder,
+    free_port,
     home,
     modern,
     plain,
     server_of,
+    serving,
 )
 
 from agent_host_mcp.approvals import Approvals, Definition
@@ -33,30 +30,6 @@ __all__ = ["home"]
 pytestmark = pytest.mark.usefixtures("home")
 
 ERAS = {"new": "auto", "old": "legacy"}
-
-
-@contextmanager
-def serving(port: int) -> Iterator[str]:
-    """The address of a server of the SDK."""
-    process = subprocess.Popen([sys.executable, SERVERS / "modern.py", "http", str(port)])
-    try:
-        for _ in range(600):
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                threading.Event().wait(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        # It would wait for whoever listens to it.
-        process.kill()
-        process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,19 @@ def test_what_goes_wrong_is_said(words: Sequence[str], config: dict[str, Any], s
 
 
 def test_every_command_has_help_with_examples() -> None:
-    for words in ([], ["list"], ["tools"], ["test"], ["approve"], ["remove"], ["serve"]):
+    for words in (
+        [],
+        ["list"],
+        ["tools"],
+        ["test"],
+        ["approve"],
+        ["remove"],
+        ["serve"],
+        ["prompts"],
+        ["resources"],
+        ["login"],
+        ["logout"],
+    ):
         shown = run(*words, "--help").out
         assert "Examples:" in shown
         assert "agent-host mcp" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from mcp_bench import (
     approve,
     config_of,
     folder,
+    free_port,
     home,
+    modern,
     plain,
+    serving,
     warnings_of,
 )
 
@@ -92,6 +96,23 @@ def test_new_tools_are_told_of_and_offered_once_they_are_approved(tmp_path: Path
         assert warnings_of(app.run("Hello")) == []
         assert "mcp_one__second" in app.stack().tool_names
         assert "hi" in app.run('/call mcp_one__second {"text": "hi"}').text
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_a_server_of_the_new_era_says_that_its_tools_have_changed(transport: str) -> None:
+    with ExitStack() as stack:
+        described = modern()
+        if transport == "http":
+            described = {"url": stack.enter_context(serving(free_port()))}
+        approve(one=described)
+        with application(one=described) as app:
+            assert "grown" in app.run("/call mcp_one__grow {}").text
+            for _ in range(500):
+                answer = app.run("Hello")
+                if warnings_of(answer):
+                    break
+            assert "added: second" in warnings_of(answer)[0]
+            assert "mcp_one__second" not in app.stack().tool_names
 
 
 def test_an_approval_that_is_taken_back_counts_at_once() -> None:

@@ -8,7 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from testing_reference_formats import FramesFormat, LadderFormat, LinesFormat, MemoFormat
+from testing_reference_formats import (
+    FramesFormat,
+    LadderFormat,
+    LinesFormat,
+    MemoFormat,
+    SpoutFormat,
+)
 
 from agent_host_testing import (
     Answer,
@@ -77,6 +83,14 @@ class TestBinaryFrames(Reference):
 
     package, plugin = "reference_library", "frames"
     wire = FramesFormat()
+    expects = ("supports_streaming",)
+
+
+class TestAlwaysStreams(Reference):
+    """Streams whether it is asked to or not, which its requests say."""
+
+    package, plugin = "reference_spout", "spout"
+    wire = SpoutFormat()
     expects = ("supports_streaming",)
 
 

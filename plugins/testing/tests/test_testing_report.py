@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,18 @@ from typing import Any
 
 import pytest
 
-from agent_hookspecs.errors import InvalidRequestError
+from agent_hookspecs.errors import (
+    ContractError,
+    HookError,
+    HookResultError,
+    InvalidRequestError,
+    LoadError,
+    ProtocolError,
+    StreamCutError,
+)
 from agent_hookspecs.logs import remember_secrets
 from agent_host_testing.tiers import Status, tier_of
-from agent_host_testing.violations import Contract, Exchange, explain_violation
+from agent_host_testing.violations import Contract, Exchange, Violation, explain_violation
 
 SUITE = '''
 from agent_host_testing import ProviderConformance, check, not_claimed, require, say
@@ -128,6 +137,77 @@ def test_a_failure_says_what_was_asked_and_shows_the_bytes_without_the_key(tmp_p
     assert '{"role": "user", "content": "Please, with [redacted]"}' in said
     assert "answer 1: HTTP 200" in said
     assert "canary" not in said.partition("the contract asks")[2].partition("Captured")[0]
+
+
+MANY = '''
+import pytest
+from agent_host_testing import ToolConformance, check, not_claimed, require
+
+
+class TestMany(ToolConformance):
+    package, plugin = "agent_host_files", "files"
+
+    @pytest.mark.parametrize("case", range(5))
+    @check("wishes", "README.md#wishes")
+    def test_wish(self, case):
+        """A wish comes true."""
+        require(False, "it did not" if case else "it did too late")
+
+    @check("zeal", "README.md#zeal")
+    def test_zeal(self):
+        """The last of all."""
+        not_claimed("nobody asked")
+'''
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_one_cause_is_told_whole_once(tmp_path: Path, workers: str) -> None:
+    (tmp_path / "test_many.py").write_text(MANY, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    options = ("-p", "no:cacheprovider", "-n", workers, "-k", "wish or zeal")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *options],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "100"},
+        timeout=120,
+        check=False,
+    )
+    assert "5 failed" in done.stdout, done.stdout
+    assert done.stdout.count("the contract asks: ") == 2
+    assert done.stdout.count("the same as in TestMany::test_wish[") == 3
+    # What is not claimed has a mark, so that a run that ends with it is seen to have ended.
+    assert re.search(r"^[F-]{6} .*\[100%\]$", done.stdout, re.MULTILINE), done.stdout
+
+
+def _caused(error: Exception) -> Exception:
+    error.__cause__ = KeyError("whole")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "change"),
+    [
+        (Violation("it is not well"), "be well"),
+        (StreamCutError("it ended"), "be well"),
+        (
+            _caused(HookError("it raised", plugin="acme", hook="init")),
+            "mend init, which raised Key",
+        ),
+        (HookResultError("no", plugin="acme", hook="init"), "return from init what docs/hooks.md"),
+        (LoadError("no class", plugin="acme"), "mend what keeps the class from being made"),
+        (ContractError("no hook", plugin="acme"), "give the class what its role asks for"),
+        (KeyError("whole"), "mend the line that raised it"),
+        (ProtocolError("no event"), "let framing and build_request say how the answer below"),
+        (InvalidRequestError("refused"), "send what the API takes"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_to_change_is_about_what_failed(error: Exception, change: str) -> None:
+    contract = Contract("things", "Things are well.", "README.md#things", change="be well")
+    text = str(explain_violation(contract, "acme", error))
+    assert f"  what to change:    {change}" in text
 
 
 def test_without_the_option_nothing_is_written_or_imported(tmp_path: Path) -> None:

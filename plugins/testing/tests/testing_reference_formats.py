@@ -21,7 +21,7 @@ from agent_host_testing import (
     pieces,
 )
 
-__all__ = ["FramesFormat", "LadderFormat", "LinesFormat", "MemoFormat"]
+__all__ = ["FramesFormat", "LadderFormat", "LinesFormat", "MemoFormat", "SpoutFormat"]
 
 _STATUS = {
     "authentication": 401,
@@ -99,6 +99,17 @@ class LadderFormat(LinesFormat):
 
     def texts(self, parts: list[str]) -> list[str]:
         return ["".join(parts[: number + 1]) for number in range(len(parts))]
+
+
+class SpoutFormat(LinesFormat):
+    """Lines, whether somebody wants a stream or not."""
+
+    name: ClassVar[str] = "spout"
+    path = "spout"
+    keys = frozenset({"model", "said", "most"})
+
+    def wants_stream(self, request: Request) -> bool:
+        return True
 
 
 class FramesFormat(LinesFormat):

@@ -2,8 +2,8 @@
 
 Owns the reading of a chunk's choice and the merging of its text, tool calls and reasoning blocks,
 for every shape that servers are known to send. The cost of a merge depends on the fragment, never
-on what was merged before. It must not know state, hooks or any one server; broken arguments are
-told apart here but repaired elsewhere.
+on what was merged before, and what is kept is counted. It must not know state, hooks or any one
+server; broken arguments are told apart here but repaired elsewhere.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, SupportsIndex, TypedDict
 
 from agent_hookspecs.authoring.calls import unique_call_id
-from agent_hookspecs.authoring.partial import Partial, plain
-from agent_hookspecs.errors import ProtocolError
+from agent_hookspecs.authoring.partial import Allowance, Partial, plain
 from agent_hookspecs.tool_interop.arguments import arguments_problem
 
 __all__ = ["finish_tool_calls", "first_choice"]
@@ -22,9 +21,11 @@ __all__ = ["finish_tool_calls", "first_choice"]
 #: An ``index`` beyond this is noise, not a position, and is ignored.
 MAX_TOOL_INDEX = 1024
 
-#: An empty block takes some hundred bytes of memory and a dozen of the wire, so that their number
-#: has a limit of its own.
-MAX_REASONING_BLOCKS = 10_000
+#: What a fragment of a call has as a rule; what else it brings is counted, see `Partial.keep`.
+_CALL_KEYS = frozenset({"index", "id", "type", "function", "custom"})
+_FUNCTION_KEYS = frozenset({"name", "arguments", "input"})
+#: As what a call counts when it begins.
+_NEW_CALL = {"id": "", "type": "", "function": {"name": "", "arguments": ""}}
 
 #: The parts of a call that hold a name and a payload, and the key of that payload.
 _PAYLOADS = {"function": "arguments", "custom": "input"}
@@ -148,8 +149,19 @@ class ToolCalls(list[dict[str, Any]]):
     the wire is remembered here and never stored on a call: it may have gaps, repeat or be missing.
     """
 
-    __slots__ = ("_by_id", "_by_index", "_last", "_looks", "_named_again", "_routed", "_tail")
+    __slots__ = (
+        "_allowance",
+        "_by_id",
+        "_by_index",
+        "_last",
+        "_looks",
+        "_named_again",
+        "_routed",
+        "_tail",
+    )
 
+    #: What the answer may keep.
+    _allowance: Allowance
     _by_id: dict[str, int]
     _by_index: dict[int, int]
     #: How often the payload of the call at a position was parsed.
@@ -163,17 +175,18 @@ class ToolCalls(list[dict[str, Any]]):
     #: The length that the positions were learnt for.
     _routed: int
 
-    def __init__(self, calls: Iterable[object] = ()) -> None:
+    def __init__(self, calls: Iterable[object] = (), allowance: Allowance | None = None) -> None:
         """Adopt the calls of a plain list; those are taken to stand at their wire index."""
         super().__init__({**call} for call in calls if isinstance(call, dict))
+        self._allowance = allowance or Allowance()
         self._learn()
 
     @classmethod
-    def of(cls, value: object) -> ToolCalls:
+    def of(cls, value: object, allowance: Allowance | None = None) -> ToolCalls:
         """``value`` itself if it is a `ToolCalls`; a list is adopted; anything else is no calls."""
         if isinstance(value, ToolCalls):
             return value
-        return cls(value if isinstance(value, list) else ())
+        return cls(value if isinstance(value, list) else (), allowance)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         return list, (), None, iter(self)
@@ -199,6 +212,8 @@ class ToolCalls(list[dict[str, Any]]):
         merged: list[CallFragment] = []
         touched: set[int] = set()
         for delta in _entries(deltas):
+            if _is_unusual(delta):
+                self._allowance.take(delta)
             position = self._route(delta, touched)
             touched.add(position)
             call = self[position]
@@ -252,6 +267,7 @@ class ToolCalls(list[dict[str, Any]]):
         self._tail = _payload_text(_payload(self[-1], "function")) if self else ""
 
     def _open_call(self, call_id: str = "", name: str = "") -> int:
+        self._allowance.take(_NEW_CALL)
         self.append({"id": call_id, "function": {"name": name}} if name else {})
         self._routed = len(self)
         return len(self) - 1
@@ -363,6 +379,14 @@ class ToolCalls(list[dict[str, Any]]):
         return arguments_problem(payload) is None if payload.strip() else if_blank
 
 
+def _is_unusual(delta: dict[str, Any]) -> bool:
+    """Whether a fragment of a call has keys that are kept, whatever they are."""
+    if not delta.keys() <= _CALL_KEYS:
+        return True
+    parts = (delta.get(part) for part in _PAYLOADS)
+    return any(isinstance(part, dict) and not part.keys() <= _FUNCTION_KEYS for part in parts)
+
+
 def _merge_call(call: dict[str, Any], delta: dict[str, Any]) -> str:
     """Merge one fragment and give the payload text that it added."""
     added = ""
@@ -457,23 +481,26 @@ class ReasoningDetails(list[Partial]):
     A list like any other under ``==``, JSON and copying (copies are plain lists).
     """
 
-    __slots__ = ("_by_id", "_by_place", "_routed")
+    __slots__ = ("_allowance", "_by_id", "_by_place", "_routed")
 
+    #: What the answer may keep.
+    _allowance: Allowance
     _by_id: dict[tuple[str, str], int]
     _by_place: dict[tuple[str, int | None], int]
     #: The length that the positions were learnt for.
     _routed: int
 
-    def __init__(self, details: Iterable[object] = ()) -> None:
+    def __init__(self, details: Iterable[object] = (), allowance: Allowance | None = None) -> None:
         super().__init__(Partial(detail) for detail in details if isinstance(detail, dict))
+        self._allowance = allowance or Allowance()
         self._learn()
 
     @classmethod
-    def of(cls, value: object) -> ReasoningDetails:
+    def of(cls, value: object, allowance: Allowance | None = None) -> ReasoningDetails:
         """``value`` itself if it is one; a list is adopted; anything else is no blocks."""
         if isinstance(value, ReasoningDetails):
             return value
-        return cls(value if isinstance(value, list) else ())
+        return cls(value if isinstance(value, list) else (), allowance)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         return list, (), None, iter(self)
@@ -487,16 +514,15 @@ class ReasoningDetails(list[Partial]):
         for delta in _entries(deltas):
             position = self._route(delta, touched)
             if position is None:
-                if len(self) >= MAX_REASONING_BLOCKS:
-                    raise ProtocolError(
-                        f"the answer has more than {MAX_REASONING_BLOCKS:,} blocks of reasoning",
-                        hint="ask again: no model needs so many",
-                    )
                 self.append(Partial())
                 position = len(self) - 1
                 self._routed = len(self)
             touched.add(position)
-            _merge_detail(self[position], delta)
+            detail = self[position]
+            for key, value in delta.items():
+                if key not in detail:
+                    self._allowance.take(value)
+            _merge_detail(detail, delta)
             self._remember(position)
 
     def _learn(self) -> None:
@@ -509,7 +535,10 @@ class ReasoningDetails(list[Partial]):
     def _remember(self, position: int) -> None:
         detail = self[position]
         kind = _text(detail, "type")
-        self._by_place[kind, _position(detail.get("index"))] = position
+        place = kind, _position(detail.get("index"))
+        if place not in self._by_place:
+            self._allowance.take(None)
+        self._by_place[place] = position
         if detail_id := _id(detail):
             # One id may name a readable and an encrypted block; without a type it means the latest.
             self._by_id[detail_id, kind] = self._by_id[detail_id, ""] = position
@@ -528,14 +557,16 @@ class ReasoningDetails(list[Partial]):
         return None if closed and any(_text(delta, key) for key in _DETAIL_TEXTS) else position
 
 
-def merge_reasoning_details(existing: object, deltas: object) -> ReasoningDetails:
+def merge_reasoning_details(
+    existing: object, deltas: object, allowance: Allowance | None = None
+) -> ReasoningDetails:
     """Merge the ``reasoning_details`` of one chunk into ``existing`` and return it.
 
     A `ReasoningDetails` is changed in place, a plain list is adopted into a new one. Blocks are
     told apart by ``id`` (and type), else by ``(type, index)``. ``text``, ``summary`` and ``data``
     are concatenated; any other key takes the latest value that says something.
     """
-    details = ReasoningDetails.of(existing)
+    details = ReasoningDetails.of(existing, allowance)
     details.merge(deltas)
     return details
 

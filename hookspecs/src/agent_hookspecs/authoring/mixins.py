@@ -82,6 +82,7 @@ class AccumulatorStreamingMixin:
     #: Whether the class reads chunks as they are read here, so that one look at a chunk will do.
     _reads_choices: ClassVar[bool] = True
     _reads_usage: ClassVar[bool] = True
+    _merges_choices: ClassVar[bool] = True
     #: Whether chunks of text alone, or of pieces of calls alone, need none of the steps.
     _reads_text: ClassVar[bool] = True
     #: Whether the class has these steps; an empty call for every chunk would be dear.
@@ -97,9 +98,8 @@ class AccumulatorStreamingMixin:
         base = AccumulatorStreamingMixin
         cls._reads_choices = cls.extract_delta is base.extract_delta
         cls._reads_usage = cls.extract_usage is base.extract_usage
-        cls._reads_text = (
-            cls._reads_choices and cls._reads_usage and cls.process_delta is base.process_delta
-        )
+        cls._merges_choices = cls.process_delta is base.process_delta
+        cls._reads_text = cls._reads_choices and cls._reads_usage and cls._merges_choices
         cls._notes_chunks = cls.note_chunk is not base.note_chunk
         cls._checks_chunks = cls.check_chunk is not base.check_chunk
         cls._merges_more = cls.merge_more is not base.merge_more or bool(cls.accumulates)
@@ -241,7 +241,7 @@ class AccumulatorStreamingMixin:
     ) -> _Messages:
         """Merge a chunk of any kind, step by step, and give the partial messages for it."""
         before = state.get("partial")
-        accumulated = before if type(before) is Partial else _accumulator(before)
+        accumulated = before if type(before) is Partial else _accumulator(before, state)
         partials: _Messages = []
         begins, reason = not _stored(accumulated, "role"), choice.get("finish_reason")
         if self._checks_chunks and (reason or not choice or chunk.get("error") or event == "error"):
@@ -255,7 +255,9 @@ class AccumulatorStreamingMixin:
             if not self._merges_calls and any(map(call_name, tool_call_deltas(_body(delta)))):
                 # Whoever merges them, somebody must: the host warns if in the end nobody has.
                 state["answer_has_calls"] = True
-            fragment, merged = self.process_delta(delta, accumulated or None)
+            # Ours takes an empty one as well, with what the request says of it.
+            given = accumulated if accumulated or self._merges_choices else None
+            fragment, merged = self.process_delta(delta, given)
             accumulated = merged if type(merged) is Partial else _adopt_result(merged, accumulated)
             if fragment:
                 if self.waiting_keys:
@@ -384,7 +386,7 @@ class AccumulatorExtensionMixin:
         if not delta:
             return partial_messages, final_messages, native_messages, state
         before = state.get("partial")
-        accumulated = before if type(before) is Partial else _accumulator(before)
+        accumulated = before if type(before) is Partial else _accumulator(before, state)
         patch, merged = self.process_delta(delta, accumulated)
         if merged is not before:
             accumulated = _adopt_result(merged, accumulated)
@@ -427,7 +429,7 @@ def accumulate_tool_calls(
 
 def _merge_calls(deltas: object, message: Partial) -> list[CallFragment]:
     known = _stored(message, "tool_calls")
-    calls = known if type(known) is ToolCalls else ToolCalls.of(known)
+    calls = known if type(known) is ToolCalls else ToolCalls.of(known, message.allowance)
     fragments = calls.merge(deltas)
     if fragments and calls is not known:
         message["tool_calls"] = calls
@@ -451,7 +453,8 @@ def accumulate_reasoning(
 
 def _merge_reasoning(body: dict[str, Any], message: Partial) -> str:
     if details := body.get("reasoning_details"):
-        merged = merge_reasoning_details(message.get("reasoning_details"), details)
+        known = message.get("reasoning_details")
+        merged = merge_reasoning_details(known, details, message.allowance)
         if merged:
             message["reasoning_details"] = merged
     fragment = body.get("reasoning") or body.get("reasoning_content")
@@ -466,7 +469,7 @@ def _merge_reasoning(body: dict[str, Any], message: Partial) -> str:
 
 def _has_begun(message: Partial) -> bool:
     """Whether anything of the answer has come before."""
-    return any(message.get(key) for key in _SAID)
+    return any(map(message.has_anything, _SAID))
 
 
 def _has_text_alone(delta: dict[str, Any]) -> bool:
@@ -481,8 +484,10 @@ def _body(delta: dict[str, Any]) -> dict[str, Any]:
     return choice_delta(delta) if "delta" in delta or "message" in delta else delta
 
 
-def _accumulator(current: object) -> Partial:
-    return Partial.of(current if isinstance(current, dict) else None)
+def _accumulator(current: object, state: _State) -> Partial:
+    config = state.get("config")
+    known = current if isinstance(current, dict) else None
+    return Partial.of_answer(config if isinstance(config, Mapping) else {}, known)
 
 
 def _adopt_result(result: object, before: Partial) -> Partial:

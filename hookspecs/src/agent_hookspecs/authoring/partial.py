@@ -1,16 +1,27 @@
 """The shared streaming accumulator: a dict whose text fields grow in constant time.
 
-Owns `Partial`, the type of ``state["partial"]``, and `plain`, which turns what was accumulated into
-ordinary dicts and lists. It must not know any wire format, nor what the keys mean.
+Owns `Partial`, the type of ``state["partial"]``, `plain`, which turns what was accumulated into
+ordinary dicts and lists, and the one rule for how much of an answer is kept besides its text. It
+must not know any wire format, nor what the keys mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeVar
+
+from agent_hookspecs.errors import AnswerTooLargeError
 
 __all__ = ["Partial", "plain"]
 
+T = TypeVar("T")
+
+#: How many values are kept of an answer at most: numbers, texts, lists, objects and keys. Each
+#: takes up to a hundred bytes of memory and as few as two of the wire, so that a limit of the bytes
+#: of an answer does not bound them.
+MAX_ANSWER_VALUES = 200_000
+#: As how many values what holds them counts besides: the block it is, and where it is remembered.
+_HOLDER_VALUES = 8
 #: How many fragments are joined at a time.
 _BLOCK = 1024
 
@@ -18,6 +29,36 @@ _BLOCK = 1024
 _get = dict.get
 _set = dict.__setitem__
 _read = dict.__getitem__
+
+
+class Allowance:
+    """How many values of an answer are kept, and may be."""
+
+    __slots__ = ("count", "limit")
+
+    def __init__(self) -> None:
+        self.count, self.limit = 0, MAX_ANSWER_VALUES
+
+    def take(self, value: object) -> None:
+        """Count a value with all that it holds; AnswerTooLargeError if that is too much."""
+        count = _HOLDER_VALUES
+        todo = [value]
+        while todo:
+            each = todo.pop()
+            count += 1
+            if isinstance(each, dict):
+                count += len(each)
+                todo += each.values()
+            elif isinstance(each, list):
+                todo += each
+        self.count += count
+        if self.count > self.limit:
+            raise AnswerTooLargeError(
+                f"the answer has more than {self.limit} values besides its text",
+                limit="max_answer_values",
+                hint="set max_answer_values higher if answers of this size are expected, or ask "
+                "for less: fewer log probabilities, for one",
+            )
 
 
 class Partial(dict[str, Any]):
@@ -32,8 +73,9 @@ class Partial(dict[str, Any]):
     Not thread-safe while it is written to: one belongs to one request.
     """
 
-    __slots__ = ("_pending",)
+    __slots__ = ("_allowance", "_pending")
 
+    _allowance: Allowance | None
     #: Text that was appended and not read yet. Its keys always stand in the dict too, with the text
     #: up to the last read, so that length, membership and order need no care. It is held as blocks
     #: and the latest fragments: a small string costs several times its text, so not many are kept.
@@ -42,6 +84,7 @@ class Partial(dict[str, Any]):
     def __new__(cls, *args: Any, **kwargs: Any) -> Partial:
         self = super().__new__(cls, *args, **kwargs)
         self._pending = {}
+        self._allowance = None
         return self
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -54,6 +97,34 @@ class Partial(dict[str, Any]):
         if isinstance(value, Partial):
             return value
         return cls(value) if value else cls()
+
+    @classmethod
+    def of_answer(
+        cls, config: Mapping[str, Any], value: Mapping[str, Any] | None = None
+    ) -> Partial:
+        """A `Partial` as `of` gives it, which keeps as many values as the request's config says."""
+        self = cls.of(value)
+        limit = config.get("max_answer_values")
+        if type(limit) is int:
+            self.allowance.limit = limit
+        return self
+
+    @property
+    def allowance(self) -> Allowance:
+        """What the answer may keep; those who merge parts of it count in the same place."""
+        if self._allowance is None:
+            self._allowance = Allowance()
+        return self._allowance
+
+    def keep(self, value: T) -> T:
+        """``value`` itself, counted as one more thing that is kept of the answer.
+
+        Whatever a server can send without end, and is not text that grows by `append_text`, goes
+        through here when it is kept: blocks, parts, items, citations, log probabilities, keys.
+        AnswerTooLargeError once it is too much.
+        """
+        self.allowance.take(value)
+        return value
 
     def append_text(self, key: str, fragment: str) -> None:
         """Append to the text at ``key``; a missing or None value counts as empty text.
@@ -81,6 +152,10 @@ class Partial(dict[str, Any]):
         if len(latest) == _BLOCK:
             blocks.append("".join(latest))
             latest.clear()
+
+    def has_anything(self, key: str) -> bool:
+        """Whether the value at ``key`` is neither missing nor empty; no text is joined for that."""
+        return bool(_get(self, key)) or any(map(any, self._pending.get(key, ())))
 
     def _join(self, key: str) -> None:
         blocks, latest = self._pending.pop(key)

@@ -178,6 +178,9 @@ class ProviderSpec(Protocol):
     ) -> RequestSpec:
         """What to send: method, url, headers, body, framing and timeout.
 
+        An API that streams whether it is asked to or not is told of with ``streamed``: the host
+        reads its stream also where ``stream`` is False, and gives the whole answer.
+
         Without it the host merges ``state["request"]`` with the native messages, or with the list
         at ``state["request"]["messages"]`` if a feature put one there, and strips ``_metadata``.
 
@@ -277,8 +280,10 @@ class ProviderSpec(Protocol):
     @hookspec("single", per_chunk=True)
     def process_delta(
         self, delta: dict[str, Any], accumulated: dict[str, Any] | None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Reduce a delta: the new fragment, and the accumulator with every other key kept.
+    ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """Reduce a delta: the new fragment, None if there is nothing to show, and the accumulator.
+
+        Every other key of the accumulator is kept. An empty delta does not come here.
 
         Fires: for every chunk, from the mixin's ``process_chunk``.
         May change: the accumulator, in place or as a new dict.
@@ -320,8 +325,11 @@ class ProviderSpec(Protocol):
     def map_error(self, status: int, headers: Mapping[str, str], body: bytes) -> AgentError | None:
         """A typed error for an answer that is not a success, or None for the host's own mapping.
 
-        What a ProviderError leaves open of status, code, request id and wait is taken from the
-        answer.
+        What a ProviderError leaves open of status, code, request id, wait and hint is taken from
+        the answer. The host's own mapping finds the words of the API under ``message``, ``error``,
+        ``detail``, ``msg`` or ``errors``, in the JSON body or in the object at its ``error``, and
+        its code under ``code``, ``type`` or ``status`` there; a body in which they stand elsewhere
+        is quoted as it is, so an API with such bodies wants this hook for all of its errors.
 
         Fires: when the wire receives an error status.
         May change: nothing.

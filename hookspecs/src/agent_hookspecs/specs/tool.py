@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from agent_hookspecs.markers import hookspec
-from agent_hookspecs.messages import Config, Context, State
+from agent_hookspecs.messages import Config, Context, MultipartContent, State
 from agent_hookspecs.specs.gating import GatingSpec
 
 __all__ = ["ToolSpec"]
@@ -101,6 +101,46 @@ class ToolSpec(GatingSpec, Protocol):
         Fires: after ``execute_tool`` for the same call.
         May change: nothing.
         On exception: the model gets an error result and the run goes on.
+        """
+
+    @hookspec("collect", result=("prompts",), optional=True)
+    def get_prompts(self, state: State) -> list[dict[str, Any]] | None:
+        """Prompts that a person can ask for by name; a conversation has them as slash commands.
+
+        A dict for each: its ``name``, which has no spaces, a ``description``, and ``arguments``,
+        a list of dicts with ``name``, ``description`` and ``required``.
+
+        Fires: when somebody wants to know which there are; it must be quick.
+        May change: nothing.
+        On exception: the plugin's prompts are left out and the log says so.
+        """
+
+    @hookspec("single", result=("context_parts",), waits=True)
+    def read_prompt(
+        self, prompt_name: str, arguments: dict[str, str], state: State, context: Context
+    ) -> list[str | MultipartContent]:
+        """What a prompt gives with these arguments: texts and other parts of the user's message.
+
+        ``arguments`` has every one that is required. ``context`` is that of a tool call without a
+        call: a person can be asked.
+
+        Fires: when a person, or a program, asks for a prompt that ``get_prompts`` names.
+        May change: nothing.
+        On exception: whoever has asked gets it; nothing is sent.
+        """
+
+    @hookspec("first", result=("context_parts",), optional=True, waits=True)
+    def read_attachment(
+        self, address: str, state: State, context: Context
+    ) -> list[str | MultipartContent] | None:
+        """What stands at an address that the plugin knows, as parts of a message; else None.
+
+        An address begins with a name and a colon, such as ``docs:file:///guide``. Only what a
+        person or a program has named is asked for, and never what a text from elsewhere says.
+
+        Fires: when something is attached that is neither a file nor an address on the web.
+        May change: nothing.
+        On exception: whoever attaches it gets it; nothing is sent.
         """
 
     @hookspec("collect")

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from agent_hookspecs import CoreMessage, MultipartContent, NativeMessage
+from agent_hookspecs import Config, CoreMessage, MultipartContent, NativeMessage
 from agent_hookspecs.authoring import Partial, plain
 from agent_hookspecs.tool_interop import compact_json, parse_tool_arguments
 from agent_host_anthropic.media import part_of_block
 from agent_host_anthropic.tool_format import REGISTRY, wire_id
-from agent_host_anthropic.usage import merged_usage, normalised_usage
+from agent_host_anthropic.usage import merge_usage, normalised_usage
 
 __all__ = ["Answer", "core_message"]
 
@@ -31,14 +31,17 @@ _SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 class Answer:
     """One answer as far as it has come. Blocks are told apart by their index."""
 
-    __slots__ = ("_about", "_all", "_latest", "_open", "ended", "started", "usage")
+    __slots__ = ("_about", "_all", "_last", "_latest", "_open", "ended", "started", "usage")
 
-    def __init__(self) -> None:
-        self._about: dict[str, Any] = {}
+    def __init__(self, config: Config) -> None:
+        #: What it says of itself; it counts all that is kept of the answer.
+        self._about = Partial.of_answer(config)
         #: Every block with its index; a server may use an index again for another block.
         self._all: list[tuple[int, Partial]] = []
         self._open: dict[int, Partial] = {}
         self._latest: Partial | None = None
+        #: The highest index so far.
+        self._last = -1
         #: What was reported of it so far.
         self.usage: dict[str, Any] = {}
         self.started = False
@@ -61,8 +64,9 @@ class Answer:
         self.started = True
         if not isinstance(block, Mapping):
             return ""
-        place = index if type(index) is int else max(self._open, default=-1) + 1
-        self._latest = self._open[place] = Partial(block)
+        place = index if type(index) is int else self._last + 1
+        self._last = max(self._last, place)
+        self._latest = self._open[place] = Partial(self._about.keep(block))
         self._all.append((place, self._latest))
         text = block.get("text")
         return text if block.get("type") == "text" and isinstance(text, str) else ""
@@ -90,10 +94,24 @@ class Answer:
             known = block.get("citations")
             if type(known) is not list:
                 known = block["citations"] = []
-            known.append(delta.get("citation"))
+            known.append(self._about.keep(delta.get("citation")))
         else:
-            _merge(block, delta)
+            self._merge(block, delta)
         return ""
+
+    def _merge(self, block: Partial, delta: dict[str, Any]) -> None:
+        """Add a delta of a kind that is not known: texts grow, all else is replaced."""
+        for key, value in delta.items():
+            if key == "type":
+                continue
+            if isinstance(value, str) and isinstance(dict.get(block, key), str):
+                block.append_text(key, value)
+            else:
+                self._set(block, key, value)
+
+    def _set(self, kept: Partial, key: str, value: Any) -> None:
+        """Keep the latest value of a key, of which there may be many."""
+        kept[key] = value if key in kept else self._about.keep(value)
 
     def _opened_late(self, index: object, delta: dict[str, Any]) -> Partial:
         kind = str(delta.get("type") or "")
@@ -107,10 +125,15 @@ class Answer:
     def learn(self, about: object, usage: object) -> None:
         """Take what a message, or ``message_delta``, says of the answer; later words count."""
         if isinstance(about, Mapping):
-            self._about.update((key, value) for key, value in about.items() if key != "content")
+            for key, value in about.items():
+                if key != "content":
+                    self._set(self._about, key, value)
             self.ended = self.ended or bool(about.get("stop_reason"))
         if isinstance(usage, Mapping):
-            self.usage = merged_usage(self.usage, usage)
+            for key, value in usage.items():
+                if key not in self.usage:
+                    self._about.keep(value)
+            merge_usage(self.usage, usage)
 
     def native(self, names: Mapping[str, str]) -> NativeMessage:
         """The finished native message, valid to be sent again; ``names`` maps wire names to ids."""
@@ -164,17 +187,6 @@ def _cut_short(block: dict[str, Any]) -> str | None:
     Without arguments it may be that their first character was one too many.
     """
     return "invalid_json" if block.get("type") == "tool_use" and not block["input"] else None
-
-
-def _merge(block: Partial, delta: dict[str, Any]) -> None:
-    """Add a delta of a kind that is not known: texts grow, all else is replaced."""
-    for key, value in delta.items():
-        if key == "type":
-            continue
-        if isinstance(value, str) and isinstance(block.get(key), (str, type(None))):
-            block.append_text(key, value)
-        else:
-            block[key] = value
 
 
 def _text(delta: dict[str, Any], key: str) -> str:

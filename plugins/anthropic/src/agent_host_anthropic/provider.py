@@ -153,7 +153,7 @@ class AnthropicProvider(ProviderPlugin):
             "request": {},
             "partial": None,
             "knobs": requested_knobs(config),
-            "answer": Answer(),
+            "answer": Answer(config),
         }
 
     def to_native_messages(self, messages: Sequence[CoreMessage]) -> list[NativeMessage]:
@@ -173,7 +173,7 @@ class AnthropicProvider(ProviderPlugin):
             "payload": payload_of(state),
         }
         state["partial"] = None
-        state["answer"] = Answer()
+        state["answer"] = Answer(config)
         return native_messages, state
 
     def build_request(
@@ -246,7 +246,7 @@ class AnthropicProvider(ProviderPlugin):
 
     def usage_so_far(self, state: State) -> Usage | None:
         answer: Answer = state["answer"]
-        return normalised_usage(answer.usage) if answer.usage else None
+        return normalised_usage(dict(answer.usage)) if answer.usage else None
 
     def finalize(self, native_messages: Messages, state: State) -> tuple[Messages, Messages, State]:
         answer: Answer = state["answer"]

@@ -7,16 +7,17 @@ from typing import Any
 
 from agent_hookspecs import Usage
 
-__all__ = ["merged_usage", "normalised_usage"]
+__all__ = ["merge_usage", "normalised_usage"]
 
 
-def merged_usage(known: dict[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
-    """The counts after a further report of the same answer.
+def merge_usage(known: dict[str, Any], report: Mapping[str, Any]) -> None:
+    """Add a further report of the same answer to the counts that are known.
 
     Reports are cumulative, so a count replaces the one before; what a report leaves out stands.
     """
-    told = {key: value for key, value in report.items() if value is not None or key not in known}
-    return {**known, **told}
+    for key, value in report.items():
+        if value is not None or key not in known:
+            known[key] = value
 
 
 def normalised_usage(raw: dict[str, Any]) -> Usage:

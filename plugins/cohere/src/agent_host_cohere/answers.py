@@ -70,7 +70,7 @@ def merge_block(accumulated: Partial, blocks: list[tuple[int, str, str]]) -> Non
     for index, kind, text in blocks:
         block = known.get(index)
         if block is None:
-            block = known[index] = Partial({"type": kind})
+            block = known[index] = Partial(accumulated.keep({"type": kind}))
         block.append_text(kind, text)
 
 

@@ -174,7 +174,7 @@ class CohereProvider(AccumulatorStreamingMixin, ProviderPlugin):
         if "tool_plan" in delta:
             accumulated.append_text("tool_plan", delta["tool_plan"])
         if "citations" in delta:
-            accumulated.setdefault("citations", []).extend(delta["citations"])
+            accumulated.setdefault("citations", []).extend(accumulated.keep(delta["citations"]))
         for key in ABOUT:
             if key in delta:
                 accumulated[key] = delta[key]

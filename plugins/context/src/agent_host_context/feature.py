@@ -72,6 +72,7 @@ class Compaction(FeaturePlugin):
         return [
             {
                 "id": ACTION,
+                "command": "compact",
                 "label": "Compact the history",
                 "description": "Shorten what is sent of this session; the session keeps it all.",
                 "inputs": {

@@ -34,7 +34,9 @@ class Described:
 
     @property
     def line(self) -> str:
-        first = self.description.strip().split("\n", 1)[0]
+        # Whatever ends a line for anybody, and what controls a terminal, would make it another's.
+        (first, *_) = self.description.strip().splitlines() or [""]
+        first = "".join(each for each in first if each.isprintable())
         return re.split(r"(?<=[.!?])\s", first, maxsplit=1)[0].strip()
 
 

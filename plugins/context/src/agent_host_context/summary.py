@@ -94,8 +94,11 @@ def _prompt(earlier: str, piece: Sequence[str]) -> str:
 
 
 def _written(message: CoreMessage) -> str:
-    """A message as text for the model that summarises."""
-    return "\n".join(_parts(message))
+    """A message as text for the model that summarises.
+
+    Only its first line begins at the margin: else a result could say something as the user.
+    """
+    return "\n  ".join("\n".join(_parts(message)).splitlines())
 
 
 def _parts(message: CoreMessage) -> Iterator[str]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage, redact
-from agent_hookspecs.authoring import plain, unique_call_id
+from agent_hookspecs import Config, CoreMessage, NativeMessage, redact
+from agent_hookspecs.authoring import Partial, plain, unique_call_id
 from agent_hookspecs.tool_interop import JsonObject, WireNames, content_part
 from agent_host_google.calls import (
     CALL_IDS,
@@ -41,11 +41,11 @@ class Answer:
         "_about",
         "_call_ids",
         "_candidate",
+        "_has_said",
         "_names",
         "_open",
         "_open_rest",
         "_parts",
-        "_texts",
         "finish",
         "new_calls",
         "taken",
@@ -54,17 +54,20 @@ class Answer:
         "usage",
     )
 
-    def __init__(self, names: WireNames) -> None:
+    def __init__(self, names: WireNames, config: Config) -> None:
         self._names = names
+        #: All parts; those of text grow until another begins.
         self._parts: list[JsonObject] = []
-        #: The parts that are text, each with its fragments; joined once, at the end.
-        self._texts: list[tuple[JsonObject, list[str]]] = []
-        #: The fragments of the text part that grows, and what it holds besides text.
-        self._open: list[str] | None = None
+        #: The text part that grows, and what it holds besides text.
+        self._open: Partial | None = None
         self._open_rest: JsonObject = _NOTHING
-        self._call_ids: list[str] = []
+        #: The ids of its calls, in order.
+        self._call_ids: dict[str, None] = {}
+        #: Whether there is anything to show.
+        self._has_said = False
         self.usage: JsonObject | None = None
-        self._about: JsonObject = {}
+        #: What it says of itself; it counts all that is kept of the answer.
+        self._about = Partial.of_answer(config)
         self._candidate: JsonObject = {}
         #: The ids of the calls in the history before the answer.
         self.taken: Collection[str] = ()
@@ -98,9 +101,10 @@ class Answer:
         content = candidate.get("content")
         parts = content.get("parts") if type(content) is dict else None
         if type(parts) is list:
-            for part in parts:
-                if type(part) is dict:
-                    self._take(part)
+            if len(parts) == 1 and type(parts[0]) is dict:
+                self._take(parts[0])
+            else:
+                self._take_all(parts)
         if len(candidate) > 2 or "index" not in candidate:
             self._read_ending(candidate)
 
@@ -108,6 +112,8 @@ class Answer:
         """What a candidate says besides its content, which is little before its end."""
         for key in candidate:
             if key not in _READ:
+                if key not in self._candidate:
+                    self._about.keep(candidate[key])
                 self._candidate[key] = candidate[key]
         reason = candidate.get("finishReason")
         if reason and isinstance(reason, str) and reason != "FINISH_REASON_UNSPECIFIED":
@@ -116,8 +122,8 @@ class Answer:
     def check(self) -> None:
         """Raise if the answer ended in a way that makes it none."""
         if self.finish is not None and self.finish != "STOP":
-            said = not self._call_ids and any(map(_is_said, self.finished()["parts"]))
             called = bool(self._call_ids)
+            said = self._has_said and not called
             raise_for_finish(self.finish, self._candidate, said=said, called=called)
 
     def finished(self) -> NativeMessage:
@@ -128,16 +134,14 @@ class Answer:
         if self.usage:
             about["usage"] = self.usage
         if self._call_ids:
-            about[CALL_IDS] = self._call_ids
+            about[CALL_IDS] = [*self._call_ids]
             if self.finish in MALFORMED:
                 told = f": {redact(self.finish_message)[:500]}" if self.finish_message else ""
                 problem = f"Gemini gave up on it, {self.finish}{told}"
                 about[CALL_PROBLEMS] = dict.fromkeys(self._call_ids, problem)
         if self._candidate:
             about["candidate"] = self._candidate
-        for part, fragments in self._texts:
-            part["text"] = "".join(fragments)
-        parts = [part for part in self._parts if not _is_empty(part)]
+        parts = [plain(part) for part in self._parts if not _is_empty(part)]
         return {"role": "model", "parts": parts, **({"_metadata": about} if about else {})}
 
     @property
@@ -161,6 +165,17 @@ class Answer:
             calls += self.new_calls
         self.text, self.thought, self.new_calls = "".join(texts), "".join(thoughts), calls
 
+    def _take_all(self, parts: list[Any]) -> None:
+        """Several parts of one chunk."""
+        texts, thoughts = [], []
+        for part in parts:
+            if type(part) is dict:
+                self.text = self.thought = ""
+                self._take(part)
+                texts.append(self.text)
+                thoughts.append(self.thought)
+        self.text, self.thought = "".join(texts), "".join(thoughts)
+
     def _note(self, chunk: JsonObject) -> None:
         for key, name in (("responseId", "response_id"), ("modelVersion", "model")):
             if isinstance(value := chunk.get(key), str) and value:
@@ -170,7 +185,8 @@ class Answer:
         text = part.get("text")
         if type(text) is not str:
             self._open = None
-            self._parts.append(part)
+            self._parts.append(self._about.keep(part))
+            self._has_said = self._has_said or _is_said(part)
             call = function_call(part)
             if call is not None:
                 self._take_call(call)
@@ -182,25 +198,25 @@ class Answer:
         )
         grown = self._open
         if grown is not None and (rest is self._open_rest or rest == self._open_rest):
-            grown.append(text)
+            grown.append_text("text", text)
         elif grown is not None and not text and not self._open_rest and _is_signature(rest):
-            self._parts[-1].update(rest)
+            grown.update(rest)
             self._open = None
         else:
-            grown = [text]
-            self._parts.append({"text": text, **rest})
-            self._texts.append((self._parts[-1], grown))
+            grown = Partial(self._about.keep({"text": text, **rest}))
+            self._parts.append(grown)
             # A signature is of its own part alone: what follows is another one.
             signed = any(key in rest for key in _SIGNATURES)
             self._open, self._open_rest = (None if signed else grown), rest
         if rest and rest.get("thought") is True:
-            self.thought = self.thought + text if self.thought else text
-        else:
-            self.text = self.text + text if self.text else text
+            self.thought = text
+        elif text:
+            self.text = text
+            self._has_said = True
 
     def _take_call(self, call: JsonObject) -> None:
         identity = unique_call_id(call.get("id"), self.taken, self._call_ids)
-        self._call_ids.append(identity)
+        self._call_ids[identity] = None
         self.new_calls.append(core_call(call, identity, self._names))
 
 

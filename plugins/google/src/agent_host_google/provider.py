@@ -147,7 +147,7 @@ class GoogleProvider(ProviderPlugin):
             "partial": None,
             "knobs": requested_knobs(config),
             "names": names,
-            "answer": Answer(names),
+            "answer": Answer(names, config),
             "unsent": [],
         }
 

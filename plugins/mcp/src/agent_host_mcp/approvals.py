@@ -20,14 +20,25 @@ from typing import Any
 from agent_hookspecs import ConfigError
 from agent_host_mcp.servers import Server
 
-__all__ = ["Approvals", "ApprovedServer", "Definition", "Differences", "compare", "describe_change"]
+__all__ = [
+    "Approvals",
+    "ApprovedServer",
+    "Definition",
+    "Differences",
+    "compare",
+    "describe_change",
+    "find_excess",
+]
 
 _FILE = "approved.json"
+#: What a definition may hold: nobody reads more before approving it, and no model needs it.
+_MAX_LETTERS = 100_000
+_MAX_DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a model is told of a tool: the name that its server gave it, description and schema."""
+    """What is said of a tool or a prompt: the name that its server gave it, and what it takes."""
 
     name: str
     description: str
@@ -47,10 +58,11 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class ApprovedServer:
-    """A server as it was approved, with the tools that it had then, by their own names."""
+    """A server as it was approved, with the tools and prompts that it had then, by their names."""
 
     shown: Mapping[str, Any]
     tools: Mapping[str, Definition] = field(default_factory=dict)
+    prompts: Mapping[str, Definition] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -101,11 +113,13 @@ class Approvals:
         known = self._read().items()
         return [each for digest, each in known if each.name == server.name and digest != own]
 
-    def approve(self, server: Server, tools: Iterable[Definition]) -> None:
-        """Approve the server, and of its tools these."""
+    def approve(
+        self, server: Server, tools: Iterable[Definition], prompts: Iterable[Definition] = ()
+    ) -> None:
+        """Approve the server, and of its tools and prompts these."""
         known = dict(self._read())
         known.pop(_digest(server.shown), None)
-        approved = ApprovedServer(server.shown, {tool.name: tool for tool in tools})
+        approved = ApprovedServer(server.shown, _by_name(tools), _by_name(prompts))
         self._write({**known, _digest(server.shown): approved})
 
     def approve_tool(self, server: Server, tool: Definition) -> None:
@@ -152,6 +166,7 @@ class Approvals:
                 digest: {
                     "shown": dict(each.shown),
                     "tools": [tool.to_plain() for tool in each.tools.values()],
+                    "prompts": [prompt.to_plain() for prompt in each.prompts.values()],
                 }
                 for digest, each in servers.items()
             }
@@ -181,14 +196,43 @@ class Approvals:
 def _parse(content: Any) -> dict[str, ApprovedServer]:
     found = {}
     for digest, each in content["servers"].items():
-        definitions = [Definition.of(tool) for tool in each["tools"]]
         shown = {**each["shown"], "name": str(each["shown"]["name"])}
-        found[digest] = ApprovedServer(shown, {tool.name: tool for tool in definitions})
+        found[digest] = ApprovedServer(
+            shown,
+            _by_name(map(Definition.of, each["tools"])),
+            # A server that was approved before there were any has none that is approved.
+            _by_name(map(Definition.of, each.get("prompts", ()))),
+        )
     return found
 
 
+def _by_name(definitions: Iterable[Definition]) -> dict[str, Definition]:
+    return {each.name: each for each in definitions}
+
+
+def find_excess(definition: Definition) -> str:
+    """Why a definition is too much to be looked at; empty if it is not."""
+    level: list[object] = [definition.schema]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for each in level for inner in _parts_of(each)]
+        if not level:
+            break
+    else:
+        return f"its schema is deeper than {_MAX_DEPTH} levels"
+    letters = len(json.dumps(definition.to_plain()))
+    if letters > _MAX_LETTERS:
+        return f"it has {letters:,} letters, and {_MAX_LETTERS:,} are allowed"
+    return ""
+
+
+def _parts_of(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
 def compare(approved: Mapping[str, Definition], current: Mapping[str, Definition]) -> Differences:
-    """How the tools that there are differ from those that were approved."""
+    """How the tools or prompts that there are differ from those that were approved."""
     return Differences(
         added=tuple(name for name in current if name not in approved),
         changed=tuple(

@@ -7,15 +7,16 @@ connections; whoever calls from elsewhere goes through `Connections`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 import mcp_types as types
 from mcp import Client, MCPError
+from mcp.client.auth import OAuthFlowError
 from mcp.client.subscriptions import ToolsListChanged
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -23,21 +24,29 @@ from agent_hookspecs import ToolError
 from agent_hookspecs.logs import get_logger
 from agent_host_mcp._version import __version__
 from agent_host_mcp.addresses import open_address
-from agent_host_mcp.approvals import Definition
+from agent_host_mcp.approvals import Definition, find_excess
+from agent_host_mcp.logins import ShowAddress, log_in, make_auth
 from agent_host_mcp.processes import open_process
 from agent_host_mcp.servers import Limits, Server
 
 if TYPE_CHECKING:
     from mcp.client import Transport
 
-__all__ = ["CallSide", "Connection", "Opened"]
+    from agent_host_mcp.logins import Keys
+
+__all__ = ["CallSide", "Connection", "Opened", "log_in_person"]
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
+
 _MAX_PAGES = 100
-_MAX_TOOLS = 10_000
+#: How often a person is asked for one call: who asks again and again wants to be given in to.
+_MAX_QUESTIONS = 20
 #: What the SDK says where a server at an address has forgotten us, as one does that was restarted.
 _SESSION_OVER = "Session terminated"
+#: Errors that say why, where those that come of them only say that.
+_TELLING = (ToolError, OAuthFlowError)
 #: How long a connection may take to be closed in order, before what it runs is ended.
 _CLOSE_SECONDS = 1.0
 
@@ -58,8 +67,11 @@ class Opened:
 
     client: Client
     tools: dict[str, Definition]
+    prompts: dict[str, Definition]
     version: str
     title: str
+    #: What of it is not used, and why, by name.
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 #: The call in whose task something happens, where that can be told.
@@ -67,15 +79,20 @@ _current_call: ContextVar[CallSide | None] = ContextVar("agent_host_mcp_call", d
 
 
 class Connection:
-    """The connection with one server. ``on_tools`` is told when the tools there are known."""
+    """The connection with one server. ``on_tools`` is told when the tools there are known.
+
+    ``keys`` have the login with a server, if there is one.
+    """
 
     def __init__(
         self,
         server: Server,
         limits: Limits,
         on_tools: Callable[[Mapping[str, Definition]], None] = lambda tools: None,
+        keys: Keys | None = None,
     ) -> None:
         self.server = server
+        self._keys = keys
         self._limits = limits
         self._on_tools = on_tools
         self._task: asyncio.Task[None] | None = None
@@ -83,6 +100,11 @@ class Connection:
         self._over = asyncio.Event()
         self._scope: anyio.CancelScope | None = None
         self._why = ""
+        #: What a person can do something about, if there is such a thing.
+        self._problem: ToolError | None = None
+        self._left_out: dict[str, str] = {}
+        #: How often a person was asked for each call that is pending.
+        self._asked: dict[CallSide, int] = {}
         self._ends = 0
         self._last_end = ""
         self._closed = False
@@ -162,6 +184,8 @@ class Connection:
         cause = _first_of(error) if error is not None else None
         if isinstance(cause, ToolError):
             return cause
+        if self._problem is not None:
+            return self._problem
         if self._closed:
             return ToolError(f"the MCP server {name!r} was closed while it was opened")
         if self._why:
@@ -177,11 +201,12 @@ class Connection:
         )
 
     async def _connect(self, stack: AsyncExitStack, over: asyncio.Event) -> Opened:
-        self._why = ""
+        self._why, self._problem = "", None
         limit = self._limits.message_bytes
         transport: Transport
         if self.server.url:
-            transport = open_address(self.server, limit)
+            auth = await asyncio.to_thread(make_auth, self.server, self._keys, self._note_problem)
+            transport = open_address(self.server, limit, auth, self._note_problem)
         else:
             transport = open_process(self.server, limit, lambda why: self._end(over, why))
         client = Client(
@@ -193,14 +218,21 @@ class Connection:
             cache=None,
         )
         await stack.enter_async_context(client)
+        self._left_out = {}
         tools = await self._list_tools(client)
+        prompts = await self._list_prompts(client)
         info = client.server_info
         return Opened(
             client=client,
             tools=tools,
+            prompts=prompts,
             version=client.protocol_version,
+            left_out=self._left_out,
             title=f"{info.name} {info.version}".strip() if info is not None else "",
         )
+
+    def _note_problem(self, problem: ToolError) -> None:
+        self._problem = problem
 
     def _end(self, over: asyncio.Event, why: object) -> None:
         """Note that the connection has ended by itself; the next call opens another."""
@@ -214,22 +246,53 @@ class Connection:
     async def _list_tools(self, client: Client) -> dict[str, Definition]:
         if client.server_capabilities.tools is None:
             return {}
-        tools: dict[str, Definition] = {}
+        found = await self._list_all(client.list_tools, lambda page: page.tools, "tools")
+        return self._by_name(
+            Definition(each.name, each.description or "", each.input_schema) for each in found
+        )
+
+    async def _list_prompts(self, client: Client) -> dict[str, Definition]:
+        if client.server_capabilities.prompts is None:
+            return {}
+        found = await self._list_all(client.list_prompts, lambda page: page.prompts, "prompts")
+        return self._by_name(
+            Definition(each.name, each.description or "", _schema_of(each)) for each in found
+        )
+
+    def _by_name(self, definitions: Iterable[Definition]) -> dict[str, Definition]:
+        found: dict[str, Definition] = {}
+        for each in definitions:
+            # Which of two a call would reach cannot be told; the first was there before.
+            wrong = "it is there twice" if each.name in found else find_excess(each)
+            if wrong:
+                self._left_out[each.name] = wrong
+                log.warning("mcp_left_out", server=self.server.name, name=each.name, why=wrong)
+            else:
+                found[each.name] = each
+        return found
+
+    async def _list_all(
+        self,
+        list_page: Callable[..., Awaitable[Any]],
+        items_of: Callable[[Any], Sequence[T]],
+        what: str,
+    ) -> list[T]:
+        """Everything of a listing, page by page; a `ToolError` for more than there may be."""
+        items: list[T] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
-            page = await client.list_tools(cursor=cursor)
-            for tool in page.tools:
-                if tool.name in tools:
-                    # Which of them a call would reach cannot be told; the first was there before.
-                    log.warning("mcp_tool_twice", server=self.server.name, tool=tool.name)
-                    continue
-                tools[tool.name] = Definition(tool.name, tool.description or "", tool.input_schema)
+            page = await list_page(cursor=cursor)
+            items += items_of(page)
+            if len(items) > self._limits.max_tools:
+                raise ToolError(
+                    f"the MCP server {self.server.name!r} lists {len(items)} {what} or more, and "
+                    f"{self._limits.max_tools} are allowed",
+                    hint="set mcp.max_tools higher if you want so many",
+                )
             if page.next_cursor is None or page.next_cursor == cursor:
-                return tools
-            if len(tools) > _MAX_TOOLS:
-                break
+                return items
             cursor = page.next_cursor
-        raise ToolError(f"the MCP server {self.server.name!r} lists tools without an end")
+        raise ToolError(f"the MCP server {self.server.name!r} lists {what} without an end")
 
     async def _watch_tools(self, opened: Opened, over: asyncio.Event) -> None:
         """Look at the tools again whenever a server of the new era says that they have changed."""
@@ -289,23 +352,80 @@ class Connection:
             note = f"[The MCP server {self.server.name!r} was started again: {self._last_end}. "
             note += "What it knew before may be lost.]"
             self._last_end = ""
+        client = opened.client
+
+        async def request(report: Any) -> types.CallToolResult:
+            return await client.call_tool(tool.name, arguments, progress_callback=report)
+
+        return await self._ask_server(tool.name, request, side), note
+
+    async def get_prompt(
+        self, prompt: Definition, arguments: dict[str, str], side: CallSide
+    ) -> types.GetPromptResult:
+        """What a prompt gives; nothing if the server does not define it exactly so by now."""
+        client = (await self.open()).client
+
+        async def request(_: Any) -> types.GetPromptResult:
+            current = (await self._list_prompts(client)).get(prompt.name)
+            if current is None or current.digest != prompt.digest:
+                raise ToolError(
+                    f"the prompt {prompt.name!r} of the MCP server {self.server.name!r} is not as "
+                    "it was approved",
+                    hint=f"run: agent-host mcp approve {self.server.name}",
+                )
+            return await client.get_prompt(prompt.name, arguments)
+
+        return await self._ask_server(prompt.name, request, side)
+
+    async def read_resource(self, uri: str, side: CallSide) -> types.ReadResourceResult:
+        """What stands at an address of the server's own."""
+        client = (await self.open()).client
+
+        async def request(_: Any) -> types.ReadResourceResult:
+            return await client.read_resource(uri)
+
+        return await self._ask_server(uri, request, side)
+
+    async def list_resources(
+        self, side: CallSide
+    ) -> tuple[list[types.Resource], list[types.ResourceTemplate]]:
+        """The resources of the server, and how the addresses of others are made."""
+        client = (await self.open()).client
+        if client.server_capabilities.resources is None:
+            return [], []
+
+        async def request(
+            _: Any,
+        ) -> tuple[list[types.Resource], list[types.ResourceTemplate]]:
+            resources = await self._list_all(
+                client.list_resources, lambda page: page.resources, "resources"
+            )
+            templates = await self._list_all(
+                client.list_resource_templates, lambda page: page.resource_templates, "templates"
+            )
+            return resources, templates
+
+        return await self._ask_server("resources", request, side)
+
+    async def _ask_server(
+        self, what: str, request: Callable[[Any], Awaitable[T]], side: CallSide
+    ) -> T:
+        """What comes of a request, within its time; what goes wrong is told in our words."""
         over = self._over
         token = _current_call.set(side)
         try:
-            result = await self._call_within_time(opened, tool.name, arguments, side)
+            result = await self._ask_within_time(request, side)
         except ToolError:
             raise
         except Exception as error:
-            await self._raise_failure(tool.name, _first_of(error), over)
+            await self._raise_failure(what, _first_of(error), over)
             raise
         finally:
             _current_call.reset(token)
         self._ends = 0
-        return result, note
+        return result
 
-    async def _call_within_time(
-        self, opened: Opened, tool: str, arguments: dict[str, Any], side: CallSide
-    ) -> types.CallToolResult:
+    async def _ask_within_time(self, request: Callable[[Any], Awaitable[T]], side: CallSide) -> T:
         seconds = self._limits.call_seconds
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
 
@@ -315,9 +435,10 @@ class Connection:
 
             self._calls[side] = scope
             try:
-                return await opened.client.call_tool(tool, arguments, progress_callback=report)
+                return await request(report)
             finally:
                 del self._calls[side]
+                self._asked.pop(side, None)
         raise ToolError(
             f"the MCP server {self.server.name!r} did not answer within {seconds:g} s; the call "
             "was cancelled, but may have had its effect",
@@ -326,6 +447,8 @@ class Connection:
 
     async def _raise_failure(self, tool: str, error: BaseException, over: asyncio.Event) -> None:
         name = self.server.name
+        if self._problem is not None:
+            raise self._problem
         is_over = isinstance(error, MCPError) and (
             error.code == types.CONNECTION_CLOSED or error.message == _SESSION_OVER
         )
@@ -356,6 +479,10 @@ class Connection:
             # Of several calls, each may be somebody else's.
             log.warning("mcp_question_of_no_call", server=self.server.name)
             return types.ElicitResult(action="cancel")
+        self._asked[side] = self._asked.get(side, 0) + 1
+        if self._asked[side] > _MAX_QUESTIONS:
+            log.warning("mcp_too_many_questions", server=self.server.name, most=_MAX_QUESTIONS)
+            return types.ElicitResult(action="cancel")
         scope = self._calls[side]
         scope.deadline = float("inf")
         try:
@@ -376,8 +503,55 @@ class Connection:
         await asyncio.wait([task])
 
 
+async def log_in_person(
+    server: Server, keys: Keys, limits: Limits, show_address: ShowAddress
+) -> bool:
+    """Have a person log in with a server; False if the server wants no login.
+
+    What is kept is known to work: the server is spoken with before this ends.
+    """
+    problems: list[ToolError] = []
+    has_asked = False
+
+    async def show(address: str) -> None:
+        nonlocal has_asked
+        has_asked = True
+        await show_address(address)
+
+    try:
+        async with log_in(server, keys, show, problems.append) as auth:
+            transport = open_address(server, limits.message_bytes, auth, problems.append)
+            async with Client(transport, mode=server.mode, cache=None) as client:
+                assert client.protocol_version
+    except ToolError:
+        raise
+    except Exception as error:
+        cause = problems[0] if problems else _first_of(error)
+        if isinstance(cause, ToolError):
+            raise cause from error
+        raise ToolError(f"the login with {server.name!r} failed: {cause}") from error
+    return has_asked
+
+
+def _schema_of(prompt: types.Prompt) -> dict[str, Any]:
+    """What a prompt takes, in the form in which tools say it."""
+    arguments = prompt.arguments or []
+    return {
+        "type": "object",
+        "properties": {each.name: {"description": each.description or ""} for each in arguments},
+        "required": [each.name for each in arguments if each.required],
+    }
+
+
 def _first_of(error: BaseException) -> BaseException:
-    """The first error of a group that is no group itself."""
-    while inner := getattr(error, "exceptions", None):
-        error = inner[0]
-    return error
+    """The first error of a group that is no group itself; what we have raised before others."""
+    leaves = [*_leaves(error)]
+    return next((each for each in leaves if isinstance(each, _TELLING)), leaves[0])
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    inner = getattr(error, "exceptions", None)
+    if not inner:
+        yield error
+    for each in inner or ():
+        yield from _leaves(each)

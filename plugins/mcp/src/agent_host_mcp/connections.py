@@ -19,12 +19,20 @@ from agent_hookspecs import ToolError
 from agent_host_mcp.servers import Limits, Server
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult, ElicitResult
+    from mcp_types import (
+        CallToolResult,
+        ElicitResult,
+        GetPromptResult,
+        ReadResourceResult,
+        Resource,
+        ResourceTemplate,
+    )
 
     from agent_host_mcp.approvals import Definition
     from agent_host_mcp.connection import Connection, Opened
+    from agent_host_mcp.logins import Keys
 
-__all__ = ["Connections", "Progress", "Question", "follow"]
+__all__ = ["Connections", "Progress", "Question", "Side", "follow"]
 
 T = TypeVar("T")
 
@@ -39,8 +47,9 @@ OnTools = Callable[[Server, Mapping[str, "Definition"]], None]
 class Connections:
     """The connections of some servers. Safe to use from any thread."""
 
-    def __init__(self, limits: Limits, on_tools: OnTools) -> None:
+    def __init__(self, limits: Limits, on_tools: OnTools, keys: Keys | None = None) -> None:
         self._limits = limits
+        self._keys = keys
         self._on_tools = on_tools
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -57,6 +66,22 @@ class Connections:
     ) -> Future[tuple[CallToolResult, str]]:
         """Call a tool of a server that defines it exactly so."""
         return self._submit(lambda: self._connection(server).call(tool, arguments, side))
+
+    def get_prompt(
+        self, server: Server, prompt: Definition, arguments: dict[str, str], side: Side
+    ) -> Future[GetPromptResult]:
+        """What a prompt of a server gives that defines it exactly so."""
+        return self._submit(lambda: self._connection(server).get_prompt(prompt, arguments, side))
+
+    def read_resource(self, server: Server, uri: str, side: Side) -> Future[ReadResourceResult]:
+        """What stands at an address of a server's own."""
+        return self._submit(lambda: self._connection(server).read_resource(uri, side))
+
+    def list_resources(
+        self, server: Server, side: Side
+    ) -> Future[tuple[list[Resource], list[ResourceTemplate]]]:
+        """The resources of a server, and how the addresses of others are made."""
+        return self._submit(lambda: self._connection(server).list_resources(side))
 
     def close(self) -> None:
         """End every connection and the thread; whoever still waits is told."""
@@ -87,6 +112,7 @@ class Connections:
                 server,
                 self._limits,
                 lambda tools: self._on_tools(server, tools),
+                self._keys,
             )
         return found
 

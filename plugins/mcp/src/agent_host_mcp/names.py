@@ -1,4 +1,4 @@
-"""The names under which models know the tools of servers.
+"""The names under which models know the tools of servers, and people their prompts.
 
 They have the letters and the length that every provider takes, and two tools never share one: a
 name says where its server's part ends, and a part that had to be changed ends with a digest.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-__all__ = ["PREFIX", "wire_name"]
+__all__ = ["PREFIX", "prompt_name", "wire_name"]
 
 PREFIX = "mcp_"
 #: What the strictest provider takes.
@@ -29,6 +29,14 @@ def wire_name(server: str, tool: str) -> str:
         return name
     room = _MAX_LENGTH - len(head) - _DIGEST - 1
     return f"{head}{_FOREIGN.sub('_', tool)[:room]}-{_digest(tool)}"
+
+
+def prompt_name(server: str, prompt: str) -> str:
+    """The name of a server's prompt, such as ``git:summary``, as it can be typed."""
+    head = f"{_server_part(server)}:"
+    if prompt and not _FOREIGN.search(prompt) and len(prompt) <= _MAX_LENGTH:
+        return head + prompt
+    return f"{head}{_FOREIGN.sub('_', prompt)[:_MAX_LENGTH]}-{_digest(prompt)}"
 
 
 def _server_part(server: str) -> str:

@@ -1,4 +1,4 @@
-"""The tool plugin ``mcp``: the tools of servers that a person has approved.
+"""The tool plugin ``mcp``: tools, prompts and resources of servers that a person has approved.
 
 What models are told of a tool is what was approved, so that nothing is started to say it; a server
 is started when one of its tools is first called. Owns what may be called, and what is asked before.
@@ -22,7 +22,7 @@ from agent_hookspecs import (
     ToolRetry,
     UnknownToolError,
 )
-from agent_hookspecs.logs import get_logger
+from agent_hookspecs.logs import get_logger, get_warn_from_context
 from agent_host_mcp._version import __version__
 from agent_host_mcp.approvals import (
     Approvals,
@@ -33,7 +33,7 @@ from agent_host_mcp.approvals import (
     without_unseen,
 )
 from agent_host_mcp.connections import Connections, Progress, Question, Side, follow
-from agent_host_mcp.names import wire_name
+from agent_host_mcp.names import prompt_name, wire_name
 from agent_host_mcp.servers import CONFIG_SCHEMA, Limits, Server, read_limits, read_servers
 
 if TYPE_CHECKING:
@@ -46,11 +46,13 @@ log = get_logger(__name__)
 _APPROVE, _REFUSE = "approve", "refuse"
 #: Where the host says which folder is the plugin's own.
 _FOLDER = "plugin_folder"
+#: And what of the user's key store.
+_KEYS = "plugin_keys"
 
 
 @dataclass(frozen=True, slots=True)
-class _Tool:
-    """A tool that may be called: whose it is, and how it was approved."""
+class _Offered:
+    """A tool or a prompt that may be used: whose it is, and how it was approved."""
 
     server: Server
     definition: Definition
@@ -63,6 +65,7 @@ class _Shared:
     servers: tuple[Server, ...]
     limits: Limits
     approvals: Approvals
+    keys: Any
     connections: Connections = field(init=False)
     current: dict[str, Mapping[str, Definition]] = field(default_factory=dict)
     #: How often servers turned out to have other tools than before.
@@ -70,7 +73,7 @@ class _Shared:
     users: int = 0
 
     def __post_init__(self) -> None:
-        self.connections = Connections(self.limits, self._look_at_tools)
+        self.connections = Connections(self.limits, self._look_at_tools, self.keys)
 
     def _look_at_tools(self, server: Server, tools: Mapping[str, Definition]) -> None:
         before = self.differences(server)
@@ -117,10 +120,15 @@ class McpTools(ToolPlugin):
         servers = tuple(each for each in read_servers(config) if not each.disabled)
         limits = read_limits(config)
         if not servers:
-            return {"shared": None, "tools": {}, "stamp": ()}
-        shared = self._share(servers, limits, str(config.get(_FOLDER) or ""))
+            return {"shared": None, "tools": {}, "prompts": {}, "stamp": ()}
+        shared = self._share(servers, limits, config)
         try:
-            return {"stamp": shared.stamp, "tools": _approved_tools(shared), "shared": shared}
+            return {
+                "stamp": shared.stamp,
+                "tools": _approved_tools(shared),
+                "prompts": _approved_prompts(shared),
+                "shared": shared,
+            }
         except BaseException:
             # Nobody else gives it back: there is no state that could be closed.
             self._release(shared)
@@ -154,7 +162,7 @@ class McpTools(ToolPlugin):
         self, tool_name: str, payload: Any, state: State, context: Context
     ) -> Generator[dict[str, Any], None, dict[str, Any]]:
         """Call a tool of a server; yields its progress."""
-        tool: _Tool | None = state["tools"].get(tool_name)
+        tool: _Offered | None = state["tools"].get(tool_name)
         if tool is None:
             raise UnknownToolError(f"plugin 'mcp' has no tool {tool_name!r}", tool=tool_name)
         if not isinstance(payload, dict):
@@ -175,18 +183,68 @@ class McpTools(ToolPlugin):
             raise ToolRetry(message["content"] or "the tool failed and did not say why")
         return message
 
+    def get_prompts(self, state: State) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": name,
+                "description": without_unseen(prompt.definition.description),
+                "arguments": _arguments_of(prompt.definition),
+            }
+            for name, prompt in state["prompts"].items()
+        ]
+
+    def read_prompt(
+        self, prompt_name: str, arguments: dict[str, str], state: State, context: Context
+    ) -> list[Any]:
+        """What a prompt of a server gives."""
+        prompt: _Offered = state["prompts"][prompt_name]
+        shared: _Shared = state["shared"]
+        call = _Call(prompt.server, context)
+        result = call.wait(
+            shared.connections.get_prompt(prompt.server, prompt.definition, arguments, call.side)
+        )
+        from agent_host_mcp.results import prompt_parts
+
+        return prompt_parts(result)
+
+    def read_attachment(self, address: str, state: State, context: Context) -> list[Any] | None:
+        """What stands at ``SERVER:URI``; None if no server is called so."""
+        shared: _Shared | None = state["shared"]
+        for server in shared.servers if shared is not None else ():
+            head = f"{server.name}:"
+            if shared is None or not address.startswith(head) or address == head:
+                continue
+            if shared.approvals.find(server) is None:
+                raise ToolError(
+                    f"the MCP server {server.name!r} is not approved, so nothing of it is attached",
+                    hint=f"run: agent-host mcp approve {server.name}",
+                )
+            uri = address[len(head) :]
+            call = _Call(server, context)
+            result = call.wait(shared.connections.read_resource(server, uri, call.side))
+            from agent_host_mcp.results import resource_parts
+
+            limit = shared.limits.resource_bytes
+            parts, cut = resource_parts(server.name, uri, result.contents, limit)
+            warn = get_warn_from_context(context, self.name)
+            for note in cut:
+                warn(note)
+            return [*parts]
+        return None
+
     def close(self, state: State) -> None:
         shared: _Shared | None = state["shared"]
         if shared is not None:
             self._release(shared)
 
-    def _share(self, servers: tuple[Server, ...], limits: Limits, folder: str) -> _Shared:
+    def _share(self, servers: tuple[Server, ...], limits: Limits, config: Config) -> _Shared:
         with self._lock:
             for known in self._shared:
                 if (known.servers, known.limits) == (servers, limits):
                     break
             else:
-                known = _Shared(servers, limits, Approvals(folder))
+                approvals = Approvals(str(config.get(_FOLDER) or ""))
+                known = _Shared(servers, limits, approvals, config.get(_KEYS))
                 self._shared.append(known)
             known.users += 1
             return known
@@ -201,9 +259,9 @@ class McpTools(ToolPlugin):
             shared.connections.close()
 
 
-def _approved_tools(shared: _Shared) -> dict[str, _Tool]:
+def _approved_tools(shared: _Shared) -> dict[str, _Offered]:
     """The tools that models may be told of, by the names that they get."""
-    tools: dict[str, _Tool] = {}
+    tools: dict[str, _Offered] = {}
     for server in shared.servers:
         approved = shared.approvals.find(server)
         for definition in approved.tools.values() if approved is not None else ():
@@ -211,8 +269,33 @@ def _approved_tools(shared: _Shared) -> dict[str, _Tool]:
             if name in tools:
                 log.warning("mcp_tool_left_out", server=server.name, tool=definition.name)
             else:
-                tools[name] = _Tool(server, definition)
+                tools[name] = _Offered(server, definition)
     return tools
+
+
+def _approved_prompts(shared: _Shared) -> dict[str, _Offered]:
+    """The prompts that people may ask for, by the names that they type."""
+    prompts: dict[str, _Offered] = {}
+    for server in shared.servers:
+        approved = shared.approvals.find(server)
+        for definition in approved.prompts.values() if approved is not None else ():
+            prompts.setdefault(
+                prompt_name(server.name, definition.name), _Offered(server, definition)
+            )
+    return prompts
+
+
+def _arguments_of(prompt: Definition) -> list[dict[str, Any]]:
+    described = prompt.schema.get("properties") or {}
+    required = prompt.schema.get("required") or ()
+    return [
+        {
+            "name": name,
+            "description": without_unseen(str(each.get("description") or "")),
+            "required": name in required,
+        }
+        for name, each in described.items()
+    ]
 
 
 class _Call:
@@ -239,6 +322,15 @@ class _Call:
         finally:
             source.close()
 
+    def wait(self, future: Future[Any]) -> Any:
+        """What comes of a future; nobody is told of progress."""
+        source = self.follow(future)
+        while True:
+            try:
+                next(source)
+            except StopIteration as stop:
+                return stop.value
+
     def _answer(self, question: Question) -> None:
         from agent_host_mcp.questions import answer_question
 
@@ -247,14 +339,19 @@ class _Call:
 
 def _describe_progress(progress: Progress) -> dict[str, Any]:
     described = {
-        "progress": progress.progress,
-        "total": progress.total,
+        "progress": _plain_number(progress.progress),
+        "total": _plain_number(progress.total),
         "message": progress.message,
     }
     return {key: value for key, value in described.items() if value is not None}
 
 
-def _find_approved(approvals: Approvals, tool: _Tool) -> Definition:
+def _plain_number(value: float | None) -> float | None:
+    """A number as people write it: the protocol has fractions where servers count."""
+    return int(value) if value is not None and value.is_integer() else value
+
+
+def _find_approved(approvals: Approvals, tool: _Offered) -> Definition:
     """The tool as it is approved by now; refuses one that is not any more."""
     server, name = tool.server, tool.definition.name
     approved = approvals.find(server)
@@ -267,7 +364,7 @@ def _find_approved(approvals: Approvals, tool: _Tool) -> Definition:
 
 
 def _require_approved(
-    approvals: Approvals, tool: _Tool, current: Mapping[str, Definition], context: Context
+    approvals: Approvals, tool: _Offered, current: Mapping[str, Definition], context: Context
 ) -> Definition:
     """The tool as it is approved; refuses one that is another, unless a person approves it now."""
     server, name = tool.server, tool.definition.name

@@ -53,6 +53,16 @@ CONFIG_SCHEMA: dict[str, Any] = {
                 "default": 16_777_216,
                 "description": "The largest message that a server may send.",
             },
+            "max_tools": {
+                "type": "integer",
+                "default": 1_000,
+                "description": "How many tools, or prompts, a server may have.",
+            },
+            "max_resource_bytes": {
+                "type": "integer",
+                "default": 1_000_000,
+                "description": "How much of a resource is attached; a longer text is cut.",
+            },
         },
     }
 }
@@ -77,7 +87,7 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long servers are waited for, and how much they may say at once.
+    """How long servers are waited for, how much they may say at once, and how much they may have.
 
     ``back_off`` are the waits before a server that has ended is started again, each time it ends
     without having answered a call; after the last it is left alone.
@@ -86,6 +96,8 @@ class Limits:
     connect_seconds: float = 30.0
     call_seconds: float = 300.0
     message_bytes: int = 16_777_216
+    max_tools: int = 1_000
+    resource_bytes: int = 1_000_000
     back_off: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
@@ -144,7 +156,10 @@ def read_limits(config: Config) -> Limits:
     given = _settings(config)
     described = CONFIG_SCHEMA["mcp"]["properties"]
     numbers: dict[str, Any] = {}
-    for key in ("connect_seconds", "call_seconds", "max_message_bytes"):
+    for key in (
+        *("connect_seconds", "call_seconds"),
+        *("max_message_bytes", "max_tools", "max_resource_bytes"),
+    ):
         value = given.get(key)
         value = described[key]["default"] if value is None else value
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 2**40:
@@ -154,6 +169,8 @@ def read_limits(config: Config) -> Limits:
         float(numbers["connect_seconds"]),
         float(numbers["call_seconds"]),
         int(numbers["max_message_bytes"]),
+        int(numbers["max_tools"]),
+        int(numbers["max_resource_bytes"]),
     )
 
 

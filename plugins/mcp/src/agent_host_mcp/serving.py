@@ -1,4 +1,4 @@
-"""``agent-host mcp serve``: the tools of the application, for an MCP client that has started us.
+"""``agent-host mcp serve``: the tools of the application, for MCP clients, by pipe or by HTTP.
 
 The host's policy decides about every call. What it would ask a person is put to the client, which
 has the person; a client that cannot ask gets a refusal. Owns the way from the protocol to the
@@ -8,19 +8,26 @@ application and back.
 from __future__ import annotations
 
 import asyncio
+import hmac
+import ipaddress
 import json
+import os
+import socket
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from agent_hookspecs import ConfigError
 from agent_host_mcp._version import __version__
 from agent_host_mcp.approvals import spell_out
 
-__all__ = ["offered_tools", "serve_on_stdio"]
+__all__ = ["Place", "offered_tools", "read_place", "serve_on_http", "serve_on_stdio"]
 
 _ALLOW = {
     "type": "object",
@@ -34,6 +41,121 @@ _KEY = "allow"
 _MAX_SHOWN = 2_000
 
 
+#: The variable with the token that requests need; not an option, because all can see those.
+TOKEN_VARIABLE = "AGENT_HOST_MCP_TOKEN"
+_LEAST_TOKEN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to serve over HTTP, and the token that requests need; "" for none."""
+
+    host: str
+    port: int
+    token: str = field(default="", repr=False)
+
+    @property
+    def netloc(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def read_place(text: str) -> Place:
+    """The place that ``HOST:PORT`` names; one that others could reach needs a token."""
+    host, colon, digits = text.rpartition(":")
+    host = host.strip("[]")
+    if not colon or not host or not digits.isdigit() or int(digits) > 65_535:
+        raise ConfigError(f"--http {text!r} is no HOST:PORT", hint="such as 127.0.0.1:8811")
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if token and len(token) < _LEAST_TOKEN:
+        raise ConfigError(
+            f"{TOKEN_VARIABLE} is shorter than {_LEAST_TOKEN} letters", hint="set a longer one"
+        )
+    if not _is_loopback(host):
+        if not token:
+            raise ConfigError(
+                f"at {host} others than you could call your tools",
+                hint=f"serve at 127.0.0.1, or set {TOKEN_VARIABLE} to a token for your clients",
+            )
+        if host in ("0.0.0.0", "::", "*"):
+            raise ConfigError(
+                f"{host} is no address that clients could name",
+                hint="give the address or the name of this machine that they use",
+            )
+    return Place(host, int(digits), token)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        # Nothing is lost: a name may lead anywhere, so it is not taken for this machine.
+        return False
+
+
+def serve_on_http(
+    application: Any, options: Mapping[str, Any], place: Place, say: Callable[[str], None]
+) -> None:
+    """Serve until we are stopped; ``say`` is told where."""
+    import uvicorn
+
+    listening = _bind(place)
+    place = replace(place, port=listening.getsockname()[1])
+    known = [place.netloc]
+    if _is_loopback(place.host):
+        known = [f"{name}:{place.port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+    # A page of the web may have any name lead to this machine: only our own names count, and no
+    # page of another origin.
+    security = TransportSecuritySettings(
+        allowed_hosts=known, allowed_origins=[f"http://{name}" for name in known]
+    )
+    app: Any = _make_server(application, options).streamable_http_app(
+        transport_security=security, host=place.host
+    )
+    if place.token:
+        app = _TokenGuard(app, place.token)
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+    say(f"Serving at http://{place.netloc}/mcp" + (", for who has the token" * bool(place.token)))
+    with listening:
+        uvicorn.Server(config).run([listening])
+
+
+def _bind(place: Place) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            place.host, place.port, type=socket.SOCK_STREAM
+        )[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        # Now, and not by the server: whoever reads where we serve may come at once.
+        listening.listen()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ConfigError(
+            f"{place.netloc} cannot be served at: {why}", hint="choose another port or address"
+        ) from error
+    return listening
+
+
+class _TokenGuard:
+    """Lets only requests through that have the token."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        self._app = app
+        self._wanted = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            given = [value for name, value in scope["headers"] if name == b"authorization"]
+            if len(given) != 1 or not hmac.compare_digest(given[0], self._wanted):
+                headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
+                await send({"type": "http.response.start", "status": 401, "headers": headers})
+                await send({"type": "http.response.body", "body": b""})
+                return
+        await self._app(scope, receive, send)
+
+
 def serve_on_stdio(application: Any, options: Mapping[str, Any]) -> None:
     """Serve until the client leaves; ``options`` say with which agent and provider."""
     asyncio.run(_serve(application, options))
@@ -45,14 +167,18 @@ def offered_tools(application: Any, options: Mapping[str, Any]) -> list[dict[str
     return [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools]
 
 
-async def _serve(application: Any, options: Mapping[str, Any]) -> None:
+def _make_server(application: Any, options: Mapping[str, Any]) -> Server[Any]:
     tools = _Tools(application, options)
-    server: Server[Any] = Server(
+    return Server(
         "agent-host",
         version=__version__,
         on_list_tools=tools.list_tools,
         on_call_tool=tools.call_tool,
     )
+
+
+async def _serve(application: Any, options: Mapping[str, Any]) -> None:
+    server = _make_server(application, options)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 

@@ -11,6 +11,8 @@ import sys
 from typing import Annotated
 
 from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, MCPServer, Resolve
+from mcp.server.mcpserver.prompts.base import AssistantMessage, Message, UserMessage
+from mcp_types import EmbeddedResource, ImageContent, TextResourceContents
 from pydantic import BaseModel
 
 server = MCPServer("modern", instructions="Be kind.", log_level="WARNING")
@@ -64,10 +66,61 @@ async def paint(answer: Annotated[ElicitationResult[Colour], Resolve(ask_colour)
     return f"{answer.action}: {getattr(answer, 'data', None)}"
 
 
+@server.tool()
+async def grow(context: Context) -> str:
+    """Have one more tool."""
+    server.add_tool(fail, name="second", description="Fails as well.")
+    await context.notify_tools_changed()
+    return "grown"
+
+
 @server.prompt()
 def greet(name: str) -> str:
     """Greet somebody."""
     return f"Please greet {name}."
+
+
+@server.prompt()
+def talk() -> list[Message]:
+    """A talk that somebody has begun, with a picture and a note."""
+    note = TextResourceContents(uri="notes://tomorrow", text="Rest.")
+    pixel = ImageContent(data=base64.b64encode(PIXEL).decode(), mime_type="image/png")
+    return [
+        UserMessage("What is this?"),
+        UserMessage(pixel),
+        AssistantMessage("A pixel."),
+        UserMessage(EmbeddedResource(resource=note)),
+    ]
+
+
+@server.prompt()
+def hidden() -> str:
+    """Say something that is not seen."""
+    return "Be kind.\U000e0041\u202e"
+
+
+@server.resource("notes://{day}")
+def notes(day: str) -> str:
+    """What there is to do on a day."""
+    return f"On {day}: ```rest```."
+
+
+@server.resource("pixels://one", mime_type="image/png")
+def pixel() -> bytes:
+    """One pixel."""
+    return PIXEL
+
+
+@server.resource("pixels://lie", mime_type="image/jpeg")
+def lie() -> bytes:
+    """A picture that is not what it is said to be."""
+    return PIXEL
+
+
+@server.resource("notes://long")
+def long_note() -> str:
+    """More than anybody wants to read."""
+    return "word " * 1_000
 
 
 @server.resource("notes://today")

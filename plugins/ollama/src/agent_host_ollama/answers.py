@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from agent_hookspecs import CoreMessage, NativeMessage, Usage
-from agent_hookspecs.authoring import unique_call_id
+from agent_hookspecs import Config, CoreMessage, NativeMessage, Usage
+from agent_hookspecs.authoring import Partial, plain, unique_call_id
 from agent_hookspecs.tool_interop import JsonObject, WireNames, content_part
 from agent_host_ollama.calls import CALL_IDS, callable_calls, core_call
 from agent_host_ollama.errors import raise_stream_error
@@ -37,11 +37,9 @@ class Answer:
         "_about",
         "_call_ids",
         "_calls",
-        "_content",
         "_images",
+        "_message",
         "_names",
-        "_others",
-        "_thinking",
         "begun",
         "done",
         "new_calls",
@@ -50,14 +48,14 @@ class Answer:
         "thinking",
     )
 
-    def __init__(self, names: WireNames) -> None:
+    def __init__(self, names: WireNames, config: Config) -> None:
         self._names = names
-        self._content: list[str] = []
-        self._thinking: list[str] = []
+        #: The message without calls and images; it counts all that is kept of the answer.
+        self._message = Partial.of_answer(config)
         self._calls: list[Any] = []
-        self._call_ids: list[str] = []
+        #: The ids of its calls, in order.
+        self._call_ids: dict[str, None] = {}
         self._images: list[Any] = []
-        self._others: JsonObject = {}
         self._about: JsonObject = {}
         #: The ids of the calls in the history before the answer.
         self.taken: Collection[str] = ()
@@ -82,7 +80,7 @@ class Answer:
             text = message.get("content")
             if text and type(text) is str:
                 self.text = text
-                self._content.append(text)
+                self._message.append_text("content", text)
             if len(message) > 2:
                 self._read_more(message)
         if chunk.get("done"):
@@ -90,32 +88,35 @@ class Answer:
 
     def finished(self) -> NativeMessage:
         """The whole answer as a native message."""
-        message: NativeMessage = {"role": "assistant", "content": "".join(self._content)}
-        if self._thinking:
-            message["thinking"] = "".join(self._thinking)
+        said = plain(self._message)
+        message: NativeMessage = {"role": "assistant", "content": said.pop("content", "")}
+        if "thinking" in said:
+            message["thinking"] = said.pop("thinking")
         if self._calls:
             message["tool_calls"] = list(self._calls)
         if self._images:
             message["images"] = list(self._images)
-        about = {**self._about, **({CALL_IDS: self._call_ids} if self._call_ids else {})}
-        return {**message, **self._others, **({"_metadata": about} if about else {})}
+        about = {**self._about, **({CALL_IDS: [*self._call_ids]} if self._call_ids else {})}
+        return {**message, **said, **({"_metadata": about} if about else {})}
 
     def _read_more(self, message: JsonObject) -> None:
         thinking = message.get("thinking")
         if thinking and isinstance(thinking, str):
             self.thinking = thinking
-            self._thinking.append(thinking)
+            self._message.append_text("thinking", thinking)
         if isinstance(calls := message.get("tool_calls"), list):
-            self._calls += [call for call in calls if isinstance(call, dict)]
+            known = [call for call in calls if isinstance(call, dict)]
+            self._calls += [self._message.keep(call) for call in known]
             for call in callable_calls(calls):
                 identity = unique_call_id(call.get("id"), self.taken, self._call_ids)
-                self._call_ids.append(identity)
+                self._call_ids[identity] = None
                 self.new_calls.append(core_call(call, identity, self._names))
         if isinstance(images := message.get("images"), list):
-            self._images += images
-        for key in message:
+            self._images += [self._message.keep(image) for image in images]
+        for key, value in message.items():
             if key not in _READ:
-                self._others[key] = message[key]
+                kept = key in self._message
+                self._message[key] = value if kept else self._message.keep(value)
 
     def _end(self, chunk: JsonObject) -> None:
         self.begun = self.done = True

@@ -137,7 +137,7 @@ class OllamaProvider(ProviderPlugin):
         names = wire_names(config)
         state: State = {"config": config, "request": {}, "partial": None, "names": names}
         state["knobs"] = requested_knobs(config)
-        state["answer"] = Answer(names)
+        state["answer"] = Answer(names, config)
         state["unsent"] = []
         return state
 

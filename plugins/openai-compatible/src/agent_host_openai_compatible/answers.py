@@ -91,7 +91,7 @@ class ChatStreaming(AccumulatorStreamingMixin):
         parts: list[Partial] | None = _stored(accumulated, "parts")
         if isinstance(content, str):
             if content and parts is not None:
-                _add_part({"type": "text", "text": content}, parts)
+                _add_part({"type": "text", "text": content}, parts, accumulated)
             return content
         if not isinstance(content, list):
             return ""
@@ -100,7 +100,7 @@ class ChatStreaming(AccumulatorStreamingMixin):
             parts = accumulated["parts"] = [Partial(type="text", text=before)] if before else []
         given = [part for part in content if isinstance(part, dict)]
         for part in given:
-            _add_part(part, parts)
+            _add_part(part, parts, accumulated)
         texts = [part.get("text") for part in given if part.get("type") == "text"]
         return "".join(each for each in texts if isinstance(each, str))
 
@@ -114,7 +114,7 @@ class ChatStreaming(AccumulatorStreamingMixin):
                 if value:
                     _about(accumulated).setdefault("reasoning_keys", {})[key] = True
             elif key != "function_call" or delta.get("tool_calls"):
-                _keep(_about(accumulated).setdefault("unsent", {}), key, value)
+                _keep(_about(accumulated).setdefault("unsent", {}), key, value, accumulated)
         details = delta.get("reasoning_details")
         if details and "reasoning" not in fragment and (text := told_in(details)):
             # Nowhere else in this chunk, and to be read in the blocks later on.
@@ -131,9 +131,9 @@ class ChatStreaming(AccumulatorStreamingMixin):
         ends = choice.get("finish_reason") or not choice.get("delta")
         if reported or ends or "chosen" not in about:
             # What is said about an answer stands in its first chunk or with its end.
-            _note(chunk, choice, about)
+            _note(chunk, choice, about, accumulated)
         elif choice.get("logprobs"):
-            _keep(about.setdefault("choice", {}), "logprobs", choice["logprobs"])
+            _keep(about.setdefault("choice", {}), "logprobs", choice["logprobs"], accumulated)
 
 
 def _about(accumulated: Partial) -> dict[str, Any]:
@@ -148,7 +148,9 @@ def _usage_in(holder: object) -> dict[str, Any] | None:
     return usage if isinstance(usage, dict) else None
 
 
-def _note(chunk: dict[str, Any], choice: dict[str, Any], about: dict[str, Any]) -> None:
+def _note(
+    chunk: dict[str, Any], choice: dict[str, Any], about: dict[str, Any], accumulated: Partial
+) -> None:
     """Keep what the chunk says about the answer and nobody here reads."""
     if choice:
         about["chosen"] = True
@@ -158,53 +160,59 @@ def _note(chunk: dict[str, Any], choice: dict[str, Any], about: dict[str, Any]) 
             about.setdefault(name, value)
     for key, value in chunk.items():
         if key not in _ENVELOPE and value:
-            about.setdefault("answer", {})[key] = value
+            _set(about.setdefault("answer", {}), key, value, accumulated)
     for key, value in choice.items():
         if key not in _OF_CHOICE and value:
-            _keep(about.setdefault("choice", {}), key, value)
+            _keep(about.setdefault("choice", {}), key, value, accumulated)
 
 
-def _add_part(part: Mapping[str, Any], parts: list[Partial]) -> None:
+def _set(kept: dict[str, Any], key: str, value: Any, accumulated: Partial) -> None:
+    """Keep the latest value of a key, of which there may be many."""
+    kept[key] = value if key in kept else accumulated.keep(value)
+
+
+def _add_part(part: Mapping[str, Any], parts: list[Partial], accumulated: Partial) -> None:
     """Continue the last part if it is of the same kind and grows, else begin another."""
     kind = part.get("type")
     if kind == "thinking" and isinstance(part.get("thinking"), list):
         target = parts[-1] if parts and _stored(parts[-1], "type") == kind else None
         if target is None:
-            parts.append(Partial({**part, "thinking": []}))
+            parts.append(Partial(accumulated.keep({**part, "thinking": []})))
             target = parts[-1]
         for key, value in part.items():
             if key != "thinking":
-                target[key] = value
+                _set(target, key, value, accumulated)
         for inner in part["thinking"]:
             if isinstance(inner, dict):
-                _add_part(inner, target["thinking"])
+                _add_part(inner, target["thinking"], accumulated)
         return
     if kind in ("text", "thinking") and isinstance(part.get(kind), str):
         last = parts[-1] if parts and _stored(parts[-1], "type") == kind else {}
         if isinstance(last, Partial) and isinstance(_stored(last, kind), str):
             last.append_text(kind, part[kind])
             return
-    parts.append(Partial(part))
+    parts.append(Partial(accumulated.keep(part)))
 
 
-def _keep(kept: dict[str, Any], key: str, value: Any) -> None:
+def _keep(kept: dict[str, Any], key: str, value: Any, accumulated: Partial) -> None:
     """Keep a field nobody here reads: lists and spoken answers grow, the rest is replaced."""
     before = kept.get(key)
     if isinstance(value, list):
-        if isinstance(before, list):
-            before.extend(value)
+        if value and isinstance(before, list):
+            before.extend(accumulated.keep(value))
         elif value:
-            kept[key] = list(value)
+            kept[key] = list(accumulated.keep(value))
     elif isinstance(value, dict):
-        into = kept[key] = before if isinstance(before, Partial) else Partial()
+        into = before if isinstance(before, Partial) else Partial(accumulated.keep({}))
+        kept[key] = into
         for name, item in value.items():
             grows = name in _GROWING and isinstance(_stored(into, name, ""), str)
             if grows and isinstance(item, str):
                 into.append_text(name, item)
             elif item is not None:
-                _keep(into, name, item)
+                _keep(into, name, item, accumulated)
     elif value != "":
-        kept[key] = value
+        _set(kept, key, value, accumulated)
 
 
 def _ended_in_error(choice: dict[str, Any], provider: str) -> Exception:

@@ -89,8 +89,27 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
-    """What is not claimed is neither counted nor listed among the skipped."""
-    return ("", "", "") if _reason(report) else None
+    """What is not claimed is neither counted nor listed among the skipped, but has a mark."""
+    return ("", "-", "not claimed") if _reason(report) else None
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell each finding whole once: a single cause may turn all checks of a suite red."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    told: dict[str, str] = {}
+    for report in reporter.stats.get("failed", []) if reporter else ():
+        finding = _finding(report)
+        if finding and finding in told:
+            report.longrepr = f"{finding}\n  the same as in {told[finding]}, which tells it whole"
+        elif finding:
+            told[finding] = "::".join(report.nodeid.split("::")[-2:])
+
+
+def _finding(report: Any) -> str:
+    """The first line of a violation; empty for failures of others."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    kind, _, words = (crash.message if crash else "").partition(": ")
+    return words.partition("\n")[0] if kind == ".".join(reversed(_VIOLATION)) else ""
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

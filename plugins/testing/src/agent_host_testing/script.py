@@ -27,7 +27,9 @@ __all__ = [
     "say",
 ]
 
+#: How an answer ends, for which each API has words of its own.
 Finish = Literal["stop", "tool_calls", "length", "blocked", "refusal", "pause", "malformed_call"]
+#: For what an API refuses, or an answer breaks off; each has a status and a body of the API's own.
 FailureKind = Literal[
     "authentication",
     "permission",
@@ -83,6 +85,7 @@ class Picture:
     media_type: str = "image/png"
 
 
+#: What an answer may consist of.
 Part = Text | Thought | Call | Picture
 
 
@@ -125,6 +128,7 @@ class Reply:
 
     @property
     def ending(self) -> Finish:
+        """How the answer ends: as it was said, or as its parts imply."""
         if self.finish is not None:
             return self.finish
         return "tool_calls" if any(isinstance(part, Call) for part in self.parts) else "stop"
@@ -139,6 +143,7 @@ class Raw:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+#: What a script has for each request.
 Answer = Reply | Failure | Raw
 
 

@@ -68,7 +68,10 @@ def tier_of(
         return Tier("bronze", tuple(silver), tuple(unknown))
     gold = []
     if _RECORDINGS in outcomes and "passed" not in outcomes[_RECORDINGS]:
-        gold.append("recordings: none was replayed; give --corpus")
+        gold.append(
+            "recordings: none was replayed; give --corpus, and for a format of your own the "
+            "suite's 'protocol'"
+        )
     return Tier("silver", tuple(gold), (*unknown, *_BEYOND))
 
 

@@ -14,8 +14,12 @@ from typing import Any
 from agent_hookspecs.errors import (
     AgentError,
     AuthenticationError,
+    ContractError,
+    HookError,
     HookResultError,
     InvalidRequestError,
+    LoadError,
+    ProtocolError,
 )
 from agent_hookspecs.logs import redact
 
@@ -31,10 +35,11 @@ _REFUSED = (AuthenticationError, InvalidRequestError)
 
 
 class Violation(AssertionError):
-    """A plugin does not do what the contract asks."""
+    """A plugin does not do what the contract asks; ``change`` is where to mend it, if known."""
 
     # As people import it; a test runner's summary has little room.
     __module__ = "agent_host_testing"
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +70,15 @@ class Exchange:
     answer: bytes
 
 
-def require(condition: object, happened: str) -> None:
-    """Refuse what the contract does not allow; ``happened`` says what was seen instead."""
+def require(condition: object, happened: str, change: str = "") -> None:
+    """Refuse what the contract does not allow; ``happened`` says what was seen instead.
+
+    ``change`` says what to change, if that is not what the check's row is about.
+    """
     if not condition:
-        raise Violation(happened)
+        violation = Violation(happened)
+        violation.change = change
+        raise violation
 
 
 def explain_violation(
@@ -114,15 +124,40 @@ def _describe_error(error: BaseException) -> str:
 
 
 def _what_to_change(contract: Contract, error: BaseException) -> str:
+    """Where to mend: what the row is about says it only if the check has got that far."""
+    if isinstance(error, Violation):
+        return error.change or contract.change
     if isinstance(error, HookResultError):
         return (
             f"return from {error.hook} what docs/hooks.md says of it, also where the hook has "
             "nothing to add: a hook without a return statement returns None"
         )
+    if isinstance(error, HookError):
+        return f"mend {error.hook}, which raised {_kind_of(error.__cause__)} where it is told below"
+    if isinstance(error, LoadError):
+        return (
+            "mend what keeps the class from being made, in the package or in its descriptor; "
+            "`agent-host plugins validate` shows it by itself"
+        )
+    if isinstance(error, ContractError):
+        return "give the class what its role asks for, as the message says; docs/hooks.md has all"
     if isinstance(error, _REFUSED):
-        # What the row is about was not reached: the API has taken nothing yet.
         return "send what the API takes: the request below is refused for the reason given above"
-    return contract.change
+    if isinstance(error, ProtocolError):
+        return (
+            "let framing and build_request say how the answer below is to be read, and whether it "
+            "is streamed although nobody asked for that"
+        )
+    if isinstance(error, AgentError):
+        return contract.change
+    return (
+        "mend the line that raised it, told below; if none is, no code of the package had a part "
+        "in it"
+    )
+
+
+def _kind_of(error: BaseException | None) -> str:
+    return "an error" if error is None else type(error).__name__
 
 
 def _places_in(package: str, error: BaseException) -> Iterator[str]:

@@ -38,6 +38,7 @@ class Request:
     body: Any
 
     def header(self, name: str) -> str:
+        """The header of that name; empty if there is none."""
         return self.headers.get(name.lower(), "")
 
     def bearer(self) -> str | None:
@@ -118,6 +119,7 @@ class Ledger:
         return found
 
     def new_id(self, prefix: str) -> str:
+        """An id that this server has not handed out before."""
         self.made += 1
         return f"{prefix}{self.made}"
 

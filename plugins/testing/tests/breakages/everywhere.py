@@ -408,6 +408,31 @@ _TEXTS = (
     ),
 )
 
+_HISTORY = (
+    *_make(
+        "sends-names-as-they-are",
+        "calls",
+        "Calls in a history that was made anew have the tools' own names.",
+        ("test_tool_names_are_legal_in_history",),
+        "to_native_messages",
+        """\
+natives = ask()
+given = {"messages": natives}
+_edit_calls(given, lambda calls, turn: [call.update(name="kit:weather.now") for call in calls])
+return natives""",
+        *("anthropic", "cohere", "google", "ollama", "chat"),
+    ),
+    *_make(
+        "leaves-its-notes",
+        "answers",
+        "How many chunks were seen stays in the metadata of the message.",
+        ("test_nothing_is_left_over_in_messages",),
+        "from_native_messages",
+        _told('metadata["seen"] = len(message["content"])'),
+        *("anthropic", "cohere", "google", "ollama"),
+    ),
+)
+
 _MESSAGES = (
     *_make(
         "has-one-instruction",
@@ -959,6 +984,7 @@ BREAKAGES: tuple[Breakage, ...] = (
     *_MORE_KNOBS,
     *_CLAIMS,
     *_TEXTS,
+    *_HISTORY,
     *_MESSAGES,
     *_THOUGHTS,
     *_ENDS,

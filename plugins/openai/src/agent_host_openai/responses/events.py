@@ -27,7 +27,7 @@ _Handler = Callable[[dict[str, Any], State], _Partials]
 
 def begin(state: State) -> None:
     """Make room for a new answer."""
-    state["partial"] = Partial()
+    state["partial"] = Partial.of_answer(state["config"])
     # items: those that are finished, by place; heard: whether the text of one came in pieces.
     state["answer"] = {"items": {}, "heard": False, "about": None, "failed": {}}
 
@@ -73,7 +73,7 @@ def _item_done(event: dict[str, Any], state: State) -> _Partials:
     if not isinstance(item, dict):
         return []
     items = answer["items"]
-    items[place if type(place) is int else len(items)] = item
+    items[place if type(place) is int else len(items)] = state["partial"].keep(item)
     heard, answer["heard"] = answer["heard"], False
     # Some servers finish a message without having sent its text in pieces.
     return [] if heard else _said(text_of(item), state)
@@ -100,6 +100,9 @@ def _said_beside(key: str) -> _Handler:
 
 
 def _ended(event: dict[str, Any], state: State) -> _Partials:
+    if is_complete(state):
+        # An answer ends once, though a server may say so again and again.
+        return []
     response = event.get("response")
     _end(response if isinstance(response, dict) else {}, state)
     if "content" in state["partial"]:
@@ -140,7 +143,7 @@ def _untyped(chunk: dict[str, Any], state: State) -> _Partials:
     partials = _said("".join(map(text_of, output)), state) if isinstance(output, list) else []
     if chunk.get("status") == "failed" or error_in(chunk) is not None:
         _failed(chunk, state)
-    if isinstance(output, list):
+    if isinstance(output, list) and not is_complete(state):
         _end(chunk, state)
     return partials
 
@@ -148,7 +151,8 @@ def _untyped(chunk: dict[str, Any], state: State) -> _Partials:
 def _end(response: dict[str, Any], state: State) -> None:
     answer, partial = state["answer"], state["partial"]
     output = response.get("output")
-    items = _whole(answer["items"], output if isinstance(output, list) else [])
+    listed = output if isinstance(output, list) else []
+    items = _whole(answer["items"], partial.keep(listed))
     text = partial.get("content") or ""
     if text and not any(map(text_of, items)):
         # Cut off before the message was finished, and in no list: what was heard is what there is.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from agent_host_testing.corpus.comparing import differences, signature_digest
+from agent_host_testing.corpus.entries import Answer, Block, Entry, Turn, text_block
 from agent_host_testing.corpus.harmless import HARMLESS, Harmless
 from agent_host_testing.corpus.playback import EVERY_WAY, WAYS, Way
 from agent_host_testing.corpus.protocols import (
     PROTOCOLS,
     RecordedProtocol,
     in_scope,
+    protocol_of,
     recorded_answer,
     translate_recording,
 )
@@ -40,6 +42,9 @@ __all__ = [
     "HARMLESS",
     "PROTOCOLS",
     "WAYS",
+    "Answer",
+    "Block",
+    "Entry",
     "Expected",
     "ExpectedCall",
     "FurtherTurn",
@@ -49,6 +54,7 @@ __all__ = [
     "RecordedProtocol",
     "Recording",
     "Replayed",
+    "Turn",
     "Way",
     "continues",
     "differences",
@@ -58,11 +64,13 @@ __all__ = [
     "in_scope",
     "load_recordings",
     "play_session",
+    "protocol_of",
     "recorded_answer",
     "replay",
     "request_differences",
     "session_differences",
     "signature_digest",
+    "text_block",
     "translate_recording",
     "turn_differences",
 ]

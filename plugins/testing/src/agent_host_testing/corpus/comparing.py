@@ -19,7 +19,7 @@ from agent_hookspecs.errors import (
 from agent_hookspecs.tool_interop import CallView
 from agent_host_testing.corpus.documents import documents_of
 from agent_host_testing.corpus.failures import differs, failure_differences
-from agent_host_testing.corpus.protocols import PROTOCOLS, recorded_answer, spoken_blocks
+from agent_host_testing.corpus.protocols import protocol_of, recorded_answer, spoken_blocks
 from agent_host_testing.corpus.recording import Expected, ExpectedCall, Recording
 from agent_host_testing.corpus.replaying import Replayed
 
@@ -158,7 +158,7 @@ def _usage_differences(recording: Recording, usage: Any) -> Iterator[str]:
     if not isinstance(usage, Mapping) or not isinstance(usage.get("raw"), Mapping):
         yield f"usage is {usage!r}, without what the provider said"
         return
-    protocol = PROTOCOLS[recording.protocol]
+    protocol = protocol_of(recording)
     found = protocol.usage(usage["raw"])
     for count, number in expected.items():
         if number is not None:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 from urllib.parse import parse_qs, urlsplit
 
-from agent_host_testing.corpus.protocols import PROTOCOLS, translate_recording
+from agent_host_testing.corpus.protocols import protocol_of, translate_recording
 from agent_host_testing.corpus.recording import Recording
 from agent_host_testing.formats import FORMATS, wire_format
 from agent_host_testing.script import Failure, Raw, Reply
@@ -62,7 +62,7 @@ class Playback:
     def __init__(self, group: Sequence[Recording], way: Way) -> None:
         self._way = way
         self._answers: list[Raw] = []
-        self._api = _AnyAddress(PROTOCOLS[group[0].protocol].format)
+        self._api = _AnyAddress(protocol_of(group[0]).format)
         self.server = FakeServer(
             self._api, strict=False, models=_models(group), rest=lambda request: self._answers[-1]
         )
@@ -84,7 +84,7 @@ class Playback:
         base = _base_path(recording)
         if base is None:
             return self.server.url
-        has_own_versions = not PROTOCOLS[recording.protocol].format.startswith("openai.")
+        has_own_versions = not protocol_of(recording).format.startswith("openai.")
         if has_own_versions or (_VERSION.search(base) and not address.query):
             return self.server.url + base
         query = f"?{address.query}" if address.query else ""
@@ -121,7 +121,7 @@ def address_differences(recording: Recording, request: Request) -> list[str]:
 
 def _base_path(recording: Recording) -> str | None:
     """What comes before the endpoint; None if the address is not of the protocol."""
-    endpoint = PROTOCOLS[recording.protocol].endpoint
+    endpoint = protocol_of(recording).endpoint
     found = re.fullmatch(f"(.*?){endpoint}", urlsplit(recording.url).path)
     return found[1] if found else None
 

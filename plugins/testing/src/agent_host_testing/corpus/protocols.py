@@ -45,6 +45,7 @@ __all__ = [
     "PROTOCOLS",
     "RecordedProtocol",
     "in_scope",
+    "protocol_of",
     "recorded_answer",
     "spoken_blocks",
     "translate_recording",
@@ -53,12 +54,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RecordedProtocol:
-    """How to read a protocol. A further one is a row here and a module with these functions.
+    """How to read a protocol; a suite has one in ``protocol`` for a format of its author's own.
 
     ``format`` is the wire format of its server, by the kit's name or an author's own; ``endpoint``
-    is what of an address comes after the base URL.
-    ``turn`` reads a request, ``answer`` the documents of an answer. ``usage`` gives the provider's
-    numbers under the names of the recordings, ``counts`` under those of the contract.
+    is what of an address comes after the base URL, as a regular expression.
+    ``turn`` reads the body of a request that went to a URL, ``answer`` the documents of an answer.
+    Of the counts that a provider has reported, ``usage`` gives those that ``expected`` has under
+    ``usage``, and ``counts`` those of the contract, by their names there.
     """
 
     format: str
@@ -111,21 +113,26 @@ PROTOCOLS: dict[str, RecordedProtocol] = {
 
 def in_scope(recording: Recording) -> bool:
     """Whether the kit can replay it."""
-    return recording.protocol in PROTOCOLS
+    return recording.own is not None or recording.protocol in PROTOCOLS
+
+
+def protocol_of(recording: Recording) -> RecordedProtocol:
+    """How the recording is read."""
+    return recording.own or PROTOCOLS[recording.protocol]
 
 
 def translate_recording(recording: Recording) -> Turn:
     """What a user would have done to have the recorded request sent."""
-    return PROTOCOLS[recording.protocol].turn(recording.request, recording.url)
+    return protocol_of(recording).turn(recording.request, recording.url)
 
 
 def recorded_answer(recording: Recording) -> Answer:
     """What the recorded answer says, read from its bytes."""
-    return PROTOCOLS[recording.protocol].answer(documents_of(recording))
+    return protocol_of(recording).answer(documents_of(recording))
 
 
 def spoken_blocks(recording: Recording, *kinds: str) -> list[Block]:
     """What the recorded answer says, block by block; of these kinds, if any are given."""
-    turn = PROTOCOLS[recording.protocol].turn(recorded_answer(recording).history, recording.url)
+    turn = protocol_of(recording).turn(recorded_answer(recording).history, recording.url)
     blocks = [block for entry in turn.entries for block in entry.blocks]
     return [block for block in blocks if not kinds or block.kind in kinds]

@@ -9,7 +9,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from agent_host_testing.corpus.protocols import RecordedProtocol
 
 __all__ = ["Expected", "ExpectedCall", "Recording", "group_sessions", "load_recordings"]
 
@@ -47,7 +50,10 @@ class Expected(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One exchange. ``name`` is the file's; ``number`` its place in the session ``group``."""
+    """One exchange. ``name`` is the file's; ``number`` its place in the session ``group``.
+
+    ``own`` is how it is read, if its protocol is none of the kit's.
+    """
 
     name: str
     group: str
@@ -62,6 +68,7 @@ class Recording:
     stream: bool
     framing: str
     expected: Expected
+    own: RecordedProtocol | None = None
 
     def __str__(self) -> str:
         return self.name

@@ -18,7 +18,7 @@ from agent_host_testing.corpus.harmless import (
     rebuilt,
     sent_back,
 )
-from agent_host_testing.corpus.protocols import PROTOCOLS, spoken_blocks, translate_recording
+from agent_host_testing.corpus.protocols import protocol_of, spoken_blocks, translate_recording
 from agent_host_testing.corpus.recording import Recording
 from agent_host_testing.corpus.replaying import Replayed
 
@@ -42,7 +42,7 @@ def request_differences(
     """
     if recording.status in _REFUSED:
         return []
-    protocol = PROTOCOLS[recording.protocol]
+    protocol = protocol_of(recording)
     theirs, ours = translate_recording(recording), protocol.turn(body, recording.url)
     mine, wanted = list(ours.entries), list(theirs.entries)
     for harmless in HARMLESS:
@@ -118,7 +118,7 @@ def history_differences(before: Replayed, body: Mapping[str, Any]) -> list[str]:
     No recorded client is asked: the history is sent again as it was, and then the answer as it was.
     """
     recording = before.recording
-    read = PROTOCOLS[recording.protocol].turn
+    read = protocol_of(recording).turn
     earlier = read(before.body, recording.url).entries
     entries = read(body, recording.url).entries
     if earlier[-1].role == "assistant":

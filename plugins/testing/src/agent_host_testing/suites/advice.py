@@ -38,6 +38,7 @@ ADVICE: dict[str, str] = {
     "linear cost": "append with Partial.append_text, and parse nothing before it is complete",
     "malformed calls": "pass the calls through registry.sanitize_tool_call in finalize",
     "mapping": "give back the list you were given, with your own keys added",
+    "metadata": "take keys that are only for the accumulator out of the final in finalize",
     "mid-stream failures": "raise from process_chunk, or let map_error make, the typed error",
     "models": "get_models gives each model once with its id, and an empty list if there is none "
     "to be had",

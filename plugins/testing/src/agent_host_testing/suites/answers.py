@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, get_type_hints
 
 import pytest
 
+from agent_hookspecs.messages import MessageMetadata
 from agent_host.plugins.implementations import can_list_models
 from agent_host_testing.script import Call, Finish, Part, Reply, Text, Thought, Tokens, say
 from agent_host_testing.suites.checking import check
@@ -23,6 +27,8 @@ KINDS = {"text": "", "tools": "supports_tools", "reasoning": "supports_reasoning
 # Not ASCII, several lines, and a character at which careless splitters break lines.
 _TEXT = "Grüße 世界 👋, this is\nmore than one line\u2028or is it?"
 _DECLINED: tuple[Finish, ...] = ("refusal", "blocked")
+# So many characters as no other number of an answer is.
+_MANY_WORDS = "word after word, " * 47
 _TOKENS = Tokens(input=1201, output=345, cached_input=1024, reasoning=128)
 
 
@@ -135,6 +141,23 @@ class AnswerChecks(ProviderSuite):
                 said = outcome.answer["content"] or outcome.metadata.get("refusal")
                 require(said == "Some words", f"of the words there is {said!r}")
 
+    @check("metadata", "docs/testing.md#metadata")
+    def test_nothing_is_left_over_in_messages(self) -> None:
+        """A message has in its metadata what the contract knows, and what the API has said."""
+        self.require_wire()
+        with self.talk() as talk:
+            outcome = talk.ask(say(_MANY_WORDS, fragments=9)).expect()
+            last = self.exchanges()[-1]
+            known = {*get_type_hints(MessageMetadata), *self.own_metadata}
+            told = (last.body + last.answer).decode()
+            for key, value in outcome.metadata.items():
+                made_up = [leaf for leaf in _leaves(value) if not _is_told(leaf, told)]
+                require(
+                    key in known or not made_up,
+                    f"its metadata has {key!r}: {value!r:.100}, which nobody has said: take it out "
+                    "in finalize, or name it in the suite's 'own_metadata'",
+                )
+
     @check("usage", "docs/testing.md#usage")
     def test_usage_is_counted_once(self) -> None:
         """Usage is told once for each answer, in the host's terms, and kept with its message."""
@@ -204,6 +227,24 @@ class AnswerChecks(ProviderSuite):
     def _require_models(self) -> None:
         if not can_list_models(self.loaded().implementations):
             not_claimed(f"{self.plugin!r} has neither get_models nor models_request")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The texts and numbers in a value."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list):
+        for each in value:
+            yield from _leaves(each)
+    elif isinstance(value, (str, int, float)) and not isinstance(value, bool) and value:
+        yield value
+
+
+def _is_told(leaf: str | float, told: str) -> bool:
+    """Whether a text or a number stands in what went over the wire."""
+    if isinstance(leaf, str):
+        return leaf in told or json.dumps(leaf)[1:-1] in told
+    return re.search(rf"(?<![\d.]){re.escape(str(leaf))}(?![\d.])", told) is not None
 
 
 def _can_end(format: WireFormat, reply: Reply, request: Request) -> bool:

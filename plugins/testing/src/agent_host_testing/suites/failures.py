@@ -59,7 +59,7 @@ class FailureChecks(ProviderSuite):
         expected = _EXPECTED[kind]
         with self.talk() as talk:
             error = _provider_error(talk.ask(Failure(kind, f"the reason is {kind}")))
-            require(type(error) is expected, f"it is a {type(error).__name__}: {error}")
+            require(type(error) is expected, _named(error))
             require(error.provider == self.plugin, f"its provider is {error.provider!r}")
             retryable = expected.usually_retryable
             require(error.retryable is retryable, f"retryable is {error.retryable}")
@@ -122,7 +122,7 @@ class FailureChecks(ProviderSuite):
             # An API whose error events do not say why leaves no more to know.
             vague = self.wire is not None and b"overload" not in self.exchanges()[-1].answer.lower()
             expected = (OverloadedError, ServerError) if vague else OverloadedError
-            require(isinstance(error, expected), f"it is a {type(error).__name__}: {error}")
+            require(isinstance(error, expected), _named(error))
             require("too much to do" in error.message, f"it says {error.message!r}")
             _kept_partial(outcome, _LONG)
             if self.wire is not None:
@@ -140,7 +140,7 @@ class FailureChecks(ProviderSuite):
             # The bytes before a reset can be lost with it, so only what was shown must be kept.
             outcome = talk.ask(Reply((Text(_LONG),), fragments=20), fault=broken)
             error = _provider_error(outcome)
-            require(isinstance(error, TransportError), f"it is a {type(error).__name__}: {error}")
+            require(isinstance(error, TransportError), _named(error))
             if outcome.shown:
                 _kept_partial(outcome, _LONG)
 
@@ -275,3 +275,7 @@ def _kept_partial(outcome: Outcome, text: str) -> None:
         kept.startswith(outcome.shown) and text.startswith(kept),
         f"shown was {outcome.shown!r}, kept is {kept!r}",
     )
+
+
+def _named(error: BaseException) -> str:
+    return f"the error is {type(error).__name__}: {error}"

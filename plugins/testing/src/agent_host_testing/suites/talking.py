@@ -88,13 +88,14 @@ class ProviderSuite(ClaimConformance):
 
     ``wire`` is the name of one of the kit's formats, or a `WireFormat` of the author's own; None
     for a provider that does its own I/O, which then says in `prompt_for` how to be asked for an
-    answer. ``reasoning_settings`` are added where the model is to reason. Base URL and key are put
-    in by the suite.
+    answer. ``reasoning_settings`` are added where the model is to reason. ``own_metadata`` names
+    what the provider says of its messages by itself. Base URL and key are put in by the suite.
     """
 
     role = "provider"
     wire: ClassVar[str | WireFormat | None] = None
     reasoning_settings: ClassVar[Mapping[str, Any]] = {}
+    own_metadata: ClassVar[Sequence[str]] = ()
 
     def prompt_for(self, answer: Answer) -> str | None:
         """What to say to a provider without a wire so that it answers like this.

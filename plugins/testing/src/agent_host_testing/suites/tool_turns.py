@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_host_testing.formats.gist import Offer
 from agent_host_testing.script import Call, Reply, Text, call, say
+from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.talking import ProviderSuite, Talk
 from agent_host_testing.violations import require
@@ -159,6 +160,27 @@ class ToolTurnChecks(ProviderSuite):
             talk.run_calls()
             require(talk.noted == [(_ODD_NAME, {"place": "Oslo"})], f"ran: {talk.noted}")
             talk.go_on(say("Rain.")).expect()
+
+    @check("tool names", "docs/testing.md#tools", claim=_TOOLS)
+    def test_tool_names_are_legal_in_history(self) -> None:
+        """Calls of other providers are sent by the names by which their tools are offered."""
+        self.require_wire()
+        function = {"name": _ODD_NAME, "arguments": '{"place": "Oslo"}'}
+        made = {"id": "call_odd_2", "type": "function", "function": function}
+        answered = {"tool_call_id": "call_odd_2", "tool_name": _ODD_NAME}
+        with self.talk(tools=(_ODD_NAME,)) as talk:
+            add = talk.host.core.add_message
+            talk.say("How is the weather?")
+            talk.session = add(talk.session, "assistant", "", {"tool_calls": [made]})
+            envelope = {"type": "tool_result", "text": "Rain."}
+            talk.session = add(talk.session, "tool", "Rain.", answered, toolResult=envelope)
+            talk.go_on(say("It rains.")).expect()
+            sent = talk.server.requests[-1]
+            wire_name = offered_name(talk.server.format, sent, _ODD_NAME)
+            require(
+                wire_name == _ODD_NAME or not Carried(sent).has_value(_ODD_NAME),
+                f"the tool is offered as {wire_name!r}, and its call is sent as {_ODD_NAME!r}",
+            )
 
 
 def _require_count(calls: list[Any], count: int) -> list[Any]:

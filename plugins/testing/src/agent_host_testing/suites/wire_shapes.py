@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -11,13 +11,14 @@ import pytest
 from agent_host.core import AgentCore
 from agent_host_testing.corpus import (
     EVERY_WAY,
-    PROTOCOLS,
     WAYS,
+    RecordedProtocol,
     Recording,
     group_sessions,
     in_scope,
     load_recordings,
     play_session,
+    protocol_of,
     session_differences,
 )
 from agent_host_testing.formats import wire_format
@@ -58,10 +59,12 @@ class ShapeChecks(ProviderSuite):
 
     ``dialects`` names the servers whose own shapes the provider should bear too; ``recorded`` those
     whose recordings, below the folder of ``--corpus``, it is replayed, all of its format if empty.
+    ``protocol`` is how those of a `WireFormat` of the author's own are read.
     """
 
     dialects: ClassVar[Sequence[str]] = ()
     recorded: ClassVar[Sequence[str]] = ()
+    protocol: ClassVar[RecordedProtocol | None] = None
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Make a test of each shape, and of each recorded session, of the subclass's format."""
@@ -87,10 +90,29 @@ class ShapeChecks(ProviderSuite):
             return []
         return [
             group
-            for group in group_sessions(filter(in_scope, load_recordings(folder)))
-            if PROTOCOLS[group[0].protocol].format == self._format()
+            for group in group_sessions(filter(in_scope, self._recordings(folder)))
+            if protocol_of(group[0]).format == self._format()
             and (not self.recorded or group[0].provider in self.recorded)
         ]
+
+    def _recordings(self, folder: str) -> list[Recording]:
+        """All that are in the folder, those of the author's own protocol with how they are read."""
+        own = self.protocol
+        return [
+            replace(each, own=own) if own is not None and each.protocol == own.format else each
+            for each in load_recordings(folder)
+        ]
+
+    def _why_nothing_is_replayed(self, folder: str | None) -> str:
+        if not folder:
+            return "--corpus names no folder with recordings"
+        mine = [each for each in self._recordings(folder) if each.protocol == self._format()]
+        if mine and not any(map(in_scope, mine)):
+            return (
+                f"the suite does not say in 'protocol' how recordings of {self._format()!r} are "
+                "read, of which there are some: docs/testing.md#recordings"
+            )
+        return f"the folder of --corpus has no recordings of {self._format()!r}"
 
     def _can_have(self, claim: str) -> bool:
         """Whether the tag is claimed, or lets somebody in if a user adds it."""
@@ -118,7 +140,8 @@ class ShapeChecks(ProviderSuite):
     ) -> None:
         """A recorded session gives what the vendor's SDK made of it, and goes on as recorded."""
         if recorded_session is None:
-            not_claimed("--corpus names no folder with recordings of this wire")
+            self.require_wire()
+            not_claimed(self._why_nothing_is_replayed(pytestconfig.getoption("corpus", None)))
         subject = _Subject(self, without=("model",))
         found = [
             f"{way}: {difference}"

@@ -217,6 +217,8 @@ def _message_problems(message: Any, place: str, ledger: Ledger) -> Iterator[Prob
     if thought is not None and ledger.signatures.get(thought.get("seal")) != thought.get("text"):
         yield Problem("the seal is of another thought", "thoughts come back as they were", place)
     for call in message.get("calls", ()):
+        if not {*call["name"]} <= {*_NAME}:
+            yield Problem("illegal name", "names are of [a-zA-Z0-9_-]", f"{place}.calls")
         try:
             held = json.loads(call["arguments"])
         except ValueError:
