@@ -7,13 +7,16 @@ answer comes back as bytes that nobody has read. A refusal is an error, as every
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from agent_hookspecs.errors import ProviderError
 from agent_hookspecs.logs import redact_error
 from agent_hookspecs.messages import Config
+from agent_hookspecs.values import dataclass
 from agent_host.drivers.asynchronous import acomplete
 from agent_host.drivers.effects import Sleep, Steps
 from agent_host.plugins.stack import Stack
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["RelayedAnswer", "arelay_request"]
 
 _MAX_REFUSAL = 256 << 10
+_MAX_KNOWN = 64
+_KNOWN_SECONDS = 30.0
 #: Plugins make a request of a conversation; what it says is replaced.
 _PLACEHOLDER = {"role": "user", "content": "relayed"}
 
@@ -79,15 +84,48 @@ async def arelay_request(
         stack.lease.leave()
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Where requests of a stack go, for a while; the stack is held so that its id is its own."""
+
+    stack: Stack
+    request: WireRequest
+    until: float
+
+
+#: By core: what plugins say of a request but for its body is the same from one to the next.
+_KNOWN: WeakKeyDictionary[AgentCore, dict[tuple[int, bool], _Known]] = WeakKeyDictionary()
+
+
+async def _find_request(
+    core: AgentCore, stack: Stack, config: Config, stream: bool
+) -> tuple[WireRequest, bool]:
+    """Where to send it, and whether that was known already."""
+    known = _KNOWN.setdefault(core, {})
+    found = known.get((id(stack), stream))
+    if found is not None and found.stack is stack and time.monotonic() < found.until:
+        return found.request, True
+    request = await acomplete(_request_steps(core, stack, config, stream), core.async_wire)
+    request = replace(request, body=None)
+    if len(known) >= _MAX_KNOWN:
+        known.clear()
+    known[id(stack), stream] = _Known(stack, request, time.monotonic() + _KNOWN_SECONDS)
+    return request, False
+
+
 async def _send(
     core: AgentCore, stack: Stack, config: Config, body: bytes, stream: bool
 ) -> RelayedAnswer:
-    request = await acomplete(_request_steps(core, stack, config, stream), core.async_wire)
+    request, was_known = await _find_request(core, stack, config, stream)
     headers = {**request.headers, "content-type": "application/json"}
     response = await core.async_wire.open(replace(request, body=body, headers=headers))
     if 200 <= response.status < 300:
         return RelayedAnswer(response)
     told = await response.read(_MAX_REFUSAL)
+    if response.status == 401 and was_known:
+        # The key may be another by now.
+        del _KNOWN[core][id(stack), stream]
+        return await _send(core, stack, config, body, stream)
     raise failure(response.status, response.headers, told, stack.provider.name)
 
 

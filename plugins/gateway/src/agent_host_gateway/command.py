@@ -63,8 +63,10 @@ def make_group(open_application: OpenApplication) -> click.Group:
         from agent_host_gateway.server import is_loopback
         from agent_host_gateway.serving import AppMaker, check_listening, serve
 
-        check_listening(host, read_keys(config_file))
-        maker = AppMaker(open_application, config_file, is_open=is_loopback(host))
+        is_open = is_loopback(host)
+        if not is_open:
+            check_listening(host, read_keys(config_file))
+        maker = AppMaker(open_application, config_file, is_open)
         serve(maker, host, port, workers)
 
     @group.group("keys")

@@ -24,9 +24,11 @@ __all__ = ["Conversations", "Found", "Sessions", "has_something_to_lose"]
 
 log = get_logger(__name__)
 
-#: How many conversations this process remembers by itself, and how many it looks for in the store.
+#: How many conversations this process remembers by itself, and how many letters of them.
 _MAX_KNOWN = 2000
-_MAX_LOOKS = 2
+_MAX_SIZE = 256 << 20
+#: How many of the latest turns of a conversation are looked for in the store.
+_MAX_LOOKS = 4
 #: Begins the names of sessions that are the gateway's own.
 _PREFIX = "gateway."
 
@@ -55,7 +57,8 @@ class Conversations:
 
     def __init__(self, sessions: Sessions | None) -> None:
         self.sessions = sessions
-        self._known: OrderedDict[str, tuple[Any, str | None]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Any, str | None, int]] = OrderedDict()
+        self._size = 0
         self._lock = threading.Lock()
 
     def find(self, owner: str, messages: Sequence[Message]) -> Found | None:
@@ -98,11 +101,14 @@ class Conversations:
         return stored, problem
 
     def _remember(self, digest: str, session: Any, stored: str | None) -> None:
+        size = _size(session.messages)
         with self._lock:
-            self._known[digest] = session, stored
-            self._known.move_to_end(digest)
-            while len(self._known) > _MAX_KNOWN:
-                self._known.popitem(last=False)
+            _, _, before = self._known.pop(digest, (None, None, 0))
+            self._known[digest] = session, stored, size
+            self._size += size - before
+            while len(self._known) > _MAX_KNOWN or self._size > _MAX_SIZE:
+                _, (_, _, gone) = self._known.popitem(last=False)
+                self._size -= gone
 
     def _load(self, digest: str) -> tuple[Any, str] | None:
         assert self.sessions is not None, "only a store is looked into"
@@ -137,6 +143,16 @@ def _digests(owner: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[tupl
         place = end
 
 
+def _size(messages: Sequence[Mapping[str, Any]]) -> int:
+    """About how much memory messages take, which others may share."""
+    size = 0
+    for message in messages:
+        size += 500 + len(message["content"])
+        for part in message.get("multipartContent") or ():
+            size += sum(len(value) for value in part["content"].values() if isinstance(value, str))
+    return size
+
+
 def _digested_text(messages: Sequence[Mapping[str, Any]]) -> bytes:
     """What clients send back of messages, however they write it."""
     first = messages[0]
@@ -159,4 +175,5 @@ def _canonical(arguments: str) -> str:
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
     except ValueError:
+        # Nothing is lost: what is no JSON is told apart as it is.
         return arguments

@@ -75,6 +75,14 @@ class Fields:
         for name in names:
             self._left.pop(name, None)
 
+    def leave_rest(self, warnings: list[str]) -> None:
+        """Leave out what nobody took, and say so: for what clients repeat and do not wish for."""
+        for name in self._left:
+            told = f"{name!r} of an earlier answer is not passed on"
+            if told not in warnings:
+                warnings.append(told)
+        self._left.clear()
+
     def refuse(self, name: str, why: str) -> Refused:
         return Refused(f"{self.path(name)} {why}", param=self.path(name))
 

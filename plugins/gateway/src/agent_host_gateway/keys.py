@@ -103,6 +103,7 @@ class KeyFile:
         try:
             found = self._path.stat()
         except FileNotFoundError:
+            # Nothing is lost: without a file there are no keys.
             self._seen, self._keys = None, {}
             return
         seen = found.st_mtime_ns, found.st_ino

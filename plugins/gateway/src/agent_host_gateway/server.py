@@ -296,6 +296,7 @@ class _Exchange:
                 raise Refused("too many requests at once", kind="overloaded", retry_after=1)
             await self._work()
         except _LeftError:
+            # Nothing is lost: there is nobody left to tell.
             self._status = self._status or 499
         except Exception as error:
             refused = _logged_refusal(error)
@@ -474,9 +475,8 @@ class _Exchange:
                     await self._send(data)
             end = writer.end(answer)
             response = getattr(writer, "response", None)
-            told = len(answer.warnings)
             await self._keep(asked, caller, opened, answer, response)
-            for warning in answer.warnings[: told + 1]:
+            for warning in answer.warnings:
                 end = f": warning: {' '.join(warning.split())}\n\n".encode() + end
         except _LeftError:
             raise
@@ -499,7 +499,12 @@ class _Exchange:
         if problem:
             answer.warnings.append(problem)
         if asked.store and response is not None:
-            await gateway.store_response(caller, session, stored, response)
+            try:
+                await gateway.store_response(caller, session, stored, response)
+            except StoreError as error:
+                # The answer is there all the same.
+                log.warning("response_not_stored", error=error.message)
+                answer.warnings.append(f"the response is not stored: {error.message}")
 
     # --- sending ---------------------------------------------------------------------------------
 

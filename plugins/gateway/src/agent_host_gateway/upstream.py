@@ -40,6 +40,8 @@ log = get_logger(__name__)
 
 #: Begins the names of agents among the models.
 AGENT = "agent/"
+#: What may be the name of a model: some providers have it in their addresses.
+_MODEL = re.compile(r"(?!.*\.\.)[\w@+:-][\w.@+:-]*(/[\w@+:-][\w.@+:-]*)*", re.ASCII)
 #: How the host says that a setting was not sent.
 _UNSENT = re.compile(r"'(\w+)' is set, but ")
 #: Events that say that the model has begun to answer.
@@ -157,7 +159,7 @@ class Upstream:
         if meant in self.application.config.values.get("providers", {}):
             # An alias with a model of its own.
             return Target(name, meant)
-        if not slash or not model or provider not in providers:
+        if not slash or not _MODEL.fullmatch(model) or provider not in providers:
             raise _unknown_model(name)
         return Target(name, provider, model)
 
@@ -446,7 +448,7 @@ def _unknown_model(name: str) -> Refused:
 
 
 def _is_upstreams_fault(error: ProviderError) -> bool:
-    return refusal_of(error).kind in ("upstream", "overloaded", "timeout", "rate_limit")
+    return refusal_of(error).kind in ("upstream", "overloaded", "timeout")
 
 
 def _may_help(error: Exception, refused: Refused) -> bool:

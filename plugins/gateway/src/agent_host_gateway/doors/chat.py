@@ -33,6 +33,7 @@ __all__ = [
     "failure_event",
     "read_effort",
     "read_request",
+    "read_texts",
     "read_tools",
     "read_usage",
     "text_tools",
@@ -94,7 +95,7 @@ def read_request(body: object) -> ModelRequest:
         asked.set("max_output_tokens", fields.take(name, int), name)
     asked.set("temperature", fields.take("temperature", float), "temperature")
     asked.set("seed", fields.take("seed", int), "seed")
-    asked.set("stop", _read_stop(fields), "stop")
+    asked.set("stop", read_texts(fields, "stop"), "stop")
     asked.set("effort", read_effort(fields, "reasoning_effort"), "reasoning_effort")
     asked.set("response_schema", _read_format(fields), "response_format")
     read_tools(fields, asked)
@@ -115,13 +116,12 @@ def read_effort(fields: Fields, name: str) -> str | None:
     return effort
 
 
-def _read_stop(fields: Fields) -> list[str] | None:
-    stop = fields.take_any("stop")
-    if stop is None:
-        return None
-    texts = [stop] if isinstance(stop, str) else stop
+def read_texts(fields: Fields, name: str) -> list[str] | None:
+    """A text, or a list of some; None if there is none."""
+    found = fields.take_any(name)
+    texts = [found] if isinstance(found, str) else found or []
     if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-        raise fields.refuse("stop", "is neither text nor a list of texts")
+        raise fields.refuse(name, "is neither text nor a list of texts")
     return texts or None
 
 
@@ -208,15 +208,16 @@ def _read_message(fields: Fields, asked: ModelRequest) -> list[Message]:
 
 def _read_assistant(fields: Fields, asked: ModelRequest) -> Message:
     texts = [part["content"]["text"] for part in _read_parts(fields, "content", only_text=True)]
-    calls = [_read_call(each) for each in fields.objects("tool_calls")]
+    calls = [_read_call(each, asked) for each in fields.objects("tool_calls")]
     if fields.take("reasoning_content", str):
         asked.remembers = True
     # Of an answer that was given, and nothing that is said again; the last is ours.
-    fields.drop("refusal", "annotations", "audio", "function_call", "reasoning")
+    fields.drop("refusal", "annotations", "audio", "function_call", "reasoning", "name")
+    fields.leave_rest(asked.warnings)
     return assistant_message("".join(texts), calls)
 
 
-def _read_call(fields: Fields) -> Call:
+def _read_call(fields: Fields, asked: ModelRequest) -> Call:
     kind = fields.take("type", str) or "function"
     call_id = fields.need("id", str)
     fields.drop("index")
@@ -225,8 +226,8 @@ def _read_call(fields: Fields) -> Call:
     inner = fields.child(kind) or Fields({}, fields.path(kind))
     given = inner.need("arguments" if kind == "function" else "input", str)
     call = Call(call_id, inner.need("name", str), given, kind == "custom")
-    inner.refuse_rest()
-    fields.refuse_rest()
+    inner.leave_rest(asked.warnings)
+    fields.leave_rest(asked.warnings)
     return call
 
 

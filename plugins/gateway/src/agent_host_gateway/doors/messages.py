@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_hookspecs import Event, Usage
-from agent_host_gateway.doors.chat import read_effort
+from agent_host_gateway.doors.chat import read_effort, read_texts
 from agent_host_gateway.fields import Fields
 from agent_host_gateway.neutral import (
     Answer,
@@ -90,7 +90,7 @@ def read_request(body: object) -> ModelRequest:
     check_conversation(asked.messages, "messages")
     asked.stream = fields.take("stream", bool) or False
     asked.set("temperature", fields.take("temperature", float), "temperature")
-    asked.set("stop", fields.take("stop_sequences", list) or None, "stop_sequences")
+    asked.set("stop", read_texts(fields, "stop_sequences"), "stop_sequences")
     _read_thinking(fields, asked)
     _read_output(fields, asked)
     _read_tools(fields, asked)
