@@ -135,6 +135,32 @@ def test_what_an_upgrade_threw_away_is_brought_back(
 
 
 @needs_uv
+def test_a_new_python_gets_the_same_versions(place: Place, index: Index) -> None:
+    make_wheel(index.folder, "acme-one")
+    place.host("plugins", "add", "acme-one", "--yes")
+    before = place.freeze()
+    make_wheel(index.folder, "acme-one", "2.0")
+    # As if all had been locked and installed for another one.
+    lock = place.home / "pylock.toml"
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    text = lock.read_text(encoding="utf-8")
+    assert f"=={here}.*" in text
+    lock.write_text(text.replace(f"=={here}.*", "==3.9.*"), encoding="utf-8")
+    (packages,) = (place.prefix / "lib").glob("python*/site-packages")
+    for gone in packages.glob("acme_one*"):
+        shutil.rmtree(gone)
+    assert "acme-one 1.0 is missing" in place.host("plugins", "doctor").out
+    refused = place.host("plugins", "sync", "--frozen", "--yes")
+    assert refused.code == 1
+    assert "is for another Python" in refused.err
+    assert "plugins sync makes it anew" in refused.err.replace("\n", " ")
+    synced = place.host("plugins", "sync", "--yes")
+    assert synced.out == "+ acme-one 1.0  (wanted)\nDone.\n", synced.err
+    assert place.freeze() == before
+    assert lock.read_text(encoding="utf-8") == text
+
+
+@needs_uv
 def test_upgrading_brings_what_is_newer_and_nothing_else(place: Place, index: Index) -> None:
     make_wheel(index.folder, "acme-one")
     make_wheel(index.folder, "acme-two")

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REQUEST_OPTIONS",
+    "cassette_options",
     "check_exclusive",
     "complete_with",
+    "config_option",
     "decode_value",
     "offer_options",
     "parse_pairs",
@@ -107,6 +109,8 @@ _SESSION_OPTIONS = (
                  shell_complete=complete_with("complete_session")),
     click.option("--name", "session_name", metavar="NAME", help="What to call a new session."),
     click.option("--no-store", is_flag=True, help="Store nothing of it."),
+    click.option("--budget", type=click.FloatRange(min=0), metavar="USD",
+                 help="Send nothing more once a run would cost more US dollars than this."),
     click.option("--plain", is_flag=True,
                  help="Lines alone, nothing drawn: for screen readers and simple terminals."),
 )  # fmt: skip
@@ -117,10 +121,31 @@ _SESSION_CHOICES = {
     "--session": "session",
     "--name": "session_name",
 }
-_CONFIG_OPTION = click.option(
+#: The config file of a command that makes requests.
+config_option = click.option(
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False),
     help="The config file; by default agent-host.json or .toml here, then your own.",
 )  # fmt: skip
+
+
+#: Whether what goes over the wire is kept, or comes from what was kept.
+_CASSETTE_OPTIONS = (
+    click.option("--record", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+                 help="Write every request and its answer into FOLDER."),
+    click.option("--replay", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+                 help="Send nothing: take all answers from FOLDER. No key is needed."),
+)  # fmt: skip
+
+
+def cassette_options(command: F) -> F:
+    """Give a command ``record`` and ``replay``, of which only one may be given."""
+
+    @wraps(command)
+    def call_with_cassettes(**given: Any) -> Any:
+        check_exclusive({f"--{name}": given[name] for name in ("record", "replay")})
+        return command(**given)
+
+    return cast(F, _add_options(call_with_cassettes, _CASSETTE_OPTIONS))
 
 
 def request_options(command: F) -> F:
@@ -143,13 +168,13 @@ def talk_options(command: F) -> F:
     """Give a command all that a run takes: whom to ask, with what, and in which session."""
 
     @wraps(command)
-    def call_with_session(**given: Any) -> Any:
+    def call_with_session(*, budget: float | None, **given: Any) -> Any:
         check_exclusive({option: given[name] for option, name in _SESSION_CHOICES.items()})
-        return command(**given)
+        return command(limits=None if budget is None else {"max_cost": budget}, **given)
 
     in_session = _add_options(call_with_session, _SESSION_OPTIONS)
     with_offer = offer_options(in_session)
-    return cast(F, _add_options(with_offer, (_CONFIG_OPTION, *REQUEST_OPTIONS)))
+    return cast(F, _add_options(with_offer, (config_option, *REQUEST_OPTIONS)))
 
 
 def _add_options(command: F, options: Sequence[Callable[[Any], Any]]) -> F:

@@ -28,7 +28,12 @@ from agent_host.distributions.changes import (
 from agent_host.distributions.contents import Fetched, digest_contents, read_fetched
 from agent_host.distributions.drift import lock_file, wanted_file
 from agent_host.distributions.environment import Environment
-from agent_host.distributions.errors import ConflictError, DistributionError, LockError
+from agent_host.distributions.errors import (
+    ConflictError,
+    DistributionError,
+    LockError,
+    OtherPythonError,
+)
 from agent_host.distributions.installers import Installer, Resolving, open_installer
 from agent_host.distributions.journal import (
     begin_change,
@@ -101,7 +106,13 @@ class Manager:
         self._installer = installer
         self._wanted = read_wanted(wanted_file(folder))
         self._lock_file = lock_file(folder)
-        self._locked = read_lock(self._lock_file)
+        self._locked: dict[str, Pin] = {}
+        self._other: OtherPythonError | None = None
+        try:
+            self._locked = read_lock(self._lock_file)
+        except OtherPythonError as error:
+            # Nothing is lost: its versions count, and whoever must not change it is told.
+            self._other = error
         self._work = work
         self._tell = tell
 
@@ -144,6 +155,8 @@ class Manager:
     def plan_sync(self, *, frozen: bool) -> Plan:
         """To have what is locked; ``frozen``: without ever making a lock."""
         missing = sorted({*self._wanted.by_name} - {*self._locked})
+        if frozen and self._other is not None:
+            raise self._other
         if missing or not self._locked:
             if frozen:
                 raise LockError(
@@ -167,7 +180,8 @@ class Manager:
         self._tell("resolving")
         requirements = [*self._host_requirements(free), *wanted.by_name.values()]
         asked = tuple(each.requirement for each in requirements)
-        current = {name: pin.version for name, pin in self._locked.items()} or installed_versions()
+        current = {name: pin.version for name, pin in self._locked.items()}
+        current = current or (self._other.versions if self._other else installed_versions())
         fixed = tuple(f"{name}=={version}" for name, version in current.items() if name not in free)
         try:
             pins = self._installer.resolve(Resolving(asked, fixed))

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from agent_hookspecs.values import dataclass
 from agent_host.distributions.drift import load_toml
-from agent_host.distributions.errors import LockError
+from agent_host.distributions.errors import LockError, OtherPythonError
 from agent_host.plugins.bundle import canonical_name
 from agent_host.private import make_private_folder, replace_private
 
@@ -132,12 +132,19 @@ def _select_pins(document: Mapping[str, Any], file: str) -> dict[str, Pin]:
     from packaging.pylock import Pylock, PylockSelectError, PylockValidationError
 
     try:
-        selected = [*Pylock.from_dict(document).select()]
-    except (PylockValidationError, PylockSelectError) as error:
+        lock = Pylock.from_dict(document)
+    except PylockValidationError as error:
         raise LockError(
-            f"{file} is no lock for this Python: {error}",
+            f"{file} is no lock: {error}",
             file=file,
             hint="make it anew with agent-host plugins lock",
+        ) from None
+    try:
+        selected = [*lock.select()]
+    except PylockSelectError as error:
+        versions = {canonical_name(each.name): str(each.version or "") for each in lock.packages}
+        raise OtherPythonError(
+            f"{file} is for another Python: {error}", file=file, versions=versions
         ) from None
     pins = [_read_pin(package, artefact) for package, artefact in selected]
     return {pin.name: pin for pin in pins}
