@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_hookspecs.errors import AgentError
+from agent_hookspecs.errors import AgentError, ConfigError
 from agent_hookspecs.logs import redact_error
 from agent_hookspecs.messages import ActionResult, Config, CoreMessage, ModelInfo
 from agent_hookspecs.roles import PluginRole
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import OnManager
     from agent_host.plugins.resolve import Resolution
+    from agent_host.relay import RelayedAnswer
 
 __all__ = ["AgentCore"]
 
@@ -52,8 +53,9 @@ class AgentCore:
     ``http_client`` and ``async_http_client`` are ready httpx clients to use instead of its own;
     ``http`` names the library its own are made with, by default what AGENT_HOST_HTTP names, or
     else httpx. ``model_seconds`` is how long a list of models stays fresh. ``on_manager`` is told
-    of every pluggy manager that is made, to trace or monitor its calls. Threads and event loops may
-    share one core; close it when done.
+    of every pluggy manager that is made, to trace or monitor its calls. ``record`` is a folder into
+    which every exchange is written, ``replay`` one from which all answers come. Threads and event
+    loops may share one core; close it when done.
     """
 
     def __init__(
@@ -65,12 +67,14 @@ class AgentCore:
         async_http_client: Any = None,
         model_seconds: float = 300.0,
         on_manager: OnManager | None = None,
+        record: str | os.PathLike[str] | None = None,
+        replay: str | os.PathLike[str] | None = None,
     ) -> None:
         self._stacks = Stacks(model_seconds=model_seconds, on_manager=on_manager)
         library = http or os.environ.get("AGENT_HOST_HTTP") or "httpx"
-        self._wire = WireClient(http_client, library)
-        certificates = self._wire.certificates
-        self._async_wire = AsyncWireClient(async_http_client, library, certificates)
+        self._wire, self._async_wire = _make_wires(
+            http_client, async_http_client, library, record, replay
+        )
         self._lock = threading.Lock()
         if catalog is not None:
             self._stacks.use(catalog)
@@ -166,6 +170,15 @@ class AgentCore:
 
         run = self._single_turn(session, config, context, stream=True, asynchronous=True)
         return AsyncStream(run, self._async_wire)
+
+    async def arelay_request(self, config: Config, body: bytes, *, stream: bool) -> RelayedAnswer:
+        """Send a request that was written elsewhere, in the form of the config's provider.
+
+        Its answer is bytes, which nobody has read; see `agent_host.relay`.
+        """
+        from agent_host.relay import arelay_request
+
+        return await arelay_request(self, config, body, stream=stream)
 
     def _single_turn(
         self,
@@ -438,6 +451,32 @@ class AgentCore:
 
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
+
+
+def _make_wires(
+    client: Any,
+    async_client: Any,
+    library: str,
+    record: str | os.PathLike[str] | None,
+    replay: str | os.PathLike[str] | None,
+) -> tuple[WireClient, AsyncWireClient]:
+    """What carries sync and async requests: the wire, or cassettes."""
+    if record is None and replay is None:
+        wire = WireClient(client, library)
+        return wire, AsyncWireClient(async_client, library, wire.certificates)
+    from agent_host.wire.cassettes import Recorder, Replayer, clients
+
+    if record is not None and replay is not None:
+        raise ConfigError("record and replay exclude each other", key="record", hint="leave one")
+    if replay is not None:
+        replayer = Replayer(replay)
+        return clients.ReplayingClient(replayer), clients.AsyncReplayingClient(replayer)
+    assert record is not None
+    recorder = Recorder(record)
+    recording = clients.RecordingClient(recorder, client, library)
+    return recording, clients.AsyncRecordingClient(
+        recorder, async_client, library, recording.certificates
+    )
 
 
 def _address(stack: Stack) -> str:

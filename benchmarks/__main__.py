@@ -36,6 +36,7 @@ NAMES = (
     "endless",
     "requests",
     "concurrency",
+    "batching",
     "footprint",
     "history",
     "resolution",

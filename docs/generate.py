@@ -20,7 +20,16 @@ from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
 import agent_hookspecs
-from agent_hookspecs import authoring, errors, events, messages, protection, store, tool_interop
+from agent_hookspecs import (
+    authoring,
+    batch,
+    errors,
+    events,
+    messages,
+    protection,
+    store,
+    tool_interop,
+)
 from agent_hookspecs.authoring.knobs import KNOBS
 from agent_hookspecs.descriptor import DESCRIPTOR_NAME
 from agent_hookspecs.markers import RESULT_PARTS, Combining, PartKind
@@ -451,14 +460,19 @@ def render_names() -> str:
         "Every name that a plugin may import, by room. What is not listed here is the host's or a",
         "module's own and may change at any time.",
     ]
-    for room in (agent_hookspecs, authoring, tool_interop, store, protection):
+    for room in (agent_hookspecs, authoring, tool_interop, store, protection, batch):
         about = flat((inspect.getdoc(room) or "").split("\n\n")[0])
         lines += ["", f"## {room.__name__}", "", about, "", "| name | what it is |", "|---|---|"]
         lines += [f"| `{name}` | {_sentence(room, name)} |" for name in room.__all__]
-    lines += ["", "## Shapes", "", "What is in the dicts of the contract."]
+    return "\n".join(lines) + "\n"
+
+
+def render_shapes() -> str:
+    """What is in the dicts that cross the contract, with types."""
+    lines = ["# Shapes", "", NOTE, "", "What is in the dicts that hooks take and return."]
     module = Path(str(messages.__file__))
     lines += [line for name in messages.__all__ for line in ("", *definition_of(name, module))]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).replace("\n### ", "\n## ") + "\n"
 
 
 def render_kit_names() -> str:
@@ -533,6 +547,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "descriptor.md": render_descriptor,
     "events.md": render_events,
     "names.md": render_names,
+    "shapes.md": render_shapes,
     "kit-names.md": render_kit_names,
     **{name: partial(with_parts, name) for name in PARTS},
 }

@@ -46,6 +46,7 @@ HOSTED_BY = "feature"
 #: Hooks that no run calls, and the tests of what calls them.
 ELSEWHERE = {
     ("host", "open_session_store"): "tests/test_stores.py",
+    ("host", "open_batch_engine"): "tests/test_batch_engine.py",
     ("host", "cli_command"): "tests/test_cli_plugins.py",
 }
 

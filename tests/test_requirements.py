@@ -46,6 +46,7 @@ HEAVY = (
     "agent-host-skills",
     "agent-host-shell",
     "agent-host-web",
+    "agent-host-gateway",
 )
 
 PROJECTS = sorted(

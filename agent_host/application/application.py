@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -25,6 +25,7 @@ from agent_host.application.agents import Agent
 from agent_host.application.answer import Answer, answer_of_run
 from agent_host.application.observers import Observers
 from agent_host.application.options import Decisions, ResumeOptions, RunOptions, Selected
+from agent_host.application.replaying import add_placeholder_keys
 from agent_host.application.request_config import make_request_config
 from agent_host.application.run_maker import RunMaker
 from agent_host.application.storage import choose_storage
@@ -48,12 +49,14 @@ if TYPE_CHECKING:
 
     from agent_host.agent.offered_input import OfferedInput, OfferedPrompt
     from agent_host.agent.resume import LaterRun
+    from agent_host.batch.batch import AsyncBatch, Batch, BatchOptions
+    from agent_host.batch.lines import Source
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import OnManager
     from agent_host.plugins.stack import Stack
     from agent_host.turn.context import Warn
 
-__all__ = ["AgentApplication"]
+__all__ = ["AgentApplication", "open_runs"]
 
 log = get_logger(__name__)
 
@@ -72,6 +75,8 @@ class AgentApplication:
     ``store`` says where sessions and runs are stored: a URL, a store, True for the user's own file
     if the config names none, or False; by default where the config says, or nowhere.
     ``on_manager`` is told of every pluggy manager that is made, to trace or monitor its calls.
+    ``record`` is a folder into which every exchange with a server is written, ``replay`` one from
+    which all answers come, without any server or key.
     """
 
     def __init__(
@@ -86,19 +91,26 @@ class AgentApplication:
         http_client: Any = None,
         async_http_client: Any = None,
         on_manager: OnManager | None = None,
+        record: str | os.PathLike[str] | None = None,
+        replay: str | os.PathLike[str] | None = None,
     ) -> None:
         for ignored in ignored_variables():
             log.warning("variable_ignored", reason=ignored)
         self.config = _load(config)
-        values = self.config.values
         # For plugins, which look there; the config itself does not need it.
-        os.environ.update(values.get("env", {}))
+        os.environ.update(self.config.values.get("env", {}))
+        catalog = configured_catalog(self.config)
+        if replay is not None:
+            self.config = add_placeholder_keys(self.config, catalog)
+        values = self.config.values
         self.core = AgentCore(
-            catalog=configured_catalog(self.config),
+            catalog=catalog,
             http=values.get("http"),
             http_client=http_client,
             async_http_client=async_http_client,
             on_manager=on_manager,
+            record=record,
+            replay=replay,
         )
         self.core.stacks.protect(*self.config.own_paths())
         for tool in tools:
@@ -213,6 +225,23 @@ class AgentApplication:
 
         run = self._runs.begin_run(prompt, asynchronous=True, output_type=output_type, **options)
         return AsyncStream(run, self.core.async_wire, run.cancel, lambda: answer_of_run(run))
+
+    def batch(self, lines: Source, **options: Unpack[BatchOptions]) -> Batch:
+        """Answer many prompts at once: iterate for the results as they come, or call its ``run``.
+
+        ``lines`` are prompts, or objects as lines of a batch file are, or the path of such a file.
+        With ``out`` results are written to a file, and a batch that has ended early goes on there.
+        `agent_host.batch.BatchOptions` has the options.
+        """
+        from agent_host.batch.batch import Batch, BatchSetup
+
+        return Batch(BatchSetup(self._runs, lines, options))
+
+    def abatch(self, lines: Source, **options: Unpack[BatchOptions]) -> AsyncBatch:
+        """The async form of `batch`; not itself a coroutine."""
+        from agent_host.batch.batch import AsyncBatch, BatchSetup
+
+        return AsyncBatch(BatchSetup(self._runs, lines, options))
 
     def resume(
         self,
@@ -551,6 +580,12 @@ class AgentApplication:
 
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
+
+
+def open_runs(values: Mapping[str, Any]) -> tuple[RunMaker, Callable[[], Awaitable[None]]]:
+    """The runs of an application of its own, and what closes it: for workers in other processes."""
+    app = AgentApplication(values, store=False)
+    return app._runs, app.aclose
 
 
 def _load(config: Mapping[str, Any] | LoadedConfig | str | Path | None) -> LoadedConfig:

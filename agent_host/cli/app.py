@@ -48,11 +48,13 @@ _HUNG_UP = 129
 #: Each command with the module that has it and its line in the help.
 _COMMANDS = {
     "chat": ("agent_host.cli.chat.command", "Talk with an agent."),
+    "compare": ("agent_host.cli.compare", "Ask several models the same, and check it."),
     "config": ("agent_host.cli.config", "Make, change, check and show the configuration."),
     "keys": ("agent_host.cli.keys", "Keep and try out the keys of providers."),
     "models": ("agent_host.cli.models", "List the models that can be asked."),
     "demo": ("agent_host.cli.demo", "Tour the host offline, in a minute."),
     "run": ("agent_host.cli.run", "Send a prompt to an agent."),
+    "batch": ("agent_host.cli.batch", "Send many prompts, and go on where it ended."),
     "runs": ("agent_host.cli.runs", "See, decide, stop and resume runs."),
     "tools": ("agent_host.cli.tools", "See tools, and those you need not be asked about."),
     "sessions": ("agent_host.cli.sessions", "See, search, move and branch sessions."),
@@ -63,7 +65,7 @@ _COMMANDS = {
 
 #: What people do, and with which commands; what is in none of them is from plugins.
 _GROUPS = {
-    "Talk": ("chat", "run", "demo"),
+    "Talk": ("chat", "run", "batch", "compare", "demo"),
     "Set up": ("keys", "models", "config", "completion"),
     "Look back": ("sessions", "runs"),
     "Extend and understand": ("plugins", "tools"),
@@ -212,7 +214,7 @@ def _close_output(code: int = 0) -> int:
 def _prints_events(arguments: Sequence[str]) -> bool:
     """Whether the command prints a line of JSON for each event; then its end is one, too."""
     words = [each for each in arguments if not each.startswith("-")][:2]
-    return words[:1] == ["run"] or words in (["runs", "resume"], ["runs", "watch"])
+    return words[:1] in (["run"], ["batch"]) or words in (["runs", "resume"], ["runs", "watch"])
 
 
 def _report_error(error: Mapping[str, Any], code: int, as_json: bool, lines: bool) -> int:

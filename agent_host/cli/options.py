@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REQUEST_OPTIONS",
+    "cassette_options",
     "check_exclusive",
     "complete_with",
+    "config_option",
     "decode_value",
     "offer_options",
     "parse_pairs",
@@ -119,10 +121,31 @@ _SESSION_CHOICES = {
     "--session": "session",
     "--name": "session_name",
 }
-_CONFIG_OPTION = click.option(
+#: The config file of a command that makes requests.
+config_option = click.option(
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False),
     help="The config file; by default agent-host.json or .toml here, then your own.",
 )  # fmt: skip
+
+
+#: Whether what goes over the wire is kept, or comes from what was kept.
+_CASSETTE_OPTIONS = (
+    click.option("--record", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+                 help="Write every request and its answer into FOLDER."),
+    click.option("--replay", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+                 help="Send nothing: take all answers from FOLDER. No key is needed."),
+)  # fmt: skip
+
+
+def cassette_options(command: F) -> F:
+    """Give a command ``record`` and ``replay``, of which only one may be given."""
+
+    @wraps(command)
+    def call_with_cassettes(**given: Any) -> Any:
+        check_exclusive({f"--{name}": given[name] for name in ("record", "replay")})
+        return command(**given)
+
+    return cast(F, _add_options(call_with_cassettes, _CASSETTE_OPTIONS))
 
 
 def request_options(command: F) -> F:
@@ -151,7 +174,7 @@ def talk_options(command: F) -> F:
 
     in_session = _add_options(call_with_session, _SESSION_OPTIONS)
     with_offer = offer_options(in_session)
-    return cast(F, _add_options(with_offer, (_CONFIG_OPTION, *REQUEST_OPTIONS)))
+    return cast(F, _add_options(with_offer, (config_option, *REQUEST_OPTIONS)))
 
 
 def _add_options(command: F, options: Sequence[Callable[[Any], Any]]) -> F:

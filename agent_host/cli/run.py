@@ -16,7 +16,7 @@ from agent_hookspecs.errors import AgentError
 from agent_host.cli.asking import ask_approval, ask_question
 from agent_host.cli.display import RunDisplay
 from agent_host.cli.event_lines import EventLines, fault_error, interruption_error
-from agent_host.cli.options import check_exclusive, talk_options
+from agent_host.cli.options import cassette_options, check_exclusive, talk_options
 from agent_host.cli.outside import clean_text
 from agent_host.cli.prompts import (
     find_addresses,
@@ -65,6 +65,7 @@ _PATIENCE = 1.0
 @click.option("-a", "--attach", "attached", multiple=True, metavar="FILE|URL|NAME:ADDRESS",
               help="Send a picture, PDF, sound or text with the prompt.")  # fmt: skip
 @click.option("--schema", metavar="FILE|FIELDS", help="Have the answer in this form, as JSON.")
+@cassette_options
 @click.option("--park", is_flag=True, help="Let the run wait for approvals, and end here.")
 @click.option("--yes", is_flag=True, help="Allow every call that would be asked about.")
 @click.option("--deny", is_flag=True, help="Deny every call that would be asked about.")
@@ -84,6 +85,8 @@ def run(
     plain: bool,
     as_json: bool,
     trace_hooks: bool,
+    record: Path | None,
+    replay: Path | None,
     **options: Any,
 ) -> int:
     """Send PROMPT to an agent and show its answer.
@@ -119,7 +122,9 @@ def run(
         return begun[0]
 
     begun: list[Stream] = []
-    code = show_run(config_file, begin, display, trace, store=not no_store)
+    code = show_run(
+        config_file, begin, display, trace, store=not no_store, record=record, replay=replay
+    )
     if display is not None and schema is not None and code in (0, 3):
         # Everything but ASCII is escaped, because JSON lets through what a terminal obeys.
         click.echo(json.dumps(begun[0].answer.data, indent=2))
@@ -151,12 +156,22 @@ def show_run(
     trace: HookTrace,
     *,
     store: bool = True,
+    record: Path | None = None,
+    replay: Path | None = None,
 ) -> int:
     """Carry out a run and show it; without a display as JSON. Gives the exit code."""
     quiet_logs()
     if drift := describe_drift():
         print_wrapped(style_text(f"warning: {drift}", fg="yellow"))
-    events = _events(config_file, begin, trace, store)
+
+    def open_application() -> AgentApplication:
+        from agent_host.application import AgentApplication
+
+        return AgentApplication(
+            config_file, store=store, on_manager=trace.watch, record=record, replay=replay
+        )
+
+    events = _events(open_application, begin, trace)
     if display is None:
         return _print_events(events)
     code = 0
@@ -227,19 +242,13 @@ def _exit_code(event: Event) -> int:
 
 
 def _events(
-    config_file: Path | None,
+    open_application: Callable[[], AgentApplication],
     begin: Callable[[AgentApplication], Stream],
     trace: HookTrace,
-    store: bool,
 ) -> Generator[Event, None, None]:
     """The events of a run; before each of them the hook calls that led to it are printed."""
-    from agent_host.application import AgentApplication
-
     try:
-        with (
-            AgentApplication(config_file, store=store, on_manager=trace.watch) as app,
-            begin(app) as stream,
-        ):
+        with open_application() as app, begin(app) as stream:
             for event in stream:
                 trace.print_calls()
                 yield event

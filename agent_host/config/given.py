@@ -55,5 +55,6 @@ class AppConfig(TypedDict, total=False):
     env: dict[str, str]
     request_defaults: Mapping[str, Any]
     http: Literal["httpx", "httpx2"]
+    catalog: str
     store: str
     store_options: Mapping[str, Any]

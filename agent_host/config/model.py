@@ -180,6 +180,7 @@ with pydantic_alone():
         )
         request_defaults: dict[str, Any] = _key("Settings of every request that nothing else sets.")
         http: Literal["httpx", "httpx2"] = _key("The HTTP library.")
+        catalog: Name = _key("The file or URL of the index that plugins search reads.")
         store: str = _key("The URL of the session store.")
         store_options: StoreOptions = _key("What the session store keeps, and for how long.")
 

@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from agent_hookspecs.errors import TransportError
 from agent_hookspecs.events import Event
@@ -54,16 +54,23 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from agent_host.sessions.session import Session
-    from agent_host.wire.client import AsyncWireClient
+    from agent_host.wire.request import WireRequest
     from agent_host.wire.responses import AsyncResponse
 
-__all__ = ["AsyncStream", "acomplete"]
+__all__ = ["AsyncStream", "AsyncWire", "acomplete"]
 
 T = TypeVar("T")
 
 
+class AsyncWire(Protocol):
+    """What carries requests, as far as a driver has to know."""
+
+    async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
+        """Send and wait for the response's headers."""
+
+
 class _AsyncDriver:
-    def __init__(self, wire: AsyncWireClient) -> None:
+    def __init__(self, wire: AsyncWire) -> None:
         self._wire = wire
         self._response: AsyncResponse | None = None
         self._bytes: Any = None
@@ -260,7 +267,7 @@ async def _gather(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def acomplete(steps: Steps[T], wire: AsyncWireClient) -> T:
+async def acomplete(steps: Steps[T], wire: AsyncWire) -> T:
     """Carry the steps out to their end and give their result; nobody sees the events."""
     results: list[T] = []
     async for _ in _events(steps, _AsyncDriver(wire), results):
@@ -274,7 +281,7 @@ class AsyncStream(Generic[R_co]):
     def __init__(
         self,
         run: Running,
-        wire: AsyncWireClient,
+        wire: AsyncWire,
         on_close: Callable[[], None] | None = None,
         conclude: Callable[[], R_co] | None = None,
     ) -> None:

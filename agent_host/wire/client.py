@@ -343,10 +343,14 @@ class WireClient(_BaseClient):
         exchange = Exchange(request, canceller or Canceller())
         with in_flight.wait_for_answer(exchange):
             raw = client.send(self._build_request(client, request, exchange), **_SEND_OPTIONS)
-        response = Response(raw, exchange)
+        response = self._receive(raw, exchange, request)
         if not in_flight.add_answer(response):
             response.close()
         return response
+
+    def _receive(self, raw: Any, exchange: Exchange, request: WireRequest) -> Response:
+        """What is made of an answer; a client that keeps answers makes something else."""
+        return Response(raw, exchange)
 
     def close(self) -> None:
         """End what is in flight and close our own clients.
@@ -417,10 +421,14 @@ class AsyncWireClient(_BaseClient):
         with in_flight.wait_for_answer(exchange):
             built = self._build_request(client, request, exchange)
             raw = await client.send(built, **_SEND_OPTIONS)
-        response = AsyncResponse(raw, exchange)
+        response = self._receive(raw, exchange, request)
         if not in_flight.add_answer(response):
             await response.aclose()
         return response
+
+    def _receive(self, raw: Any, exchange: Exchange, request: WireRequest) -> AsyncResponse:
+        """What is made of an answer; a client that keeps answers makes something else."""
+        return AsyncResponse(raw, exchange)
 
     async def aclose(self) -> None:
         """End what is in flight in the running loop and close our own clients there."""

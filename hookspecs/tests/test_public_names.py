@@ -15,6 +15,7 @@ import pytest
 
 import agent_hookspecs
 import agent_hookspecs.authoring
+import agent_hookspecs.batch
 import agent_hookspecs.protection
 import agent_hookspecs.store
 import agent_hookspecs.tool_interop
@@ -242,6 +243,7 @@ STORE = [
     "without_content",
 ]
 PROTECTION = ["ProtectedPaths"]
+BATCH = ["BatchEngine", "BatchLimits", "BatchWorker"]
 
 
 def test_the_public_names_are_these() -> None:
@@ -250,10 +252,12 @@ def test_the_public_names_are_these() -> None:
     assert agent_hookspecs.tool_interop.__all__ == TOOL_INTEROP
     assert agent_hookspecs.store.__all__ == STORE
     assert agent_hookspecs.protection.__all__ == PROTECTION
+    assert agent_hookspecs.batch.__all__ == BATCH
 
 
 def test_an_author_has_no_more_than_150_names_to_know() -> None:
-    # Those of stores, and of tools that open files, are beside them: others never meet them.
+    # Those of stores and engines, and of tools that open files, are beside them: others never
+    # meet them.
     assert len(PUBLIC) + len(AUTHORING) + len(TOOL_INTEROP) <= 150
 
 
@@ -312,11 +316,12 @@ def test_every_public_name_is_used() -> None:
         *TOOL_INTEROP,
         *STORE,
         *PROTECTION,
+        *BATCH,
     } - used - WHOLE - FOR_APPLICATIONS - FOR_OTHER_STORES == set()
 
 
 def test_plugins_and_the_template_import_public_names_alone() -> None:
-    public = {*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE, *PROTECTION}
+    public = {*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE, *PROTECTION, *BATCH}
     files = [
         *ROOT.glob("template-python-provider/**/src/**/*.py"),
         # The kit looks into plugins, as the host does.
@@ -334,7 +339,8 @@ def test_plugins_and_the_template_import_public_names_alone() -> None:
 def test_every_public_name_stands_in_the_docs() -> None:
     page = (ROOT / "docs" / "names.md").read_text("utf-8")
     listed = re.findall(r"^\| `(\w+)` \| \S.*\|$", page, re.MULTILINE)
-    assert sorted(listed) == sorted([*PUBLIC, *AUTHORING, *TOOL_INTEROP, *STORE, *PROTECTION])
+    rooms = [PUBLIC, AUTHORING, TOOL_INTEROP, STORE, PROTECTION, BATCH]
+    assert sorted(listed) == sorted(name for room in rooms for name in room)
 
 
 def test_dir_shows_the_public_names() -> None:

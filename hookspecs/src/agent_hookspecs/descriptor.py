@@ -124,6 +124,7 @@ class Entry:
     )
     commands: tuple[CommandName, ...] = _key("Commands it adds to agent-host.", default=())
     stores: tuple[Scheme, ...] = _key("URL schemes of the session stores it opens.", default=())
+    engines: tuple[CommandName, ...] = _key("Names of the batch engines it opens.", default=())
     resolves_secrets: Flag = _key("It is asked for keys: it has resolve_secret.", default=False)
     knows_prices: Flag = _key("It is asked what models cost: it has model_prices.", default=False)
 

@@ -14,6 +14,7 @@ import pytest
 
 import agent_host_testing
 from agent_host_testing import (
+    BatchEngineConformance,
     ExtensionConformance,
     FeatureConformance,
     ProviderConformance,
@@ -29,6 +30,7 @@ SUITES: list[type[Conformance]] = [
     FeatureConformance,
     ToolConformance,
     SessionStoreConformance,
+    BatchEngineConformance,
 ]
 
 

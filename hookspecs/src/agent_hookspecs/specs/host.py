@@ -10,6 +10,7 @@ from agent_hookspecs.markers import hookspec
 from agent_hookspecs.messages import Config, Context
 
 if TYPE_CHECKING:
+    from agent_hookspecs.batch import BatchEngine
     from agent_hookspecs.store.protocol import SessionStore
 
 __all__ = ["HostSpec"]
@@ -56,6 +57,18 @@ class HostSpec(Protocol):
         Fires: when the application opens its store.
         May change: nothing.
         On exception: the application reports it and does not start.
+        """
+
+    @hookspec("first")
+    def open_batch_engine(self, name: str, config: Config) -> BatchEngine | None:
+        """An engine for the lines of a batch, if the plugin has one of that name, else None.
+
+        The descriptor lists the name under ``engines``. ``config`` is what the caller has set for
+        the engine.
+
+        Fires: when a batch begins.
+        May change: nothing.
+        On exception: the batch reports it and does not begin.
         """
 
     @hookspec("first", result=("secret",), optional=True)

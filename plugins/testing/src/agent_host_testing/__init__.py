@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from agent_host_testing.suites.checking import check as check
     from agent_host_testing.suites.claims import not_claimed as not_claimed
+    from agent_host_testing.suites.engine import BatchEngineConformance as BatchEngineConformance
     from agent_host_testing.suites.extension import ExtensionConformance as ExtensionConformance
     from agent_host_testing.suites.feature import FeatureConformance as FeatureConformance
     from agent_host_testing.suites.provider import ProviderConformance as ProviderConformance
@@ -109,6 +110,7 @@ _MODULES = {
     "shapes": ("SHAPES", "Shape", "check_shape", "shapes_for"),
     "suites.checking": ("check",),
     "suites.claims": ("not_claimed",),
+    "suites.engine": ("BatchEngineConformance",),
     "suites.extension": ("ExtensionConformance",),
     "suites.feature": ("FeatureConformance",),
     "suites.provider": ("ProviderConformance",),

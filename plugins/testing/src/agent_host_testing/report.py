@@ -82,7 +82,7 @@ class CheckResults:
     @property
     def results(self) -> list[CheckResult]:
         """What is known so far, in a fixed order."""
-        roles = [*PLUGIN_ROLES, "store"]
+        roles = [*PLUGIN_ROLES, "store", "engine"]
         timed = (replace(r, seconds=self._seconds[node]) for node, r in self._results.items())
         return sorted(
             timed,

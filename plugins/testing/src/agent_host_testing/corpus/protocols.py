@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,7 @@ __all__ = [
     "PROTOCOLS",
     "RecordedProtocol",
     "in_scope",
+    "protocol_at",
     "protocol_of",
     "recorded_answer",
     "spoken_blocks",
@@ -109,6 +111,15 @@ PROTOCOLS: dict[str, RecordedProtocol] = {
         "cohere.v2", "/v2/chat", cohere_turn, cohere_answer, cohere_usage, cohere_counts
     ),
 }
+
+
+def protocol_at(url: str) -> str:
+    """The protocol that is spoken at an address, by its end; empty if none is known."""
+    path = url.partition("?")[0]
+    for name, protocol in PROTOCOLS.items():
+        if re.search(rf"{protocol.endpoint}$", path):
+            return name
+    return ""
 
 
 def in_scope(recording: Recording) -> bool:

@@ -6,6 +6,7 @@ Owns the fields of a recording. It must not know what any protocol means by them
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,18 +90,24 @@ def load_recordings(path: str | Path) -> list[Recording]:
 
 
 def _recording(name: str, document: Mapping[str, Any]) -> Recording:
+    # Not above: the protocols know what a recording is.
+    from agent_host_testing.corpus.protocols import protocol_at
+
     request, response = document["request"], document["response"]
+    encoded = response.get("body_base64")
+    text: str = response["body"]
     return Recording(
         name=name,
         group=document["group"],
         number=int(document["source"].rpartition("#")[2]),
         provider=document["provider"],
-        protocol=document["protocol"],
+        # The host, which knows no protocol, leaves it to the address.
+        protocol=document["protocol"] or protocol_at(request["url"]),
         url=request["url"],
         request=request["body"],
         status=response["status"],
         headers=response.get("headers") or {},
-        body=response["body"].encode("utf-8", "surrogatepass"),
+        body=text.encode("utf-8", "surrogatepass") if encoded is None else b64decode(encoded),
         stream=document["stream"],
         framing=document["framing"],
         expected=document["expected"],

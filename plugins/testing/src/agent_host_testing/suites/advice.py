@@ -26,6 +26,8 @@ ADVICE: dict[str, str] = {
     "display": "put fragments of calls into the partial message's tool_calls, with index, id and "
     "the tool's own name, and leave the other keys alone",
     "ends": "map the API's words for the end in the class attribute finish_reasons",
+    "engine": "take lines one by one, hand each to one worker, and give each result once; "
+    "agent_hookspecs.batch says what else",
     "errors": "leave errors to the host's mapping, or know in map_error no less than it",
     "event loop": "do no I/O in hooks but the async ones; read files when the package is imported "
     "or not at all",

@@ -33,14 +33,14 @@ class Conformance:
     """What the suites share: whose plugin it is, and the servers a check has used.
 
     ``plugin`` is the plugin's id, ``package`` where its code is, ``role`` what kind of plugin the
-    suite is about; a store is not a plugin but what one opens. A package that is not installed is
-    looked for in ``folder``.
+    suite is about; stores and engines are not plugins but what one opens. A package that is not
+    installed is looked for in ``folder``.
     """
 
     plugin: ClassVar[str] = ""
     package: ClassVar[str] = ""
     folder: ClassVar[str | Path] = ""
-    role: ClassVar[PluginRole | Literal["store"]]
+    role: ClassVar[PluginRole | Literal["store", "engine"]]
 
     @pytest.fixture(autouse=True)
     def _prepare(self, request: pytest.FixtureRequest) -> Iterator[None]:

@@ -1,0 +1,107 @@
+"""The engine of a batch by its name, through pluggy: ours answers in this process, others are
+plugins'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agent_hookspecs.batch import BatchEngine, BatchLimits, BatchWorker
+from agent_hookspecs.errors import ConfigError, HookResultError
+from agent_host.batch.limits import LearntLimits
+from agent_host.plugins.offers import manager_of_offers
+
+if TYPE_CHECKING:
+    from agent_host.plugins.activate import Activator
+    from agent_host.plugins.catalog import Catalog
+
+__all__ = ["LocalEngine", "LocalEngines", "open_engine"]
+
+_HOOK = "open_batch_engine"
+_BUILT_IN = "host:local"
+
+
+class LocalEngines:
+    """The host's own implementation of `open_batch_engine`, registered as that of any plugin."""
+
+    name = "local"
+
+    def open_batch_engine(self, name: str, config: Mapping[str, Any]) -> BatchEngine | None:
+        if name != self.name:
+            return None
+        if config:
+            raise ConfigError(
+                f"the engine {name!r} has no setting {', '.join(sorted(config))}",
+                key="engine_options",
+                hint="leave it out",
+            )
+        return LocalEngine()
+
+
+class LocalEngine:
+    """Answers all lines in the running event loop, by one worker."""
+
+    async def results(
+        self,
+        lines: Iterable[Mapping[str, Any]],
+        open_worker: Callable[[BatchLimits], BatchWorker],
+        concurrency: int,
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        """See `agent_hookspecs.batch.BatchEngine`."""
+        worker = open_worker(LearntLimits())
+        waiting = iter(lines)
+        # Bounded, so that nothing is asked for whose answers nobody takes.
+        results: asyncio.Queue[Mapping[str, Any] | Exception | None] = asyncio.Queue(concurrency)
+
+        async def work() -> None:
+            try:
+                for line in waiting:
+                    await results.put(await worker.answer(line))
+                await results.put(None)
+            except Exception as error:
+                await results.put(error)
+
+        tasks = [asyncio.create_task(work()) for _ in range(concurrency)]
+        try:
+            working = concurrency
+            while working:
+                result = await results.get()
+                if isinstance(result, Exception):
+                    raise result
+                if result is None:
+                    working -= 1
+                else:
+                    yield result
+        finally:
+            for task in tasks:
+                task.cancel()
+            # Whoever ends a batch early wants nothing more of what they come to.
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await worker.aclose()
+
+
+def open_engine(
+    name: str, config: Mapping[str, Any], catalog: Catalog, activator: Activator
+) -> BatchEngine:
+    """The engine of a name; ``config`` is what the caller has set for it."""
+    manager = manager_of_offers(
+        catalog, activator, lambda entry: name in entry.engines, LocalEngines(), _BUILT_IN
+    )
+    engine = manager.hook.open_batch_engine(name=name, config=dict(config))
+    if engine is None:
+        raise ConfigError(
+            f"no plugin has a batch engine called {name!r}",
+            key="engine",
+            hint="install the plugin that does, or use local",
+        )
+    if not callable(getattr(engine, "results", None)):
+        raise HookResultError(
+            f"what {_HOOK!r} gave ({type(engine).__name__}) has no results",
+            plugin=type(engine).__module__,
+            hook=_HOOK,
+            hint="BatchEngineConformance of agent-host-testing checks an engine",
+        )
+    checked: BatchEngine = engine
+    return checked

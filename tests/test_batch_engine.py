@@ -1,0 +1,359 @@
+"""Which engine a name opens, through pluggy like any hook, and the limits that workers share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_hookspecs import FeaturePlugin
+from agent_hookspecs.errors import ConfigError, HookError, HookResultError
+from agent_host import AgentApplication, AgentCore
+from agent_host.batch import BatchError
+from agent_host.batch.engine import LocalEngine, open_engine
+from agent_host.batch.limits import LearntLimits
+from agent_host.plugins.load import load_catalog
+from agent_host.plugins.manager import RoleManager
+from agent_host.wire.rate_limits import Allowance, read_allowances
+from batching import read_results, repeating_server
+from making import POISON, install
+
+
+@pytest.fixture
+def core() -> Iterator[AgentCore]:
+    made = AgentCore()
+    yield made
+    made.close()
+
+
+def opened(core: AgentCore, name: str, **options: Any) -> Any:
+    return open_engine(name, options, core.stacks.catalog, core.stacks.activator)
+
+
+def test_the_built_in_engine_is_opened_through_pluggy() -> None:
+    calls: list[tuple[str, str]] = []
+
+    def watch(manager: RoleManager) -> None:
+        def before(hook: str, implementations: Any, arguments: Any) -> None:
+            calls.append((hook, arguments["name"]))
+
+        manager.add_hookcall_monitoring(before, lambda *_: None)
+
+    core = AgentCore(on_manager=watch)
+    assert isinstance(opened(core, "local"), LocalEngine)
+    assert calls == [("open_batch_engine", "local")]
+    core.close()
+
+
+class OwnEngines(FeaturePlugin):
+    """A program's own, for some names."""
+
+    name = "own"
+
+    def open_batch_engine(self, name: str, config: dict[str, Any]) -> Any:
+        match name:
+            case "own":
+                return LocalEngine()
+            case "wrong":
+                return {"not": "an engine"}
+            case "raising":
+                raise ZeroDivisionError("no")
+        return None
+
+
+def test_a_program_brings_an_engine_of_its_own(core: AgentCore) -> None:
+    core.register_feature(OwnEngines)
+    assert isinstance(opened(core, "own"), LocalEngine)
+
+
+def test_what_is_no_engine_is_refused_by_name(core: AgentCore) -> None:
+    core.register_feature(OwnEngines)
+    with pytest.raises(HookResultError, match="has no results"):
+        opened(core, "wrong")
+    with pytest.raises(HookError, match=r"'own'.* raised ZeroDivisionError") as caught:
+        opened(core, "raising")
+    assert caught.value.hook == "open_batch_engine"
+
+
+def test_a_name_or_a_setting_that_nobody_knows_is_a_config_error(core: AgentCore) -> None:
+    with pytest.raises(ConfigError, match="'unheard'"):
+        opened(core, "unheard")
+    with pytest.raises(ConfigError, match="has no setting nodes"):
+        opened(core, "local", nodes=2)
+
+
+def test_only_a_plugin_that_announces_the_engine_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "from agent_hookspecs import FeaturePlugin\n"
+        "class Plugin(FeaturePlugin):\n"
+        "    name = 'spread'\n"
+        "    def open_batch_engine(self, name, config):\n"
+        "        raise ValueError(name)\n"
+    )
+    install(tmp_path, "spread", "feature", source=source, engines=["spread"])
+    install(tmp_path, "other", "feature", source=POISON, engines=["other"])
+    monkeypatch.syspath_prepend(tmp_path)
+    core = AgentCore(catalog=load_catalog())
+    with pytest.raises(HookError, match="spread"):
+        opened(core, "spread")
+    opened(core, "local")
+    core.close()
+
+
+# What headers say ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        (
+            {
+                "x-ratelimit-limit-requests": "60",
+                "x-ratelimit-remaining-requests": "59",
+                "x-ratelimit-reset-requests": "1s",
+                "x-ratelimit-remaining-tokens": "149984",
+                "x-ratelimit-reset-tokens": "6m0s",
+            },
+            [Allowance("requests", 59, 1), Allowance("tokens", 149984, 360)],
+        ),
+        (
+            {
+                "acme-ratelimit-input-tokens-limit": "50000",
+                "acme-ratelimit-input-tokens-remaining": "42",
+                "acme-ratelimit-input-tokens-reset": "1970-01-01T00:17:00Z",
+            },
+            [Allowance("input-tokens", 42, 20)],
+        ),
+        ({"ratelimit-remaining": "3", "ratelimit-reset": "7"}, [Allowance("requests", 3, 7)]),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "12ms"},
+         [Allowance("requests", 0, 0.012)]),
+        ({"x-ratelimit-remaining-requests": "5"}, []),
+        ({"x-ratelimit-remaining": "many", "x-ratelimit-reset": "soon"}, []),
+        ({"content-type": "text/plain"}, []),
+    ],
+)  # fmt: skip
+def test_the_customary_shapes_say_what_is_left(
+    headers: Mapping[str, str], expected: list[Allowance]
+) -> None:
+    assert read_allowances(headers, now=1000.0) == expected
+
+
+def test_a_time_is_told_from_a_duration_by_its_size() -> None:
+    for reset in ("1700000010", "1700000010000"):
+        headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}
+        assert read_allowances(headers, now=1.7e9) == [Allowance("requests", 0, 10)]
+
+
+# What is learnt -----------------------------------------------------------------------------------
+
+
+class Time:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def limits(time: Time) -> LearntLimits:
+    return LearntLimits(time, time)
+
+
+def reserve(limits: LearntLimits, server: str = "s", tokens: int = 1) -> float:
+    return asyncio.run(limits.reserve(server, tokens))
+
+
+def report(limits: LearntLimits, status: int, server: str = "s", **headers: str) -> None:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    asyncio.run(limits.report(server, status, named))
+
+
+def test_a_refusal_holds_everybody_up_who_asks_the_same_server(
+    limits: LearntLimits, time: Time
+) -> None:
+    assert reserve(limits) == reserve(limits) == 0
+    report(limits, 429, retry_after="20")
+    assert reserve(limits) == 20
+    assert reserve(limits, "another") == 0
+    time.now += 20
+    assert reserve(limits) == 0
+    # From then on they go out one after the other.
+    assert 0 < reserve(limits) < 5
+
+
+def test_a_server_that_does_not_say_how_long_is_left_alone_longer_each_time(
+    limits: LearntLimits, time: Time
+) -> None:
+    waits = []
+    for _ in range(4):
+        report(limits, 503)
+        waits.append(reserve(limits))
+        time.now += waits[-1]
+    assert waits == [1, 2, 4, 8]
+    report(limits, 200)
+    report(limits, 503)
+    assert reserve(limits) == 1
+
+
+def test_refusals_of_what_was_sent_together_count_once(limits: LearntLimits) -> None:
+    for _ in range(10):
+        report(limits, 429)
+    assert reserve(limits) == 1
+
+
+def test_requests_come_closer_again_with_every_answer(limits: LearntLimits, time: Time) -> None:
+    report(limits, 429, retry_after="0.5")
+    time.now += 0.5
+    assert reserve(limits) == 0
+    first = reserve(limits)
+    for _ in range(300):
+        report(limits, 200)
+    assert first > 0
+    assert reserve(limits) == 0
+
+
+def test_no_more_goes_out_than_the_headers_say_is_left(limits: LearntLimits, time: Time) -> None:
+    assert reserve(limits) == 0
+    report(limits, 200, x_ratelimit_remaining_requests="2", x_ratelimit_reset_requests="30s")
+    assert reserve(limits) == reserve(limits) == 0
+    assert reserve(limits) == 30
+    time.now += 30
+    assert reserve(limits) == 0
+
+
+def test_what_the_server_has_not_seen_yet_is_counted(limits: LearntLimits) -> None:
+    for _ in range(3):
+        assert reserve(limits) == 0
+    report(limits, 200, x_ratelimit_remaining="2", x_ratelimit_reset="30")
+    assert reserve(limits) == 30
+
+
+def test_tokens_are_counted_as_tokens(limits: LearntLimits) -> None:
+    report(limits, 200, x_ratelimit_remaining_tokens="100", x_ratelimit_reset_tokens="9s")
+    assert reserve(limits, tokens=60) == 0
+    assert reserve(limits, tokens=60) == 9
+    assert reserve(limits, tokens=40) == 0
+
+
+def test_a_wait_that_nobody_wants_holds_nobody_up(limits: LearntLimits) -> None:
+    report(limits, 429, retry_after="86400")
+    assert reserve(limits) == 0
+
+
+# On the wire --------------------------------------------------------------------------------------
+
+
+def test_a_line_that_was_refused_because_of_the_rate_is_asked_again() -> None:
+    def refuse(prompt: str, times: int) -> tuple[str, str] | None:
+        # More often than one run tries.
+        return ("429 Too Many Requests", "Retry-After-Ms: 20\r\n") if times <= 3 else None
+
+    with repeating_server(refuse) as server, server.open_application() as app:
+        progress = app.batch(["a", "b"], concurrency=2).run()
+        assert (progress.done, progress.failed) == (2, 0)
+        assert server.asked == {"a": 4, "b": 4}
+
+
+def test_a_server_that_asks_for_hours_ends_the_batch_and_loses_nothing(tmp_path: Path) -> None:
+    def refuse(prompt: str, times: int) -> tuple[str, str] | None:
+        return ("429 Too Many Requests", "Retry-After: 86400\r\n") if prompt == "b" else None
+
+    out = tmp_path / "out.jsonl"
+    with repeating_server(refuse) as server, server.open_application() as app:
+        with pytest.raises(BatchError, match="wait 86400 s") as caught:
+            app.batch(["a", "b", "c"], out=out, concurrency=1).run()
+        assert "again later" in caught.value.hint
+        assert "c" not in server.asked
+    assert [result["line"] for result in read_results(out)] == [1]
+
+
+def test_an_account_without_quota_is_an_error_of_each_line() -> None:
+    def refuse(prompt: str, times: int) -> tuple[str, str] | None:
+        return "402 Payment Required", ""
+
+    with repeating_server(refuse) as server, server.open_application() as app:
+        results = list(app.batch(["a", "b"]))
+        assert {result["error"]["type"] for result in results} == {"RateLimitError"}
+        assert server.asked == {"a": 1, "b": 1}
+
+
+# In other processes -------------------------------------------------------------------------------
+
+
+def answer_block(open_worker: Any, lines: list[Any]) -> list[Any]:
+    """What a process of an engine does that has several."""
+
+    async def answer() -> list[Any]:
+        worker = open_worker(LearntLimits())
+        try:
+            return await asyncio.gather(*map(worker.answer, lines))
+        finally:
+            await worker.aclose()
+
+    return asyncio.run(answer())
+
+
+class SpreadEngine:
+    """Answers blocks of lines in a process of its own."""
+
+    async def results(self, lines: Any, open_worker: Any, concurrency: int) -> Any:
+        loop, waiting = asyncio.get_running_loop(), iter(lines)
+        with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+            while block := [*islice(waiting, concurrency)]:
+                results = await loop.run_in_executor(processes, answer_block, open_worker, block)
+                for result in results:
+                    yield result
+
+
+class SpreadEngines(FeaturePlugin):
+    name = "spread"
+
+    def open_batch_engine(self, name: str, config: dict[str, Any]) -> Any:
+        return SpreadEngine() if name == "spread" else None
+
+
+def test_lines_can_be_answered_in_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "spread", "feature", source=SPREAD, engines=["spread"])
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = {"agents": {"default": {"provider": "echo", "tools": []}}}
+    with AgentApplication(settings, store=False) as app:
+        local = list(app.batch(["a", "b", "c"], ordered=True))
+        assert list(app.batch(["a", "b", "c"], ordered=True, engine="spread")) == local
+
+
+#: A plugin whose engine is the one above.
+SPREAD = """
+from agent_hookspecs import FeaturePlugin
+
+class Plugin(FeaturePlugin):
+    name = "spread"
+
+    def open_batch_engine(self, name, config):
+        from test_batch_engine import SpreadEngine
+        return SpreadEngine()
+"""
+
+
+def test_what_is_in_this_process_alone_is_not_left_behind_in_silence() -> None:
+    with AgentApplication({}, store=False) as app:
+        app.core.register_feature(SpreadEngines)
+        with pytest.raises(BatchError, match="in this process alone"):
+            app.batch(["a"], engine="spread", provider="echo").run()
