@@ -56,6 +56,26 @@ _FOLDERS = {
     "sdk": ROOT / "plugins" / "testing" / "tests" / "sdk",
 }
 
+#: Tests of the host that ``together`` runs with all there is, where nothing of them is skipped.
+_RUN_TOGETHER = (
+    "test_docs.py",
+    "test_tutorials.py",
+    "test_template.py",
+    "test_benchmarks.py",
+    "test_typed_programs.py",
+)
+#: What CI tries on the newest Python alone: it starts other programs, and takes long.
+_RUN_ONCE = ("test_distributions*.py",)
+
+
+def _left_out(environment: str) -> list[str]:
+    """The names of tests that another environment runs; ``conftest.py`` leaves them out."""
+    if MATRIX.get(environment) != "host":
+        return []
+    is_ci = os.environ.get("CI", "").lower() == "true"
+    once = _RUN_ONCE if is_ci and environment == f"py{OLDEST}-host" else ()
+    return [*_RUN_TOGETHER, *once]
+
 
 def _tested_by(environment: str) -> list[str]:
     if environment in MATRIX:
@@ -89,3 +109,4 @@ def tox_add_env_config(env_conf: EnvConfigSet, state: State) -> None:
     tests = _FOLDERS.get(env_conf.name, several)
     env_conf.add_constant("distributions", "the distributions under test", ",".join(names))
     env_conf.add_constant("test_folder", "their tests", str(tests))
+    env_conf.add_constant("left_out", "what another runs", " ".join(_left_out(env_conf.name)))

@@ -17,6 +17,7 @@ def main() -> int:
         for distribution in distributions().values()
     }
     targets["tooling"] = [ROOT / ".ci", ROOT / "conftest.py", ROOT / "toxfile.py"]
+    targets["catalog"] = [ROOT / "catalog"]
     failed = []
     for name, paths in targets.items():
         print(f"{name}: ", end="", flush=True)

@@ -131,10 +131,17 @@ def _requirement(kind: str, context: Mapping[str, Any], message: str) -> str:
 def _known_keys(schema: Mapping[str, Any], steps: list[int | str]) -> list[str]:
     """The keys of the object in which the last step is none."""
     for step in steps[:-1]:
-        if isinstance(step, int):
+        is_place = isinstance(step, int)
+        if "oneOf" in schema:
+            # Of two forms one is a list or a map of the other.
+            kind = "array" if is_place else "object"
+            schema = next(each for each in schema["oneOf"] if each.get("type") == kind)
+        if is_place:
             schema = schema["items"]
         else:
             schema = schema.get("properties", {}).get(step) or schema["additionalProperties"]
+    if "oneOf" in schema:
+        schema = next(each for each in schema["oneOf"] if each.get("type") == "object")
     return list(schema.get("properties") or schema["propertyNames"]["enum"])
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import OnManager
     from agent_host.plugins.resolve import Resolution
+    from agent_host.relay import RelayedAnswer
 
 __all__ = ["AgentCore"]
 
@@ -169,6 +170,15 @@ class AgentCore:
 
         run = self._single_turn(session, config, context, stream=True, asynchronous=True)
         return AsyncStream(run, self._async_wire)
+
+    async def arelay_request(self, config: Config, body: bytes, *, stream: bool) -> RelayedAnswer:
+        """Send a request that was written elsewhere, in the form of the config's provider.
+
+        Its answer is bytes, which nobody has read; see `agent_host.relay`.
+        """
+        from agent_host.relay import arelay_request
+
+        return await arelay_request(self, config, body, stream=stream)
 
     def _single_turn(
         self,

@@ -133,6 +133,12 @@ class ToolKeys:
         """Keep a secret under a name, in place of what was there."""
         KeyStore().write(self._name(name), self._owner, secret)
 
+    def mask(self, *secrets: str | None) -> None:
+        """Keep these out of logs and messages, as everything is that is read or written here."""
+        from agent_hookspecs.logs import remember_secrets
+
+        remember_secrets(secrets)
+
     def remove(self, name: str) -> bool:
         """Forget what is kept under a name; False if there was nothing."""
         return self.read(name) is not None and KeyStore().remove(self._name(name))

@@ -19,8 +19,12 @@ def add_usage(total: Usage, usage: Usage) -> Usage:
     """
     known, more = _numbers(total), _numbers(usage)
     added = {**known, **{key: known.get(key, 0) + value for key, value in more.items()}}
-    if known and more and not ("cost" in known and "cost" in more):
+    if known and more:
+        costs = [cost_of(known), cost_of(more)]
         added.pop("cost", None)
+        if None not in costs:
+            # As decimals: what was written with few digits adds up to few digits.
+            added["cost"] = float(sum(filter(None, costs), Decimal(0)))
     return cast(Usage, added)
 
 
@@ -33,7 +37,7 @@ def _numbers(usage: Usage) -> dict[str, Any]:
     }
 
 
-def cost_of(usage: Usage) -> Decimal | None:
-    """The cost in US dollars that providers have told; None if it is not known."""
+def cost_of(usage: Mapping[str, Any]) -> Decimal | None:
+    """The cost in US dollars; None if it is not known."""
     cost = usage.get("cost")
     return None if cost is None else Decimal(str(cost))

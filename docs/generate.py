@@ -464,10 +464,15 @@ def render_names() -> str:
         about = flat((inspect.getdoc(room) or "").split("\n\n")[0])
         lines += ["", f"## {room.__name__}", "", about, "", "| name | what it is |", "|---|---|"]
         lines += [f"| `{name}` | {_sentence(room, name)} |" for name in room.__all__]
-    lines += ["", "## Shapes", "", "What is in the dicts of the contract."]
+    return "\n".join(lines) + "\n"
+
+
+def render_shapes() -> str:
+    """What is in the dicts that cross the contract, with types."""
+    lines = ["# Shapes", "", NOTE, "", "What is in the dicts that hooks take and return."]
     module = Path(str(messages.__file__))
     lines += [line for name in messages.__all__ for line in ("", *definition_of(name, module))]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).replace("\n### ", "\n## ") + "\n"
 
 
 def render_kit_names() -> str:
@@ -542,6 +547,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "descriptor.md": render_descriptor,
     "events.md": render_events,
     "names.md": render_names,
+    "shapes.md": render_shapes,
     "kit-names.md": render_kit_names,
     **{name: partial(with_parts, name) for name in PARTS},
 }

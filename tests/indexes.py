@@ -45,12 +45,16 @@ HOST = "agent-host-core"
 
 @dataclass
 class Index:
-    """What an index offers. ``yanked`` and ``uploaded`` are told of files by their names."""
+    """What an index offers.
+
+    ``yanked``, ``uploaded`` and ``provenance`` are told of files by their names.
+    """
 
     folder: Path
     url: str = ""
     yanked: set[str] = field(default_factory=set)
     uploaded: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, bytes] = field(default_factory=dict)
     is_down: bool = False
     #: The files of which a half is sent before the connection is lost.
     cut: set[str] = field(default_factory=set)
@@ -69,6 +73,8 @@ class Index:
                 }
                 if wheel.name in self.uploaded:
                     about["upload-time"] = self.uploaded[wheel.name]
+                if wheel.name in self.provenance:
+                    about["provenance"] = f"{self.url}/provenance/{wheel.name}"
                 files.append(about)
         if not files:
             return None
@@ -95,6 +101,9 @@ def serve_index(folder: Path) -> Iterator[Index]:
                 raw = (folder / name).read_bytes()
                 sent = raw[: len(raw) // 2] if name in index.cut else raw
                 self.reply(200, sent, "application/octet-stream", length=len(raw))
+                return
+            if kind == "provenance":
+                self.reply(200, index.provenance[name], "application/json")
                 return
             page = index.page(name)
             body = json.dumps(page or {}).encode()
@@ -142,6 +151,8 @@ def make_wheel(
     is_plugin: bool = True,
     files: Mapping[str, str] | None = None,
     scripts: Sequence[str] = (),
+    headers: Sequence[str] = (),
+    readme: str = "",
 ) -> Path:
     """A wheel with a package of the same name; a plugin of role feature unless it is none."""
     package = name.replace("-", "_")
@@ -160,7 +171,7 @@ def make_wheel(
         points += "[console_scripts]\n" + "".join(f"{each} = {package}:main\n" for each in scripts)
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
     metadata += [f"Requires-Dist: {each}" for each in requires]
-    contents[f"{info}/METADATA"] = "\n".join([*metadata, "", ""])
+    contents[f"{info}/METADATA"] = "\n".join([*metadata, *headers, "", readme])
     tags = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     contents[f"{info}/WHEEL"] = tags
     if points:
@@ -314,7 +325,9 @@ def make_environment(maker: str, folder: Path, index: Index) -> Place:
             [str(uv), "venv", "-q", "--python", sys.executable, str(prefix)],
             [str(uv), "pip", "install", "-q", "--python", str(prefix / "bin" / "python"), HOST],
         ],
-        "uv tool": [[str(uv), "tool", "install", "-q", "--python", sys.executable, HOST]],
+        "uv tool": [
+            [str(uv), "tool", "install", "-q", "--force", "--python", sys.executable, HOST]
+        ],
         "pipx": [[sys.executable, "-m", "pipx", "install", "--python", sys.executable, HOST]],
     }[maker]
     for command in commands:

@@ -182,6 +182,7 @@ BASE = {
     "key_file",
     "key_store",
     "places",
+    "prices",
     "private",
     "redaction",
     "threads",

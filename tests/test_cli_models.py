@@ -65,6 +65,28 @@ class Place:
                         home=self.root / "home", COLUMNS="120")  # fmt: skip
 
 
+def test_prices_are_those_of_the_config_where_it_has_some(tmp_path: Path) -> None:
+    def answer(peer: Peer, request: Request) -> None:
+        peer.answer(json.dumps({"data": MODELS}).encode())
+
+    with serve(answer) as server:
+        place = Place(tmp_path, server.url)
+        file = tmp_path / "c.json"
+        own = {
+            "brook/stone-2-*": {"input": 0.25, "output": 1},
+            "brook/stone-1": {"input": 3, "output": 4},
+        }
+        file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "prices": own}), "utf-8")
+        found = place("--provider", "brook", "--json").json["models"]
+        other = place("--provider", "creek", "--json").json["models"]
+
+    def prices(models: list[dict[str, Any]]) -> list[Any]:
+        return [(each["input_price"], each["output_price"]) for each in models]
+
+    assert prices(found) == [("3", "4"), ("0.25", "1")]
+    assert prices(other) == [("2", "10"), (None, None)]
+
+
 def test_all_are_asked_at_once_and_each_has_its_models_or_its_reason(tmp_path: Path) -> None:
     both = threading.Barrier(2, timeout=20)
 

@@ -560,3 +560,16 @@ def test_a_late_warning_begins_a_line_of_its_own_where_both_streams_are_one() ->
     one: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     together = subprocess.run([sys.executable, "-c", LATE], check=True, **one)
     assert together.stdout == b"An answer\nwarning: too late\n"
+
+
+def test_a_budget_ends_a_run_before_the_request_that_would_pass_it(place: Path) -> None:
+    file = place / "c.json"
+    prices = {"echo/*": {"input": 0, "output": 1_000_000}}
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "prices": prices}), "utf-8")
+    within = run(place, "--config", "c.json", "--budget", "2", "--usage", "one")
+    assert (within.returncode, within.stdout) == (0, b"one\n")
+    assert b"$1.0000" in within.stderr
+    calls = run(place, "--config", "c.json", "--budget", "2", "--yes", CALL)
+    assert calls.returncode == 3
+    assert "max_cost is $2, and $" in calls.stderr.decode()
+    assert "stopped: max_cost was reached" in calls.stderr.decode()

@@ -43,6 +43,7 @@ class Plugin(ToolPlugin):
     default_enabled = False
     priority = 3
     after = ("other",)
+    required_plugins = ("feature:guide",)
     effects = {"look": "read"}
 
     def get_tool_schemas(self, config):
@@ -103,6 +104,7 @@ def test_a_tool_says_its_effects_and_its_place(tmp_path: Path) -> None:
         "entry": "pkg_acme.plugin:Plugin",
         "role": "tool",
         "name": "acme",
+        "required_plugins": ["feature:guide"],
         "after": ["other"],
         "priority": 3,
         "default_enabled": False,
@@ -151,6 +153,7 @@ def test_a_check_lists_what_differs_and_changes_nothing(tmp_path: Path) -> None:
 def test_a_file_that_agrees_is_not_written_anew(tmp_path: Path) -> None:
     described = full("pkg_acme", "tool", "acme", tools={"look": "read"}, priority=3)
     described["entries"][0] |= {"default_enabled": False, "after": ["other"]}
+    described["entries"][0]["required_plugins"] = ["feature:guide"]
     file = project(tmp_path, TOOL, described)
     before = file.read_bytes()
     run = run_host("plugins", "describe", "--write", str(tmp_path))
@@ -166,7 +169,7 @@ def test_without_an_option_it_is_printed(tmp_path: Path) -> None:
     assert json.loads(printed.out) == shown["descriptor"]
     assert shown["file"] == str(file)
     assert shown["agrees"] is False
-    assert len(shown["differences"]) == 4
+    assert len(shown["differences"]) == 5
 
 
 def test_an_installed_distribution_is_checked_and_never_written(tmp_path: Path) -> None:

@@ -135,6 +135,32 @@ def test_what_an_upgrade_threw_away_is_brought_back(
 
 
 @needs_uv
+def test_a_new_python_gets_the_same_versions(place: Place, index: Index) -> None:
+    make_wheel(index.folder, "acme-one")
+    place.host("plugins", "add", "acme-one", "--yes")
+    before = place.freeze()
+    make_wheel(index.folder, "acme-one", "2.0")
+    # As if all had been locked and installed for another one.
+    lock = place.home / "pylock.toml"
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    text = lock.read_text(encoding="utf-8")
+    assert f"=={here}.*" in text
+    lock.write_text(text.replace(f"=={here}.*", "==3.9.*"), encoding="utf-8")
+    (packages,) = (place.prefix / "lib").glob("python*/site-packages")
+    for gone in packages.glob("acme_one*"):
+        shutil.rmtree(gone)
+    assert "acme-one 1.0 is missing" in place.host("plugins", "doctor").out
+    refused = place.host("plugins", "sync", "--frozen", "--yes")
+    assert refused.code == 1
+    assert "is for another Python" in refused.err
+    assert "plugins sync makes it anew" in refused.err.replace("\n", " ")
+    synced = place.host("plugins", "sync", "--yes")
+    assert synced.out == "+ acme-one 1.0  (wanted)\nDone.\n", synced.err
+    assert place.freeze() == before
+    assert lock.read_text(encoding="utf-8") == text
+
+
+@needs_uv
 def test_upgrading_brings_what_is_newer_and_nothing_else(place: Place, index: Index) -> None:
     make_wheel(index.folder, "acme-one")
     make_wheel(index.folder, "acme-two")
@@ -177,6 +203,18 @@ def test_a_project_has_a_list_and_a_lock_of_its_own(
     assert place.host("plugins", "add", "acme-one", "--project", "--yes").code == 0
     assert {path.name for path in folder.iterdir()} == {"plugins.txt", "pylock.toml"}
     assert not (place.home / "plugins.txt").exists()
+
+
+@needs_uv
+def test_what_others_need_by_an_extra_stays_when_one_goes(place: Place, index: Index) -> None:
+    for name in ("shared-lib", "fast-lib", "lone-lib"):
+        make_wheel(index.folder, name, is_plugin=False)
+    make_wheel(index.folder, "acme-one", requires=["shared-lib", "fast-lib; extra == 'fast'"])
+    make_wheel(index.folder, "acme-two", requires=["shared-lib", "lone-lib"])
+    place.host("plugins", "add", "acme-one[fast]", "acme-two", "--yes")
+    removed = place.host("plugins", "remove", "acme-two", "--yes")
+    assert removed.out.splitlines() == ["- acme-two 1.0", "- lone-lib 1.0", "Done."]
+    assert place.host("plugins", "verify").code == 0
 
 
 # What speaks against it -------------------------------------------------------------------------
@@ -225,8 +263,9 @@ def test_a_plugin_that_could_not_be_used_is_not_installed(
     assert place.files() == before
 
 
-@needs_uv
-def test_what_is_young_or_withdrawn_is_refused(place: Place, index: Index) -> None:
+@pytest.mark.parametrize("maker", ["uv", "venv"])
+def test_what_is_young_is_refused(make: Callable[[str], Place], index: Index, maker: str) -> None:
+    place = make(maker)
     young = make_wheel(index.folder, "acme-young")
     now = datetime.now(timezone.utc)
     index.uploaded[young.name] = (now - timedelta(hours=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -293,6 +332,7 @@ def test_an_index_that_is_gone_changes_nothing(
     assert place.host("plugins", "verify").code == 0
     assert place.host("plugins", "sync", "--frozen", "--yes").out == "Nothing had to be changed.\n"
     assert place.files() == before
+    assert place.host("plugins", "remove", "acme-one", "--yes").out == "- acme-one 1.0\nDone.\n"
 
 
 @each_maker

@@ -201,6 +201,24 @@ def _shows_a_question(block: Block) -> None:
     assert [line.rstrip() for line in block.text.splitlines()] == [*rows, *words]
 
 
+def _draws_the_way_through_a_gateway(block: Block) -> None:
+    doors = import_or_skip("agent_host_gateway.doors.chat")
+    upstream = import_or_skip("agent_host_gateway.upstream")
+    for name in re.findall(r"door: ([^─]+)", block.text):
+        assert all(hasattr(doors, each.strip()) for each in name.split(","))
+    assert upstream.__doc__.startswith("Whom a request is for")
+
+
+def _names_the_address_of_the_gateway(block: Block) -> None:
+    command = import_or_skip("agent_host_gateway.command").make_group(lambda: None)
+    (port,) = [each.default for each in command.params if each.name == "port"]
+    assert f":{port}" in block.text
+
+
+def import_or_skip(module: str) -> Any:
+    return pytest.importorskip(module, reason=f"needs {module.partition('.')[0]}")
+
+
 DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("README.md", "How a request flows"): _draws_the_path_of_a_request,
     ("cli.md", "Approvals"): _shows_a_question,
@@ -210,6 +228,8 @@ DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("testing.md", "What a failure says"): _quotes_a_check,
     ("errors.md", "Errors"): _is_the_tree,
     ("performance.md", "Measuring"): _installs_the_peers_of_the_benchmarks,
+    ("gateway.md", "Design"): _draws_the_way_through_a_gateway,
+    ("gateway.md", "Clients"): _names_the_address_of_the_gateway,
 }
 
 

@@ -220,3 +220,21 @@ def test_an_address_of_a_plugin_is_attached_by_name_and_others_are_text() -> Non
     assert "With the next message: desk:more" in done.stdout
     assert "shelf:more cannot be read" in done.stderr
     assert "blob of more" in done.stdout
+
+
+def test_no_plugin_takes_the_place_of_a_command_and_none_that_fails_takes_the_help() -> None:
+    from agent_host.cli.chat.commands import COMMANDS, all_commands
+    from agent_host.cli.chat.conversation import Asked, Conversation
+
+    class Thief(Desk):
+        def get_prompts(self) -> list[dict[str, Any]]:
+            return [{"name": "exit"}, {"name": "desk:letter"}]
+
+    with AgentApplication(CONFIG, tools=[Thief]) as app:
+        conversation = Conversation(app, Asked(), is_stored=False)
+        found = all_commands(conversation)
+        assert found["exit"] is COMMANDS["exit"]
+        assert "desk:letter" in found
+        # Where plugins cannot be asked, what was known before is shown.
+        conversation.asked = Asked(provider="nobody")
+        assert [*all_commands(conversation)] == [*found]

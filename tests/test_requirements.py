@@ -39,11 +39,14 @@ HOST, KIT, STRANGER = "agent-host-core", "agent-host-testing", "agent-host"
 #: installs it by name.
 HEAVY = (
     "agent-host-postgres",
+    "agent-host-prices",
+    "agent-host-otel",
     "agent-host-context",
     "agent-host-mcp",
     "agent-host-skills",
     "agent-host-shell",
     "agent-host-web",
+    "agent-host-gateway",
 )
 
 PROJECTS = sorted(

@@ -105,9 +105,11 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
     },
     "host": {
         "observe_event": "event context",
+        "outgoing_headers": "request context",
         "open_session_store": "url config",
         "open_batch_engine": "name config",
         "resolve_secret": "name config",
+        "model_prices": "provider model base_url time",
         "cli_command": "name open_application",
         "host_started": "host",
         "host_closing": "host",
@@ -174,7 +176,11 @@ RESULTS: dict[SpecRole, dict[str, str]] = {
         "read_prompt": "context_parts",
         "read_attachment": "context_parts or None",
     },
-    "host": {"resolve_secret": "secret or None"},
+    "host": {
+        "outgoing_headers": "headers or None",
+        "resolve_secret": "secret or None",
+        "model_prices": "prices or None",
+    },
 }
 #: Go on without a plugin that fails.
 SKIPPING = {"get_ui_elements", "get_models"}
@@ -237,6 +243,7 @@ def test_these_hooks_go_on_without_a_plugin_that_fails() -> None:
         ("host", "open_session_store", "first"),
         ("host", "open_batch_engine", "first"),
         ("host", "resolve_secret", "first"),
+        ("host", "model_prices", "first"),
         ("host", "cli_command", "first"),
         ("host", "observe_event", "collect"),
         ("extension", "process_chunk", "fold"),

@@ -10,9 +10,11 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -488,3 +490,33 @@ def test_a_failure_of_the_database_names_the_store(file: Path) -> None:
         with pytest.raises(StoreError) as caught:
             store.append(replace(lease, session="gone"), Change())
         assert caught.value.store == f"sqlite://{file}"
+
+
+def test_an_older_file_learns_to_count_what_is_spent(file: Path) -> None:
+    with opened(file) as store:
+        store.create_session(SessionSummary(id=new_id()))
+    with closing(sqlite3.connect(file)) as plain:
+        # As the version before had it.
+        plain.execute("DROP TABLE spending")
+        plain.execute("PRAGMA user_version = 2")
+        plain.commit()
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    with opened(file) as store:
+        made = SessionSummary(id=new_id())
+        spent = {"work": Decimal("0.000000012345"), "home": Decimal(3)}
+        lease, _ = store.begin_session(made, current_owner(), Change(spent=spent))
+        store.append(lease, Change(spent={"work": Decimal("0.1")}))
+        assert store.day_costs(day) == {"work": Decimal("0.100000012345"), "home": Decimal(3)}
+        assert store.day_costs("2001-01-01") == {}
+
+
+def test_a_session_knows_what_its_runs_have_cost(file: Path) -> None:
+    with opened(file) as store:
+        made = SessionSummary(id=new_id())
+        lease, _ = store.begin_session(made, current_owner(), Change())
+        for cost in ("0.1", "0.2", None):
+            known = None if cost is None else Decimal(cost)
+            run = StoredRun(id=new_id(), session=made.id, state="succeeded", cost=known)
+            store.append(lease, Change(run=run))
+        assert store.session_cost(made.id) == Decimal("0.3")
+        assert store.session_cost("nobody") == 0

@@ -93,13 +93,16 @@ def run_child(parent: AgentRun, tool: AgentTool, plan: PlannedCall) -> Steps[Cor
     def deliver(events: list[Event]) -> Emit:
         return parent.emit([_child_event(tool, plan, child, event) for event in events])
 
-    child.nest_under(parent, deliver)
+    child.nest_under(parent, deliver, plan.id)
     try:
         yield from child.steps()
     except Exception as error:
         if parent.is_cancelled():
             raise
         return _failure(tool, plan, error)
+    finally:
+        if child.has_unknown_cost:
+            parent.note_unknown_cost()
     failed = child.finish in ("refusal", "blocked", "limit")
     return tool_message(tool.read_run(child), plan.name, plan.id, failed=failed)
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypedDict
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from agent_hookspecs.messages import Limit
 from agent_hookspecs.values import dataclass
+from agent_host.usage import cost_of
 
-__all__ = ["EmptyFinal", "LimitSettings", "Limits", "Spending"]
+__all__ = ["Dollars", "EmptyFinal", "LimitSettings", "Limits", "Spending"]
 
+#: An amount of US dollars.
+Dollars: TypeAlias = Decimal | float
 #: What to do when a run that has called tools ends without a word: ask once for the answer, ask
 #: with a request in which no tool may be called, or leave it at that.
 EmptyFinal = Literal["retry", "retry_without_tools", "keep"]
@@ -25,6 +29,10 @@ class LimitSettings(TypedDict, total=False):
     max_tool_calls_per_turn: int
     max_tokens: int
     max_seconds: float
+    max_cost: float
+    max_session_cost: float
+    max_key_cost: float | Mapping[str, float]
+    max_day_cost: float
     max_call_seconds: float
     max_parallel_calls: int
     max_argument_bytes: int
@@ -39,6 +47,10 @@ _FIELDS = {
     "max_tool_calls_per_turn": "calls_per_turn",
     "max_tokens": "tokens",
     "max_seconds": "seconds",
+    "max_cost": "cost",
+    "max_session_cost": "session_cost",
+    "max_key_cost": "key_cost",
+    "max_day_cost": "day_cost",
     "max_call_seconds": "call_seconds",
     "max_parallel_calls": "parallel_calls",
     "max_argument_bytes": "argument_bytes",
@@ -59,12 +71,28 @@ class Limits:
     calls_per_turn: int | None = 100
     tokens: int | None = None
     seconds: float | None = None
+    #: US dollars: of the run, of all runs of its session, and of a day (UTC) for its provider
+    #: account and altogether. What comes next is not sent if it would go beyond one.
+    cost: Dollars | None = None
+    session_cost: Dollars | None = None
+    key_cost: Dollars | Mapping[str, Dollars] | None = None
+    day_cost: Dollars | None = None
     #: How long one call may take, and how many may run at once where they run in parallel.
     call_seconds: float | None = None
     parallel_calls: int | None = 16
     argument_bytes: int = 200_000
     result_bytes: int = 200_000
     empty_final: EmptyFinal = "retry"
+
+    @property
+    def needs_store(self) -> str | None:
+        """The setting of a budget that counts more than one run, if there is one."""
+        budgets = {
+            "max_session_cost": self.session_cost,
+            "max_key_cost": self.key_cost,
+            "max_day_cost": self.day_cost,
+        }
+        return next((key for key, amount in budgets.items() if amount is not None), None)
 
     @classmethod
     def of(cls, tools: Mapping[str, Any]) -> Limits:
@@ -85,10 +113,20 @@ class Spending:
         self._start = time.monotonic()
         self._tokens = 0
         self.calls = calls
+        #: What the answers have cost whose cost is known.
+        self.cost = Decimal(0)
+        self.has_unknown_cost = False
 
     def add_usage(self, usage: Mapping[str, Any]) -> None:
+        if not usage:
+            return
         counts = (usage.get("input"), usage.get("output"))
         self._tokens += sum(count for count in counts if isinstance(count, int))
+        cost = cost_of(usage)
+        if cost is None:
+            self.has_unknown_cost = True
+        else:
+            self.cost += cost
 
     def refuse_call(self, number: int) -> str | None:
         """Why call ``number`` of a turn is not run, else None; counts those that are looked at."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,12 +22,13 @@ from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.answering import CallAnswering
 from agent_host.agent.children import innermost, run_child
+from agent_host.agent.costs import Budget, RunCosts, estimate_input, find_passed
 from agent_host.agent.deciding import CallDecider
 from agent_host.agent.limits import Limits, Spending
 from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask, question_event
 from agent_host.agent.unanswered import close_calls, last_answer
-from agent_host.drivers.effects import Emit, Interrupt, RunState, Steps
+from agent_host.drivers.effects import Call, Emit, Interrupt, RunState, Steps
 from agent_host.input import refuse_unsupported
 from agent_host.output import ExpectedOutput
 from agent_host.plugins.own_tools import OwnTools
@@ -37,7 +39,7 @@ from agent_host.turn.context import tool_context
 from agent_host.turn.prepare import begin_state
 from agent_host.turn.steps import check_turn, done_event, error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
-from agent_host.usage import add_usage
+from agent_host.usage import add_usage, cost_of
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import PlainWarning, Stack
@@ -57,6 +59,8 @@ _NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 
 #: Events of a single request that a run of several has its own of.
 _OWN = ("done", "error")
+#: And those that are told with what they cost.
+_LOOKED_AT = (*_OWN, "usage")
 
 
 @dataclass(slots=True)
@@ -70,6 +74,7 @@ class AgentRun:
     ``output`` is what is expected of the answer, if that is more than text. ``usage`` is that of
     all turns.
     ``tools`` are on offer in this run alone, and ``deps`` is what the program has for all tools.
+    ``costs`` knows what answers cost; without it only what providers tell is known.
     """
 
     stacks: Stacks
@@ -91,6 +96,7 @@ class AgentRun:
     prompt: CoreMessage | None = None
     output: ExpectedOutput | None = None
     recorder: RunRecorder | None = None
+    costs: RunCosts | None = None
     first_warnings: Sequence[PlainWarning] = ()
     defaults: Collection[str] = ()
     #: How many runs it is a part of, the one in the other.
@@ -114,6 +120,8 @@ class AgentRun:
     _spending: Spending = field(init=False)
     #: What the runs that it made have used; their own records say so too, but not whose they were.
     _children_usage: Usage = field(default_factory=lambda: cast(Usage, {}))
+    #: What the session had cost before this run; read when a budget first asks.
+    _session_cost: Decimal | None = None
     _calls: CallAnswering | None = None
     _was_cancelled: bool = False
     _parent: AgentRun | None = None
@@ -122,12 +130,15 @@ class AgentRun:
     _counting: threading.Lock = field(default_factory=threading.Lock)
     #: What was said in earlier turns and need not be said again.
     _warned: set[PlainWarning] = field(default_factory=set)
+    #: What is to be said of costs, with the events that have them.
+    _cost_warnings: Warnings = field(init=False)
 
     def __post_init__(self) -> None:
         # Below what the config itself says, for a wish of ours is worth no warning.
         defaults = self.config.get("request_defaults") or {}
         below = {"parallel_tool_calls": self.parallel, **defaults}
         self.config = {**self.config, "request_defaults": below}
+        self._cost_warnings = Warnings(self._warned)
 
     @property
     def session(self) -> Session:
@@ -150,8 +161,12 @@ class AgentRun:
         outer = self._parent
         return self._was_cancelled or (outer is not None and outer.is_cancelled())
 
-    def nest_under(self, parent: AgentRun, deliver: Callable[[list[Event]], Emit]) -> None:
-        """Be a part of another run, which delivers what this one tells."""
+    def nest_under(
+        self, parent: AgentRun, deliver: Callable[[list[Event]], Emit], call_id: str
+    ) -> None:
+        """Be a part of another run, which delivers what this one tells, for one of its calls."""
+        outer = (parent.layer or {}).get("run_path", ())
+        self.layer = {**(self.layer or {}), "run_path": (*outer, call_id)}
         self._parent, self._deliver, self.depth = parent, deliver, parent.depth + 1
         # Whoever observes the parent sees it there.
         self.observe = None
@@ -284,23 +299,64 @@ class AgentRun:
         """Count what a child has used, and keep what it warns of; its run stores its own usage."""
         if event["type"] == "usage":
             with self._counting:
-                self._spending.add_usage(event["usage"])
-                self.usage = add_usage(self.usage, event["usage"])
+                self._count_usage(event["usage"])
                 self._children_usage = add_usage(self._children_usage, event["usage"])
         elif event["type"] == "warning":
             self.warnings.append(event)
 
     def _add_usage(self, usage: Usage) -> None:
         with self._counting:
-            self._spending.add_usage(usage)
-            self.usage = add_usage(self.usage, usage)
+            self._count_usage(usage)
         if self.recorder is not None and self._turn is not None and self._turn.result is None:
             # Of an answer that failed; that of a whole one was stored with it.
-            self.recorder.add_usage(usage)
+            self.recorder.add_usage(usage, self._account())
+
+    def _count_usage(self, usage: Usage) -> None:
+        self._spending.add_usage(usage)
+        self.usage = add_usage(self.usage, usage)
+        if self._spending.has_unknown_cost:
+            self.usage.pop("cost", None)
+
+    @property
+    def has_unknown_cost(self) -> bool:
+        """Whether some answer came whose cost nobody knows, so that the whole is not known."""
+        return self._spending.has_unknown_cost
+
+    def note_unknown_cost(self) -> None:
+        """An answer came of which nobody says what it has used."""
+        self._spending.has_unknown_cost = True
+        self.usage.pop("cost", None)
+
+    def _note_missing_usage(self, turn: Turn) -> None:
+        if not any(message["metadata"].get("usage") for message in turn.finals):
+            self.note_unknown_cost()
+
+    def _account(self) -> str:
+        """Who is billed for the turn."""
+        assert self._turn is not None, "only turns cost anything"
+        stack = self._turn.stack
+        return stack.provider.name if self.costs is None else self.costs.account_of(stack)
 
     def _take_events(self, events: list[Event]) -> list[Event]:
-        """The sink of a turn: its events but for those that end it."""
-        return self.emit([event for event in events if event["type"] not in _OWN]).events
+        """The sink of a turn: its events but for those that end it, and with what they cost."""
+        plain = [event for event in events if event["type"] not in _LOOKED_AT]
+        if len(plain) == len(events):
+            # So it is with every chunk.
+            return self.emit(plain).events
+        own = [self._with_cost(event) for event in events if event["type"] not in _OWN]
+        return self.emit([*own, *self._cost_warnings.take()]).events
+
+    def _with_cost(self, event: Event) -> Event:
+        if event["type"] != "usage":
+            return event
+        return {"type": "usage", "usage": self._priced(event["usage"])}
+
+    def _priced(self, usage: Usage) -> Usage:
+        """What an answer of the turn has used, with what that costs if anybody knows."""
+        turn = self._turn
+        if self.costs is None or turn is None:
+            return usage
+        return self.costs.add_cost(usage, turn.stack, self._cost_warnings.add)
 
     def _store(self, events: Sequence[Event] = (), **known: Any) -> Steps[None]:
         """Store the session as it is, before these events tell of it; see `RunRecorder.store`."""
@@ -309,6 +365,9 @@ class AgentRun:
         known["details"] = {**self.recorder.run.details, "started": list(self._started)}
         if self._children_usage:
             known["details"]["children_usage"] = self._children_usage
+        known["cost"] = None
+        if not self.has_unknown_cost:
+            known["cost"] = cost_of(add_usage(self.recorder.run.usage, self._children_usage))
         warning = yield from self.recorder.store(self.session, events, **known)
         if warning is not None:
             yield self.emit([warning])
@@ -352,8 +411,7 @@ class AgentRun:
         self._number = sum(message["role"] == "assistant" for message in own)
         self._spending.calls = sum(message["role"] == "tool" for message in own)
         self._children_usage = cast(Usage, details.get("children_usage") or {})
-        self.usage = add_usage(self.recorder.run.usage, self._children_usage)
-        self._spending.add_usage(self.usage)
+        self._count_usage(add_usage(self.recorder.run.usage, self._children_usage))
         self._started[:] = details.get("started", ())
         self._asked_again = any(
             message["role"] == "user" and message["content"] == FINAL_ANSWER for message in own
@@ -376,9 +434,14 @@ class AgentRun:
         if self.recorder is not None and self.recorder.resumes:
             going_on = yield from self._finish_last_turn(stack, session)
         while going_on is not None and self._number < self.limits.turns:
+            limit = yield from self._passed_budget(stack, going_on)
+            if limit is not None:
+                yield from self._end_run(stack, going_on, limit=limit)
+                return
             self._number += 1
             turn = self._turn = self._make_turn(stack, going_on)
             yield from run_turn(turn)
+            self._note_missing_usage(turn)
             session, self.finals = turn.session, turn.finals
             self._session, self._turn = session, None
             self.finish, self.finish_reason = turn.finish, turn.finish_reason
@@ -387,6 +450,80 @@ class AgentRun:
             going_on = yield from self._end_turn(stack, session, has_calls=bool(turn.calls))
         if going_on is not None:
             yield from self._end_run(stack, going_on, limit="max_turns")
+
+    # --- budgets ---------------------------------------------------------------------------------
+
+    def _passed_budget(self, stack: Stack, session: Session) -> Steps[Limit | None]:
+        """The budget that the next request would pass, after somebody was told; else None."""
+        budgets = yield from self._budgets(stack)
+        if not budgets:
+            return None
+        warnings = self._cost_warnings
+        prices = None if self.costs is None else self.costs.find(stack, warnings.add)
+        next_cost = None
+        if prices is not None:
+            # Without a longest answer only what is sent counts before it is known.
+            longest = stack.config.get("max_output_tokens")
+            tools = [each.schema for each in stack.descriptors]
+            next_cost = prices.highest_cost(
+                estimate_input(session.messages, tools), longest if isinstance(longest, int) else 0
+            )
+        passed = find_passed(budgets, next_cost)
+        if passed is not None:
+            warnings.add(passed.describe(next_cost))
+        elif self._spending.has_unknown_cost:
+            passed = budgets[0]
+            warnings.add(
+                f"{passed.limit} is set, and what an answer has cost is not known. Nothing more is "
+                f"sent; state what {_model_name(stack)} costs under prices in the config"
+            )
+        elif next_cost is None:
+            warnings.add(
+                f"{budgets[0].limit} is set, and what {_model_name(stack)} costs is not known: it "
+                "counts only what the provider tells afterwards; state it under prices in the "
+                "config, or install agent-host-prices"
+            )
+        if warnings:
+            yield self.emit(warnings.take())
+        return None if passed is None else passed.limit
+
+    def _budgets(self, stack: Stack) -> Steps[list[Budget]]:
+        """All that this run must not pass, with what was spent of it by now."""
+        found: list[Budget] = []
+        run: AgentRun | None = self
+        while run is not None:
+            # A part of another run spends what that one has.
+            root = run
+            if run.limits.cost is not None:
+                found.append(Budget.of("max_cost", run.limits.cost, run._spending.cost))
+            run = run._parent
+        limits, recorder = self.limits, self.recorder
+        if recorder is None or limits.needs_store is None:
+            return found
+        if limits.session_cost is not None:
+            before = yield from root._cost_before()
+            spent = before + root._spending.cost
+            found.append(Budget.of("max_session_cost", limits.session_cost, spent))
+        if limits.key_cost is None and limits.day_cost is None:
+            return found
+        costs: Mapping[str, Decimal] = yield Call(recorder.read_day_costs)
+        account = stack.provider.name if self.costs is None else self.costs.account_of(stack)
+        key_cost = limits.key_cost
+        amount = key_cost.get(account) if isinstance(key_cost, Mapping) else key_cost
+        if amount is not None:
+            found.append(Budget.of("max_key_cost", amount, costs.get(account, Decimal(0))))
+        if limits.day_cost is not None:
+            spent = sum(costs.values(), Decimal(0))
+            found.append(Budget.of("max_day_cost", limits.day_cost, spent))
+        return found
+
+    def _cost_before(self) -> Steps[Decimal]:
+        """What the session had cost when the run began; nobody else can add to it meanwhile."""
+        if self._session_cost is None and self.recorder is not None:
+            self._session_cost = yield Call(self.recorder.read_session_cost)
+        return self._session_cost or Decimal(0)
+
+    # --- the end of a turn -----------------------------------------------------------------------
 
     def _finish_last_turn(self, stack: Stack, session: Session) -> Steps[Session | None]:
         """Do what a run has left undone of its last turn; the session to go on with, if one is."""
@@ -520,7 +657,9 @@ class AgentRun:
         self.finals = turn.finals
         self.finish, self.finish_reason = turn.finish, turn.finish_reason
         for message in turn.finals:
-            recorder.add_usage(cast(Usage, message["metadata"].get("usage") or {}))
+            usage = self._priced(cast(Usage, message["metadata"].get("usage") or {}))
+            recorder.add_usage(usage, self._account())
+        self._note_missing_usage(turn)
         final: Event = {"type": "final", "messages": turn.finals, "session": session}
         if turn.calls or turn.finish == "pause" or not self._is_answer():
             yield from self._store([final])
@@ -614,6 +753,10 @@ def _cancelled_error(recorder: RunRecorder) -> RunCancelledError:
         run=run_id,
         hint=f"go on with it: agent-host runs resume {run_id}",
     )
+
+
+def _model_name(stack: Stack) -> str:
+    return "/".join(filter(None, (stack.provider.name, stack.config.get("model"))))
 
 
 def _has_text(finals: Sequence[CoreMessage]) -> bool:

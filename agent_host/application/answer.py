@@ -69,7 +69,10 @@ class Answer(Generic[T_co]):
 
     @property
     def cost(self) -> Decimal | None:
-        """What the run has cost, in US dollars, as its provider tells; None if it is not known."""
+        """What the run has cost in US dollars, with the runs that its tools have made.
+
+        What providers tell, else what prices say; None if it is not known of every answer.
+        """
         return cost_of(self.usage)
 
     @property

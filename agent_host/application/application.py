@@ -38,6 +38,7 @@ from agent_host.drivers.blocking import Stream, complete
 from agent_host.drivers.effects import Emit
 from agent_host.input import Part, Prompt
 from agent_host.places import ignored_variables
+from agent_host.plugins.prices import Prices
 from agent_host.runs.runs import Runs
 from agent_host.runs.sessions import Sessions
 from agent_host.sessions.frozen import freeze
@@ -117,6 +118,7 @@ class AgentApplication:
         described = values.get("tools", {})
         self.limits = Limits.of(described)
         self.policy = Policy.of(described, Memory.of_user())
+        self.prices = Prices(values.get("prices", {}), self.core.stacks)
         self._selector = Selector(self.config, self.core.stacks)
         self._observers = Observers(self, self.core.stacks.activator, self._layer, self.policy)
         self._runs = RunMaker(
@@ -125,6 +127,7 @@ class AgentApplication:
             selector=self._selector,
             policy=self.policy,
             limits=self.limits,
+            prices=self.prices,
             storage=choose_storage(store, values, self.core.stacks),
             layer=self._layer,
             observe=self._observers.for_run,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
+from agent_hookspecs.values import dataclass
 from agent_host.agent.children import innermost
 from agent_host.agent.policy import Decision, Policy
 from agent_host.application.story import RunStory, is_story_wanted
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["Observers"]
 
 log = get_logger(__name__)
+
+#: The events of which an answer has one for each of its pieces.
+_FRAGMENTS = frozenset({"partial", "reasoning", "tool_call_started", "tool_call_delta"})
 
 
 class Observers:
@@ -48,19 +51,37 @@ class Observers:
         self._listeners: tuple[Listener, ...] = ()
         self._feeds: tuple[EventFeed, ...] = ()
         self._greeted: dict[str, LoadedPlugin] = {}
-        self._observers: tuple[Callable[[Event], None], ...] = ()
+        self._observers: tuple[_Observer, ...] = ()
+        #: Those that are shown every piece of an answer.
+        self._thorough: tuple[_Observer, ...] = ()
         self._lock = threading.Lock()
 
     def for_run(self, run: str, agent: str | None) -> Callable[[Event], None]:
         """What shows an event of this run to everybody."""
         story = RunStory(run, agent, self._latest_decisions) if is_story_wanted() else None
+        known = {"run_path": (run,), "agent": agent}
+        contexts: dict[bool, Mapping[str, Any]] = {}
+        #: The calls whose runs have begun to answer; empty for that of this run itself.
+        answering: set[str] = set()
 
         def show_event(event: Event) -> None:
-            if innermost(event)["type"] == "request_started":
+            kind = innermost(event)["type"]
+            observers = self._observers
+            if kind == "request_started":
                 # A request has just loaded what it needs; between requests nothing is loaded.
                 self._greet_plugins()
-            for observer in self._observers:
-                observer(event)
+                observers = self._observers
+                answering.discard(_call_of(event))
+            elif kind in _FRAGMENTS and observers:
+                call_id = _call_of(event)
+                if call_id in answering:
+                    observers = self._thorough
+                answering.add(call_id)
+            for observer in observers:
+                is_tool = observer.plugin.role == "tool"
+                if is_tool not in contexts:
+                    contexts[is_tool] = {**self._layer_for(is_tool), **known}
+                observer.show(event, contexts[is_tool])
             for listener in self._listeners:
                 _show_to_listener(listener, RunEvent(run, agent, event))
             if story is not None:
@@ -100,7 +121,7 @@ class Observers:
             feed.close()
         with self._lock:
             known, self._greeted = list(self._greeted.values()), {}
-            self._observers = ()
+            self._observers = self._thorough = ()
         for plugin in known:
             _tell(plugin, "host_closing", host=self._host_for(plugin))
 
@@ -116,26 +137,47 @@ class Observers:
             _tell(plugin, "host_started", host=self._host_for(plugin))
         if new:
             self._observers = tuple(
-                partial(self._show_to_plugin, plugin, implementation)
+                _Observer(plugin, implementation)
                 for plugin in loaded
                 if plugin.host_manager is not None
                 for implementation in plugin.host_manager.implementations("observe_event")
             )
+            self._thorough = tuple(each for each in self._observers if each.observes_fragments)
 
     def _host_for(self, plugin: LoadedPlugin) -> object:
         """Nobody for a tool: whoever has the application has every key."""
         return None if plugin.role == "tool" else self._host
 
-    def _show_to_plugin(
-        self, plugin: LoadedPlugin, implementation: Implementation, event: Event
-    ) -> None:
-        # Tools see what happens, but not the config with the providers' keys.
-        layer = {"trigger_source": "application"} if plugin.role == "tool" else self._layer()
+    def _layer_for(self, is_tool: bool) -> Mapping[str, Any]:
+        """Tools see what happens, but not the config with the providers' keys."""
+        return {"trigger_source": "application"} if is_tool else self._layer()
+
+
+@dataclass(frozen=True, slots=True)
+class _Observer:
+    """A plugin that observes, and how."""
+
+    plugin: LoadedPlugin
+    implementation: Implementation
+
+    @property
+    def observes_fragments(self) -> bool:
+        return getattr(self.plugin.instance, "observes_fragments", True) is not False
+
+    def show(self, event: Event, context: Mapping[str, Any]) -> None:
         try:
-            # Called directly, because it runs for every event; with a copy of its own.
-            implementation.call(plain_copy(event), layer)
+            # Called directly, because it runs for every event; with copies of its own.
+            self.implementation.call(plain_copy(event), {**context})
         except (Exception, SystemExit) as error:
-            _log_failure(plugin, "observe_event", error)
+            _log_failure(self.plugin, "observe_event", error)
+
+
+def _call_of(event: Event) -> str:
+    """The call whose run tells of this, through those of others; empty for the run itself."""
+    call_id = ""
+    while event["type"] == "child":
+        call_id, event = f"{call_id}/{event['id']}", event["event"]
+    return call_id
 
 
 def _show_to_listener(listener: Listener, event: RunEvent) -> None:

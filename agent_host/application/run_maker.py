@@ -17,6 +17,7 @@ from agent_hookspecs.session import Session as AnySession
 from agent_hookspecs.store.rules import new_id
 from agent_hookspecs.store.values import StoredRun
 from agent_hookspecs.values import dataclass
+from agent_host.agent.costs import RunCosts
 from agent_host.agent.limits import Limits, LimitSettings
 from agent_host.agent.loop import AgentRun
 from agent_host.agent.policy import Approve, Policy
@@ -32,6 +33,7 @@ from agent_host.config.check import check_loading
 from agent_host.config.selection import Selector
 from agent_host.input import Prompt, make_message
 from agent_host.output import ExpectedOutput
+from agent_host.plugins.prices import Prices
 from agent_host.redaction import without_secrets
 from agent_host.runs.recorder import RunRecorder
 from agent_host.runs.storage import Storage
@@ -52,6 +54,7 @@ class RunMaker:
     selector: Selector
     policy: Policy
     limits: Limits
+    prices: Prices
     storage: Storage | None
     layer: Callable[[], Mapping[str, Any]]
     #: Gives what is shown the events of a run, for its id and its agent.
@@ -121,6 +124,7 @@ class RunMaker:
                 start,
                 config,
                 agent=agent,
+                provider=chosen.provider,
                 own=own,
                 asynchronous=asynchronous,
                 park=park,
@@ -142,6 +146,7 @@ class RunMaker:
             session if isinstance(session, Session) else Session(),
             config,
             agent=agent,
+            provider=chosen.provider,
             own=own,
             asynchronous=asynchronous,
             park=park,
@@ -177,6 +182,7 @@ class RunMaker:
                 Session(id=stored.session),
                 make_request_config(self.selector, **asked),
                 agent=stored.agent,
+                provider=asked.get("provider"),
                 own=asked.get("settings", {}).keys(),
                 asynchronous=asynchronous,
                 approve=approve,
@@ -213,6 +219,7 @@ class RunMaker:
         config: dict[str, Any],
         *,
         agent: str | None,
+        provider: str | None,
         own: Collection[str],
         asynchronous: bool,
         park: bool,
@@ -226,17 +233,25 @@ class RunMaker:
         prompt: CoreMessage | None = None,
         recorder: RunRecorder | None = None,
     ) -> AgentRun:
-        """A run of an agent; ``own`` are the settings that the caller has named."""
+        """A run of an agent; ``own`` are the settings that the caller has named.
+
+        ``provider`` is whom the caller has named, if anybody.
+        """
         approve, ask = approve or self.approve, ask or self.ask
         _check_person("approve", approve)
         _check_person("ask", ask)
+        chosen_limits = read_limits(limits, self.limits)
+        if recorder is None:
+            _refuse_uncounted(chosen_limits)
+        run_id = recorder.run.id if recorder else new_id()
         return AgentRun(
             stacks=self.core.stacks,
             start=start,
             config=config,
             core=self.core,
             policy=self.policy,
-            limits=read_limits(limits, self.limits),
+            limits=chosen_limits,
+            costs=RunCosts(self.prices, self.config.provider_name(agent, provider)),
             approve=approve,
             ask=ask,
             park=park,
@@ -245,8 +260,8 @@ class RunMaker:
             context=context,
             tools=_check_tools(tools),
             deps=deps,
-            layer=self.layer(),
-            observe=self.observe(recorder.run.id if recorder else new_id(), agent),
+            layer={**self.layer(), "run_path": (run_id,), "agent": agent},
+            observe=self.observe(run_id, agent),
             prompt=prompt,
             output=output,
             recorder=recorder,
@@ -263,6 +278,17 @@ def _refuse_unknown(options: Iterable[str]) -> None:
     for name in options:
         if name not in known:
             raise TypeError(f"a run has no option {name!r}: {suggest_name(name, known)}")
+
+
+def _refuse_uncounted(limits: Limits) -> None:
+    """Refuse a budget of more than one run where nobody counts what runs have cost."""
+    setting = limits.needs_store
+    if setting is not None:
+        raise ConfigError(
+            f"{setting} is set, and this run is not stored, so that nobody counts what it costs",
+            key=f"tools.{setting}",
+            hint="set store in the config (and leave out --no-store), or use max_cost alone",
+        )
 
 
 def _expected_output(output_type: Any, retries: int | None) -> ExpectedOutput | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_hookspecs.errors import AgentError
+from agent_host.cli.outside import clean_text
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -30,6 +31,7 @@ __all__ = [
     "complete_run",
     "complete_session",
     "complete_setting",
+    "complete_tag",
     "complete_tool",
 ]
 
@@ -119,6 +121,21 @@ def complete_config_key(
     """The keys of the config file: those that are set, and those that the schema has."""
     values = _config_values(context)
     return _items([*_set_keys(values, ""), *_schema_keys(values)], begun)
+
+
+def complete_tag(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The tags of the catalog that is named, as far as it is known without asking for it."""
+    from agent_host.cli.search import find_catalog_source
+    from agent_host.distributions.catalog_source import open_known_catalog
+
+    try:
+        opened = open_known_catalog(context.params.get("source") or find_catalog_source())
+    except (AgentError, OSError):
+        # Nothing is lost: the command that is being typed says what is wrong with the catalog.
+        return []
+    found = opened.index.distributions if opened else ()
+    tags = ((tag, each.name) for each in found for tag in each.tags() if clean_text(tag) == tag)
+    return _items(tags, begun)
 
 
 def complete_name(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -7,11 +7,11 @@ Each command shows what it would do before it does it; what the installers are a
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,14 +19,18 @@ from agent_host.cli.outside import clean_text
 from agent_host.cli.render import is_terminal, print_json, print_table, print_text, style_text
 from agent_host.distributions.changes import Change, Objection
 from agent_host.distributions.drift import lock_file, wanted_file
-from agent_host.distributions.environment import InstallerName, find_environment
+from agent_host.distributions.environment import Environment, InstallerName, find_environment
 from agent_host.distributions.errors import DistributionError
 from agent_host.distributions.installers import open_installer
 from agent_host.distributions.manage import COOLDOWN, Manager, Plan, open_manager
-from agent_host.distributions.pins import read_lock
-from agent_host.distributions.verify import verify_environment
+from agent_host.distributions.pins import Pin, read_lock
+from agent_host.distributions.published import EXTRA, can_verify
+from agent_host.distributions.verify import find_forgeries, verify_environment
 from agent_host.distributions.wanted import parse_wanted, read_wanted
 from agent_host.private import config_home
+
+if TYPE_CHECKING:
+    from agent_host.distributions.attestations import Attested
 
 __all__ = ["add", "lock", "outdated", "remove", "sync", "upgrade", "verify"]
 
@@ -34,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MARKS = {"add": ("+", "green"), "remove": ("-", "red")}
 _OTHER = ("~", "yellow")
-_LEVELS = {"problem": "red", "warning": "yellow"}
+_LEVELS = {"problem": "red", "question": "magenta", "warning": "yellow"}
 
 
 def _common_options(command: F) -> F:
@@ -77,6 +81,15 @@ _cooldown = click.option(
 )
 
 
+_accept = click.option(
+    "--accept-publisher",
+    "accepted",
+    multiple=True,
+    metavar="DIST",
+    help="Take this distribution from whoever publishes it now.",
+)
+
+
 @click.command(
     epilog="\b\nExamples:\n  agent-host plugins add agent-host-files\n"
     "  agent-host plugins add 'agent-host-files>=0.1' ./my-plugin --yes\n"
@@ -84,6 +97,7 @@ _cooldown = click.option(
 )
 @click.argument("names", nargs=-1, required=True, metavar="DIST...")
 @_cooldown
+@_accept
 @_change_options
 def add(names: Sequence[str], days: float, **how: Any) -> int:
     """Install plugins, and remember that they are wanted.
@@ -109,6 +123,7 @@ def remove(names: Sequence[str], **how: Any) -> int:
 )
 @click.argument("names", nargs=-1, metavar="[DIST...]")
 @_cooldown
+@_accept
 @_change_options
 def upgrade(names: Sequence[str], days: float, **how: Any) -> int:
     """Install the newest versions that fit, of the distributions named or of all."""
@@ -117,6 +132,7 @@ def upgrade(names: Sequence[str], days: float, **how: Any) -> int:
 
 @click.command(epilog="\b\nExamples:\n  agent-host plugins lock")
 @_cooldown
+@_accept
 @_change_options
 def lock(days: float, **how: Any) -> int:
     """Write down what is wanted with versions and hashes, and install what is missing of it."""
@@ -151,17 +167,51 @@ def verify(as_json: bool, installer: InstallerName | None, project: bool) -> int
         raise DistributionError(
             f"there is no lock at {lock_file(folder)}", hint="make one: agent-host plugins lock"
         )
-    found = [*verify_environment(find_environment(installer), locked)]
+    environment = find_environment(installer)
+    attested = _check_publishers(environment, locked)
+    found = [*verify_environment(environment, locked), *find_forgeries(locked, attested)]
     if as_json:
         print_json(
-            {"sound": not found, "distributions": len(locked), "found": [*map(asdict, found)]}
+            {
+                "sound": not found,
+                "distributions": len(locked),
+                "found": [*map(asdict, found)],
+                "attestations": [*map(asdict, attested)],
+            }
         )
     for each in () if as_json else found:
         where = " ".join(part for part in (each.distribution, each.file) if part)
         click.echo(f"{style_text('problem', fg='red')}  {clean_text(f'{where} {each.message}')}")
     if not as_json and not found:
         click.echo(f"{len(locked)} distributions are what the lock says.")
+    if not as_json:
+        _show_publishers(attested)
     return 1 if found else 0
+
+
+def _check_publishers(environment: Environment, locked: Mapping[str, Pin]) -> list[Attested]:
+    if not can_verify():
+        return []
+    from agent_host.distributions.attestations import verify_published
+
+    return verify_published(locked, open_installer(environment).find_indexes())
+
+
+def _show_publishers(attested: Sequence[Attested]) -> None:
+    """A line for each publisher that is proved, and one for all of whom nothing is."""
+    if not can_verify():
+        click.echo(f"Who published them is not verified: that needs {EXTRA}.")
+        return
+    for each in attested:
+        if each.state == "verified":
+            shown = clean_text(f"{each.distribution} {each.version} by {each.publisher}")
+            click.echo(f"{style_text('attested', fg='green')}  {shown}")
+    for state, words in (("absent", "Nobody attests"), ("unknown", "Not known is who attests")):
+        named = [each for each in attested if each.state == state]
+        if named:
+            names = ", ".join(each.distribution for each in named)
+            why = f" ({named[0].reason})" if named[0].reason else ""
+            click.echo(clean_text(f"{words} {names}{why}."))
 
 
 @click.command(epilog="\b\nExamples:\n  agent-host plugins outdated")
@@ -196,6 +246,7 @@ def _change(
     project: bool,
     dry_run: bool,
     yes: bool,
+    accepted: Sequence[str] = (),
 ) -> int:
     """Plan, show, ask and carry out; exits with 1 if something forbids it or the person does."""
     environment, folder = find_environment(installer), _folder(project)
@@ -205,7 +256,10 @@ def _change(
             _show(planned)
         refused = planned.is_forbidden
         if not refused and not dry_run:
-            if planned.changes and not (yes or as_json or _is_agreed()):
+            questions = planned.questions(accepted)
+            if planned.changes and not (
+                ((yes or as_json) and not questions) or _is_agreed(questions)
+            ):
                 click.echo("Nothing was changed.", err=True)
                 return 1
             manager.carry_out(planned)
@@ -234,9 +288,14 @@ def _make_teller(*, quiet: bool) -> Callable[[str], None]:
     return tell
 
 
-def _is_agreed() -> bool:
+def _is_agreed(questions: Sequence[Objection]) -> bool:
     if not is_terminal(sys.stdin):
-        raise DistributionError("nobody can be asked whether to do this", hint="say so with --yes")
+        named = " ".join(f"--accept-publisher {each.distribution}" for each in questions)
+        told = "".join(f"; {each.distribution} {each.message}" for each in questions)
+        raise DistributionError(
+            f"nobody can be asked whether to do this{told}",
+            hint=f"say so with {named or '--yes'}",
+        )
     return click.confirm("Do this?", default=True, err=True)
 
 

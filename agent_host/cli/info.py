@@ -29,13 +29,13 @@ from agent_host.cli.records import (
 )
 from agent_host.cli.render import print_heading, print_json, print_pairs, print_table, print_text
 from agent_host.config import Layers, LoadedConfig
-from agent_host.plugins.inspect.about import about_bundle
-from agent_host.plugins.inspect.conformance import standing_of
+from agent_host.plugins.inspect.about import CONFORMANCE_NAME, about_bundle
 from agent_host.plugins.inspect.search import find_records
 from agent_host.plugins.settings import Setting, merge_schemas
 from agent_host.redaction import holds_secrets
 
 if TYPE_CHECKING:
+    from agent_host.plugins.bundle import Bundle
     from agent_host.plugins.catalog import Catalog, PluginRecord
 
 __all__ = ["info"]
@@ -133,13 +133,27 @@ def _ask_classes(records: Sequence[PluginRecord], config: LoadedConfig) -> dict[
 def _details(record: PluginRecord) -> dict[str, Any]:
     from dataclasses import asdict
 
-    about, standing = asdict(about_bundle(record.bundle)), standing_of(record.bundle)
+    about = asdict(about_bundle(record.bundle))
     del about["readme"]
     details: dict[str, Any] = {"file": record.bundle.file, "about": about}
-    details["tier"] = asdict(standing)
+    details["tier"] = _tier_facts(record.bundle)
     if record.bundle.descriptor:
         details["api"] = record.bundle.descriptor.api
     return details | (asdict(record.entry) if record.entry else {})
+
+
+def _tier_facts(bundle: Bundle) -> dict[str, Any]:
+    """What its tier is and how that is known; most packages say nothing of it."""
+    from dataclasses import asdict
+
+    claims = bundle.descriptor is not None and bundle.descriptor.tier is not None
+    proof = os.path.join(os.path.dirname(bundle.file), CONFORMANCE_NAME)
+    if not claims and not (bundle.file and os.path.isfile(proof)):
+        return {"claimed": None, "proved": None, "words": ""}
+    # Not above: it brings pydantic.
+    from agent_host.plugins.inspect.conformance import standing_of
+
+    return asdict(standing_of(bundle))
 
 
 def _settings(record: PluginRecord, known: Mapping[str, _ClassFacts]) -> list[Setting]:
@@ -228,7 +242,7 @@ def _print_record(
             ("Docs", clean_text(about.documentation)),
             ("Issues", clean_text(about.issues)),
             ("Licence", clean_text(about.license)),
-            ("Tier", clean_text(standing_of(bundle).words)),
+            ("Tier", clean_text(_tier_facts(bundle)["words"])),
             ("Class", clean_text(entry.entry if entry else "")),
             ("Options", clean_text(", ".join(entry.options)) if entry else ""),
             ("Commands", clean_text(", ".join(entry.commands)) if entry else ""),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,10 @@ from agent_host.cli.render import is_terminal, print_json, print_table, print_wr
 from agent_host.cli.screen import quiet_logs
 
 if TYPE_CHECKING:
+    from agent_host.application import AgentApplication
     from agent_host.listing import Listed, Unready
     from agent_host.plugins.model_facts import ModelFacts
+    from agent_host.plugins.prices import PricedModel
 
 __all__ = ["describe_age", "models", "show_progress"]
 
@@ -51,8 +54,9 @@ def models(
 ) -> int:
     """List the models of all providers that can be asked; WORDs narrow it down.
 
-    Size of the window, abilities and prices are shown where the provider's listing has them. Lists
-    are kept for a day. Exits with 1 if no provider could be asked.
+    Size of the window and abilities are shown where the provider's listing has them, prices where
+    it, the config or a plugin has them. Lists are kept for a day. Exits with 1 if no provider could
+    be asked.
     """
     from agent_host.application import AgentApplication
     from agent_host.listing import ask_providers, find_askable
@@ -66,7 +70,7 @@ def models(
             ready, unready = list(providers), []
         with show_progress(len(ready)) as on_done:
             found = ask_providers(app, ready, refresh=refresh, timeout=timeout, on_done=on_done)
-    rows = list(_model_rows(found, [word.lower() for word in words]))
+        rows = list(_model_rows(app, found, [word.lower() for word in words]))
     if as_json:
         print_json({"models": rows, "providers": _provider_rows(found, unready)})
     else:
@@ -75,15 +79,32 @@ def models(
     return 0 if any(each.error is None for each in found) else 1
 
 
-def _model_rows(found: Iterable[Listed], words: list[str]) -> Iterator[dict[str, Any]]:
+def _model_rows(
+    app: AgentApplication, found: Iterable[Listed], words: list[str]
+) -> Iterator[dict[str, Any]]:
     from agent_host.plugins.model_facts import read_facts
+    from agent_host.plugins.prices import PricedModel
 
     for listed in found:
+        base_url = app.request_config(provider=listed.name).get("base_url") or None
         for model in listed.models:
             facts = read_facts(model)
             text = f"{listed.name}/{model['id']} {model.get('name')} {' '.join(facts.abilities)}"
             if all(word in text.lower() for word in words):
-                yield {"provider": listed.name, **_describe_model(model, facts)}
+                priced = PricedModel(listed.provider, model["id"], listed.name, base_url)
+                yield {
+                    "provider": listed.name,
+                    **_describe_model(model, _priced(app, priced, facts)),
+                }
+
+
+def _priced(app: AgentApplication, model: PricedModel, facts: ModelFacts) -> ModelFacts:
+    """What is known of a model, with its prices: the user's own count more than a listing's."""
+    listed = facts.input_price is not None and facts.output_price is not None
+    prices = app.prices.find(model) if app.prices.states(model) or not listed else None
+    if prices is None:
+        return facts
+    return replace(facts, input_price=prices.input, output_price=prices.output)
 
 
 def _describe_model(model: Any, facts: ModelFacts) -> dict[str, Any]:

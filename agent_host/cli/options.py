@@ -109,6 +109,8 @@ _SESSION_OPTIONS = (
                  shell_complete=complete_with("complete_session")),
     click.option("--name", "session_name", metavar="NAME", help="What to call a new session."),
     click.option("--no-store", is_flag=True, help="Store nothing of it."),
+    click.option("--budget", type=click.FloatRange(min=0), metavar="USD",
+                 help="Send nothing more once a run would cost more US dollars than this."),
     click.option("--plain", is_flag=True,
                  help="Lines alone, nothing drawn: for screen readers and simple terminals."),
 )  # fmt: skip
@@ -166,9 +168,9 @@ def talk_options(command: F) -> F:
     """Give a command all that a run takes: whom to ask, with what, and in which session."""
 
     @wraps(command)
-    def call_with_session(**given: Any) -> Any:
+    def call_with_session(*, budget: float | None, **given: Any) -> Any:
         check_exclusive({option: given[name] for option, name in _SESSION_CHOICES.items()})
-        return command(**given)
+        return command(limits=None if budget is None else {"max_cost": budget}, **given)
 
     in_session = _add_options(call_with_session, _SESSION_OPTIONS)
     with_offer = offer_options(in_session)

@@ -56,6 +56,7 @@ _WIDE = 110
         "info": ("agent_host.cli.info", "Show all that is known of one plugin."),
         "matrix": ("agent_host.cli.matrix", "Try released plugins on many Pythons."),
         "new": ("agent_host.cli.new", "Make a plugin package with tests that pass."),
+        "search": ("agent_host.cli.search", "Find plugins in a catalog."),
         "validate": ("agent_host.cli.validate", "Check a package before it is published."),
     },
     epilog="\b\nExamples:\n  agent-host plugins list\n  agent-host plugins info echo\n"

@@ -25,6 +25,8 @@ __all__ = [
 ]
 
 _NAMED = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
+#: How much is shown of a part that goes with a message.
+_LONGEST_LINE = 200
 #: What ends a sentence is rarely the end of a file's name.
 _ENDS = ".,;:!?)]}'\""
 
@@ -87,15 +89,14 @@ def make_prompt(
 
 
 def describe_parts(parts: Iterable[Part]) -> Iterator[str]:
-    """What goes with a message beside its text, in a few words each."""
+    """What goes with a message beside its text, in a line each."""
     for part in parts:
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, Mapping):
+        shown: object = part
+        if isinstance(part, Mapping):
             content = part["content"]
-            yield str(content.get("text") or content.get("name") or part["type"])
-        else:
-            yield repr(part)
+            shown = content.get("text") or content.get("name") or part["type"]
+        words = " ".join(str(shown).split())
+        yield words if len(words) <= _LONGEST_LINE else f"{words[:_LONGEST_LINE]}…"
 
 
 def named_file(name: str) -> File:

@@ -118,7 +118,8 @@ def _print_run(found: StoredRun, as_json: bool) -> None:
     if as_json:
         print_json({"run": to_plain(found)})
         return
-    usage = ", ".join(f"{key} {value}" for key, value in found.usage.items() if key != "raw")
+    counts = {key: value for key, value in found.usage.items() if key not in ("raw", "cost")}
+    usage = ", ".join(f"{key} {value}" for key, value in counts.items())
     error = found.error or {}
     print_pairs(
         (

@@ -51,8 +51,10 @@ class AppConfig(TypedDict, total=False):
     providers: Mapping[str, Mapping[str, Any]]
     agents: Mapping[str, Mapping[str, Any]]
     tools: ToolsConfig
+    prices: Mapping[str, Mapping[str, Any] | list[Mapping[str, Any]]]
     env: dict[str, str]
     request_defaults: Mapping[str, Any]
     http: Literal["httpx", "httpx2"]
+    catalog: str
     store: str
     store_options: Mapping[str, Any]

@@ -6,25 +6,56 @@ there is a file to check, because it brings pydantic.
 
 from __future__ import annotations
 
+from datetime import date
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+)
 
 from agent_hookspecs.roles import Effect
 from agent_host.agent.limits import EmptyFinal
 from agent_host.agent.policy import Verdict
-from agent_host.checking import Problem, find_problem, json_schema, pydantic_alone
+from agent_host.checking import CHOICE, Problem, find_problem, json_schema, pydantic_alone
 
 __all__ = ["check_config", "config_schema"]
 
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def _check_day(text: str) -> str:
+    """Not as a date, which JSON has not: values are plain, and the same from every file."""
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError("write the day as 2026-01-31") from None
+
+
+Day = Annotated[str, AfterValidator(_check_day)]
 
 
 def _key(description: str) -> Any:
     """A key that may be left out."""
     return Field(default=None, description=description)
+
+
+def _either(plain: Any, several: Any, kind: type) -> Any:
+    """One of two forms, told apart by whether the value is of a kind, so that errors name keys."""
+    one, other = f"{CHOICE}plain", f"{CHOICE}several"
+    return Annotated[
+        Annotated[plain, Tag(one)] | Annotated[several, Tag(other)],
+        Discriminator(lambda value: other if isinstance(value, kind) else one),
+    ]
 
 
 with pydantic_alone():
@@ -79,12 +110,39 @@ with pydantic_alone():
         max_parallel_calls: Annotated[int, Field(gt=0)] = _key(
             "How many calls run at once, where calls run in parallel."
         )
+        max_cost: Amount = _key("US dollars that one run may cost.")
+        max_session_cost: Amount = _key("US dollars that the runs of a session may cost.")
+        max_key_cost: _either(Amount, dict[Name, Amount], dict) = _key(  # type: ignore[valid-type]
+            "US dollars of one day (UTC) for each provider account; or by account, which is an "
+            "alias or a plugin id."
+        )
+        max_day_cost: Amount = _key("US dollars of one day (UTC) in this store.")
         max_argument_bytes: Count = Field(default=1)
         max_result_bytes: Count = Field(default=1)
         parallel: bool = Field(default=False)
         empty_final: EmptyFinal = _key(
             "What to do when a run that has called tools ends without a word."
         )
+
+    class Amounts(_Closed):
+        input: Amount = _key("US dollars for a million tokens of input.")
+        cached_input: Amount = _key("Of those that a cache had; else as input.")
+        cache_write: Amount = _key("Of those that were put into a cache; else as input.")
+        cache_write_1h: Amount = _key("Of those that stay there for an hour; else as cache_write.")
+        output: Amount = _key("US dollars for a million tokens of output.")
+        reasoning: Amount = _key("Of those of reasoning; else as output.")
+        request: Amount = _key("US dollars for each request.")
+        search: Amount = _key("US dollars for each search that the provider makes.")
+
+    class Tier(Amounts):
+        above: Annotated[int, Field(ge=0)]
+
+    class Prices(Amounts):
+        from_: Day = Field(default="", alias="from")
+        until: Day = Field(default="")
+        tiers: list[Tier] = _key("Prices of requests with more tokens of input than above.")
+
+    AnyPrices = _either(Prices, list[Prices], list)
 
     class StoreOptions(_Open):
         content: bool = _key("False stores only usage and states, and nothing that was said.")
@@ -113,11 +171,16 @@ with pydantic_alone():
         )
         agents: dict[str, Agent] = _key("Agents by name; 'default' is used when none is named.")
         tools: Tools = _key("Policy and limits of tool use.")
+        prices: dict[Name, AnyPrices] = _key(  # type: ignore[valid-type]
+            "What models cost, by provider/model, where * stands for anything; before what "
+            "plugins know."
+        )
         env: dict[str, str] = _key(
             "Values for ${env:NAME}, put into the environment for plugins too."
         )
         request_defaults: dict[str, Any] = _key("Settings of every request that nothing else sets.")
         http: Literal["httpx", "httpx2"] = _key("The HTTP library.")
+        catalog: Name = _key("The file or URL of the index that plugins search reads.")
         store: str = _key("The URL of the session store.")
         store_options: StoreOptions = _key("What the session store keeps, and for how long.")
 

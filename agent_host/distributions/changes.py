@@ -36,9 +36,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """What speaks against a change. A ``problem`` forbids it, a ``warning`` is for a person."""
+    """What speaks against a change.
 
-    level: Literal["problem", "warning"]
+    A ``problem`` forbids it, a ``question`` is for a person to decide, a ``warning`` to know.
+    """
+
+    level: Literal["problem", "question", "warning"]
     distribution: str
     message: str
 

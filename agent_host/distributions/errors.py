@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from agent_hookspecs.errors import AgentError
 
-__all__ = ["ConflictError", "DistributionError", "InstallerError", "LockError"]
+__all__ = [
+    "CatalogError",
+    "ConflictError",
+    "DistributionError",
+    "InstallerError",
+    "LockError",
+    "OtherPythonError",
+]
 
 
 class DistributionError(AgentError):
@@ -33,3 +40,22 @@ class LockError(DistributionError):
     def __init__(self, message: str, *, file: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.file = file
+
+
+class CatalogError(DistributionError):
+    """The index of a catalog that cannot be had or read; ``source`` is its file or address."""
+
+    details: tuple[str, ...] = ("source",)
+
+    def __init__(self, message: str, *, source: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.source = source
+
+
+class OtherPythonError(LockError):
+    """A sound lock whose wheels are for another Python; ``versions`` are those that it has."""
+
+    def __init__(self, message: str, *, file: str, versions: dict[str, str]) -> None:
+        hint = "agent-host plugins sync makes it anew for this Python, with the same versions"
+        super().__init__(message, file=file, hint=hint)
+        self.versions = versions

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from agent_hookspecs.logs import redact
 from agent_hookspecs.values import dataclass
 from agent_host.distributions.environment import Environment
 from agent_host.distributions.errors import ConflictError, DistributionError, InstallerError
+from agent_host.distributions.indexes import read_pip_indexes, read_uv_indexes
 from agent_host.distributions.pins import Pin, read_lock
 from agent_host.plugins.bundle import canonical_name
 
@@ -33,6 +35,24 @@ __all__ = ["Installer", "Outdated", "Resolving", "open_installer"]
 #: As much of what an installer printed as a person can use.
 _LAST_LINES = 20
 _ONLY_WHEELS = ("--only-binary", ":all:")
+#: What pip says in passing, before it comes to what went wrong.
+_PASSING = (
+    "Looking in",
+    "Collecting ",
+    "Obtaining dependency",
+    "Downloading ",
+    "Using cached ",
+    "Processing ",
+    "Requirement already satisfied",
+    "Preparing metadata",
+    "Getting requirements",
+    "Installing build dependencies",
+    "INFO: pip is looking",
+)
+_UNKNOWN = re.compile(
+    r"satisfies the requirement (?P<pip>[^\s(]+).*\(from versions: none\)"
+    r"|Because (?P<uv>\S+) was not found in the package registry"
+)
 _CONFLICTS = ("conflict", "no solution found", "resolutionimpossible")
 
 
@@ -62,7 +82,12 @@ class Outdated:
 
 
 class Installer(Protocol):
-    """What can be asked of an installer."""
+    """What can be asked of an installer.
+
+    ``tells_age``: pins have the time at which they were uploaded, if the index has it.
+    """
+
+    tells_age: bool
 
     def resolve(self, asked: Resolving) -> dict[str, Pin]:
         """The distributions that fit, with all that they need, by name. Installs nothing."""
@@ -79,6 +104,9 @@ class Installer(Protocol):
     def find_outdated(self) -> list[Outdated]:
         """The installed distributions of which the index has newer versions."""
 
+    def find_indexes(self) -> list[str]:
+        """The indexes that it is configured for, the first first."""
+
 
 def open_installer(environment: Environment, open_file: int | None = None) -> Installer:
     """The environment's installer. It holds on to ``open_file`` for as long as it runs."""
@@ -87,6 +115,8 @@ def open_installer(environment: Environment, open_file: int | None = None) -> In
 
 
 class _Pip:
+    tells_age = False
+
     def __init__(self, environment: Environment, run: Run) -> None:
         self._run = run
         self._pip = [environment.python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -130,8 +160,13 @@ class _Pip:
         told = self._run([*self._pip, "list", "--outdated", "--format", "json"])
         return [_read_outdated(each) for each in json.loads(told)]
 
+    def find_indexes(self) -> list[str]:
+        return read_pip_indexes(self._run([*self._pip, "config", "list"]))
+
 
 class _Uv:
+    tells_age = True
+
     def __init__(self, environment: Environment, run: Run) -> None:
         self._run = run
         self._uv = [environment.uv, "--quiet", "--no-progress", "pip"]
@@ -164,6 +199,9 @@ class _Uv:
     def find_outdated(self) -> list[Outdated]:
         told = self._run([*self._uv, "list", *self._python, "--outdated", "--format", "json"])
         return [_read_outdated(each) for each in json.loads(told)]
+
+    def find_indexes(self) -> list[str]:
+        return read_uv_indexes()
 
 
 def _run(command: Sequence[str], *, open_file: int | None) -> str:
@@ -202,8 +240,18 @@ def _end_group(pid: int) -> None:
 
 def _read_failure(command: Sequence[str], said: str) -> InstallerError:
     lines = [line.rstrip() for line in redact(said).splitlines() if line.strip()]
-    output = "\n".join(lines[-_LAST_LINES:])
+    telling = [line for line in lines if not line.strip().startswith(_PASSING)]
+    output = "\n".join((telling or lines)[-_LAST_LINES:])
     who = "uv" if "-m" not in command[:2] else "pip"
+    unknown = _UNKNOWN.search(said)
+    if unknown and "connection" not in said.lower():
+        name = unknown["pip"] or unknown["uv"]
+        return InstallerError(
+            f"{who} finds no distribution {name} for this Python",
+            output=output,
+            hint="nothing was changed; check the name, which index your installer uses, and "
+            "whether it can be reached",
+        )
     if any(word in said.lower() for word in _CONFLICTS):
         return ConflictError(
             f"nothing fits all that is wanted; {who} says:\n{output}",

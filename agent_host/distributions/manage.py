@@ -28,7 +28,12 @@ from agent_host.distributions.changes import (
 from agent_host.distributions.contents import Fetched, digest_contents, read_fetched
 from agent_host.distributions.drift import lock_file, wanted_file
 from agent_host.distributions.environment import Environment
-from agent_host.distributions.errors import ConflictError, DistributionError, LockError
+from agent_host.distributions.errors import (
+    ConflictError,
+    DistributionError,
+    LockError,
+    OtherPythonError,
+)
 from agent_host.distributions.installers import Installer, Resolving, open_installer
 from agent_host.distributions.journal import (
     begin_change,
@@ -38,6 +43,7 @@ from agent_host.distributions.journal import (
     undo_change,
 )
 from agent_host.distributions.pins import Pin, read_lock, write_lock
+from agent_host.distributions.published import look_up_published
 from agent_host.distributions.wanted import HOST, Wanted, WantedList, read_wanted
 from agent_host.plugins.bundle import canonical_name
 from agent_host.plugins.discover import discover
@@ -61,6 +67,12 @@ class Plan:
     @property
     def is_forbidden(self) -> bool:
         return any(each.level == "problem" for each in self.objections)
+
+    def questions(self, accepted: Iterable[str]) -> list[Objection]:
+        """What a person has to decide, but for what was accepted beforehand, by distribution."""
+        known = {*map(canonical_name, accepted)}
+        found = (each for each in self.objections if each.level == "question")
+        return [each for each in found if each.distribution not in known]
 
 
 @contextmanager
@@ -94,7 +106,13 @@ class Manager:
         self._installer = installer
         self._wanted = read_wanted(wanted_file(folder))
         self._lock_file = lock_file(folder)
-        self._locked = read_lock(self._lock_file)
+        self._locked: dict[str, Pin] = {}
+        self._other: OtherPythonError | None = None
+        try:
+            self._locked = read_lock(self._lock_file)
+        except OtherPythonError as error:
+            # Nothing is lost: its versions count, and whoever must not change it is told.
+            self._other = error
         self._work = work
         self._tell = tell
 
@@ -111,7 +129,14 @@ class Manager:
                 f"{missing} is not in {self._wanted.file}",
                 hint="that lists: " + (", ".join(self._wanted.by_name) or "nothing"),
             )
-        return self._plan(self._wanted.without_names(named), free=set(), gone=named)
+        wanted = self._wanted.without_names(named)
+        asked = [each.requirement for each in wanted.by_name.values()]
+        needed = _find_needed([HOST, *_editable_names(), *asked])
+        if needed is None or not needed <= {*self._locked}:
+            return self._plan(wanted, free=set(), gone=named)
+        # What stays is there already, so that nobody need be asked what fits.
+        pins = {name: pin for name, pin in self._locked.items() if name in needed}
+        return self._compare(wanted, pins, gone={*self._locked, *named} - needed)
 
     def plan_upgrade(self, names: Iterable[str], cooldown: timedelta) -> Plan:
         """To have the newest that fits of these, or of all that are wanted and the host."""
@@ -130,6 +155,8 @@ class Manager:
     def plan_sync(self, *, frozen: bool) -> Plan:
         """To have what is locked; ``frozen``: without ever making a lock."""
         missing = sorted({*self._wanted.by_name} - {*self._locked})
+        if frozen and self._other is not None:
+            raise self._other
         if missing or not self._locked:
             if frozen:
                 raise LockError(
@@ -153,7 +180,8 @@ class Manager:
         self._tell("resolving")
         requirements = [*self._host_requirements(free), *wanted.by_name.values()]
         asked = tuple(each.requirement for each in requirements)
-        current = {name: pin.version for name, pin in self._locked.items()} or installed_versions()
+        current = {name: pin.version for name, pin in self._locked.items()}
+        current = current or (self._other.versions if self._other else installed_versions())
         fixed = tuple(f"{name}=={version}" for name, version in current.items() if name not in free)
         try:
             pins = self._installer.resolve(Resolving(asked, fixed))
@@ -192,11 +220,19 @@ class Manager:
         if coming:
             self._tell(f"fetching {', '.join(pin.name for pin in coming)}")
             fetched = read_fetched(self._installer.fetch(coming, self._work))
+        known, told = look_up_published(
+            coming,
+            self._locked,
+            self._installer.find_indexes,
+            with_age=bool(cooldown) and not self._installer.tells_age,
+        )
+        pins = {name: known.get(name) or self._as_locked(pin) for name, pin in pins.items()}
         reasons = _reasons(wanted, fetched)
         exact = {n for n, each in wanted.by_name.items() if "==" in each.requirement}
         objections = [
             *self._object_to_contents(coming, fetched),
             *find_objections(changes, pins, fetched, cooldown=cooldown, exact=exact),
+            *told,
         ]
         full = {name: _with_contents(pin, fetched.get(name)) for name, pin in pins.items()}
         return Plan(
@@ -206,6 +242,11 @@ class Manager:
             wanted,
             self._work,
         )
+
+    def _as_locked(self, pin: Pin) -> Pin:
+        """With the publisher that the lock has, which no installer tells."""
+        locked = self._locked.get(pin.name)
+        return replace(pin, publisher=locked.publisher) if locked else pin
 
     def _object_to_contents(
         self, coming: Iterable[Pin], fetched: Mapping[str, Fetched]
@@ -260,6 +301,32 @@ def _find_installed(name: str) -> Any:
     except PackageNotFoundError:
         # Nothing is lost: the caller tells what is missing.
         return None
+
+
+def _find_needed(requirements: Iterable[str]) -> set[str] | None:
+    """What these name and all that it needs, of what is installed; None if some is missing."""
+    needed: dict[str, set[str]] = {}
+    waiting = [*map(Requirement, requirements)]
+    while waiting:
+        wanted = waiting.pop()
+        name = canonical_name(wanted.name)
+        if name in needed and wanted.extras <= needed[name]:
+            continue
+        needed[name] = needed.get(name, set()) | wanted.extras
+        found = _find_installed(name)
+        if found is None:
+            return None
+        for text in found.requires or ():
+            try:
+                asked = Requirement(text)
+            except InvalidRequirement:
+                # Nothing is lost: the installer is asked, which reads it in its own way.
+                return None
+            if asked.marker is None or any(
+                asked.marker.evaluate({"extra": extra}) for extra in ("", *needed[name])
+            ):
+                waiting.append(asked)
+    return {*needed}
 
 
 def _is_editable(found: Any) -> bool:

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from agent_hookspecs.values import dataclass
 from agent_host.distributions.drift import load_toml
-from agent_host.distributions.errors import LockError
+from agent_host.distributions.errors import LockError, OtherPythonError
 from agent_host.plugins.bundle import canonical_name
 from agent_host.private import make_private_folder, replace_private
 
@@ -30,8 +30,8 @@ class Pin:
     """A distribution at one version. ``url`` leads to its wheel, its folder or its repository.
 
     A ``wheel`` is one that an index offers, an ``archive`` one that was named by its address.
-    ``contents`` is a digest of the hashes that its wheel lists; ``uploaded`` is known if the
-    installer told it.
+    ``contents`` is a digest of the hashes that its wheel lists; ``uploaded`` is known if installer
+    or index told it. ``publisher`` is who attests the wheel, the last that was verified.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Pin:
     uploaded: datetime | None = None
     yanked: str = ""
     contents: str = ""
+    publisher: str = ""
 
     @property
     def requirement(self) -> str:
@@ -59,6 +60,11 @@ class Pin:
             below = f"#subdirectory={self.subdirectory}" if self.subdirectory else ""
             return f"{self.name} @ git+{self.url}@{self.commit}{below}"
         return f"{self.name} @ {self.url}"
+
+    @property
+    def is_on_index(self) -> bool:
+        """Whether an index on the network offers it."""
+        return self.kind == "wheel" and urlsplit(self.url).scheme in ("http", "https")
 
     @property
     def hash_option(self) -> str:
@@ -99,8 +105,9 @@ def _package_table(pin: Pin) -> dict[str, Any]:
             table["archive"] = file
         else:
             table["wheels"] = [{"name": unquote(os.path.basename(urlsplit(pin.url).path))} | file]
-    if pin.contents:
-        table["tool"] = {_TOOL: {"contents": pin.contents}}
+    own = {"contents": pin.contents, "publisher": pin.publisher}
+    if any(own.values()):
+        table["tool"] = {_TOOL: {key: value for key, value in own.items() if value}}
     return table
 
 
@@ -125,12 +132,19 @@ def _select_pins(document: Mapping[str, Any], file: str) -> dict[str, Pin]:
     from packaging.pylock import Pylock, PylockSelectError, PylockValidationError
 
     try:
-        selected = [*Pylock.from_dict(document).select()]
-    except (PylockValidationError, PylockSelectError) as error:
+        lock = Pylock.from_dict(document)
+    except PylockValidationError as error:
         raise LockError(
-            f"{file} is no lock for this Python: {error}",
+            f"{file} is no lock: {error}",
             file=file,
             hint="make it anew with agent-host plugins lock",
+        ) from None
+    try:
+        selected = [*lock.select()]
+    except PylockSelectError as error:
+        versions = {canonical_name(each.name): str(each.version or "") for each in lock.packages}
+        raise OtherPythonError(
+            f"{file} is for another Python: {error}", file=file, versions=versions
         ) from None
     pins = [_read_pin(package, artefact) for package, artefact in selected]
     return {pin.name: pin for pin in pins}
@@ -140,7 +154,8 @@ def _read_pin(package: Any, artefact: Any) -> Pin:
     from packaging.pylock import PackageArchive, PackageDirectory, PackageVcs
 
     name, version = canonical_name(package.name), str(package.version or "")
-    contents = str(((package.tool or {}).get(_TOOL) or {}).get("contents") or "")
+    own = (package.tool or {}).get(_TOOL) or {}
+    contents = str(own.get("contents") or "")
     if isinstance(artefact, PackageVcs):
         return Pin(
             name,
@@ -162,4 +177,5 @@ def _read_pin(package: Any, artefact: Any) -> Pin:
         sha256=artefact.hashes.get("sha256", ""),
         uploaded=artefact.upload_time,
         contents=contents,
+        publisher=str(own.get("publisher") or ""),
     )

@@ -11,9 +11,9 @@ import base64
 import hashlib
 import os
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from importlib_metadata import PackageNotFoundError, distribution, distributions
 
@@ -22,7 +22,10 @@ from agent_host.distributions.contents import digest_contents, is_starter, recor
 from agent_host.distributions.environment import Environment
 from agent_host.distributions.pins import Pin
 
-__all__ = ["Deviation", "verify_environment"]
+if TYPE_CHECKING:
+    from agent_host.distributions.attestations import Attested
+
+__all__ = ["Deviation", "find_forgeries", "verify_environment"]
 
 _PIECE = 1 << 20
 
@@ -51,6 +54,18 @@ def verify_environment(environment: Environment, locked: Mapping[str, Pin]) -> I
             yield Deviation(name, f"{pin.version} is another build than the one that is locked")
         yield from _verify_files(name, found, environment)
     yield from _find_starters(environment)
+
+
+def find_forgeries(locked: Mapping[str, Pin], attested: Iterable[Attested]) -> Iterator[Deviation]:
+    """What attestations that do not hold, or are of somebody else than the lock says, prove."""
+    for each in attested:
+        wanted = locked[each.distribution].publisher
+        if each.state == "failed":
+            message = f"the attestation of {each.version} does not hold: {each.reason}"
+            yield Deviation(each.distribution, message)
+        elif each.state == "verified" and wanted and each.publisher != wanted:
+            message = f"is attested by {each.publisher}, locked is {wanted}"
+            yield Deviation(each.distribution, message)
 
 
 def _is_editable(found: Any) -> bool:

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, cast
@@ -44,7 +45,7 @@ from agent_host.runs.following import Broadcast, Delivery
 from agent_host.runs.storage import Storage
 from agent_host.sessions.changes import change_between, common_messages, restore_session
 from agent_host.sessions.session import Session
-from agent_host.usage import add_usage
+from agent_host.usage import add_usage, cost_of
 
 __all__ = ["RunRecorder", "left_behind", "mask_change"]
 
@@ -94,6 +95,8 @@ class RunRecorder:
         #: Kinds and numbers of the events that were kept before they are delivered, in order.
         self._announced: deque[tuple[str, int]] = deque()
         self._last_number = 0
+        #: What was spent since the last change, by account.
+        self._spent: dict[str, Decimal] = {}
         self._broadcast = Broadcast()
         self._lock = threading.Lock()
         #: Held while something is written: a run can be closed while a thread still does that.
@@ -292,9 +295,28 @@ class RunRecorder:
                 except AgentError as error:
                     self._warn_of(error)
 
-    def add_usage(self, usage: Usage) -> None:
-        """Count the tokens of an answer; what the provider said of it stands in the message."""
+    def add_usage(self, usage: Usage, account: str) -> None:
+        """Count the tokens of an answer, and what it costs, for the account that is billed."""
         self.run = replace(self.run, usage=add_usage(self.run.usage, usage))
+        cost = cost_of(usage)
+        if cost:
+            with self._lock:
+                self._spent[account] = self._spent.get(account, Decimal(0)) + cost
+
+    def read_session_cost(self) -> Decimal:
+        """What the runs of the session have cost before this one; may block."""
+        # A run that was stored before is among them.
+        own = (self.run.cost or Decimal(0)) if self.resumes else Decimal(0)
+        return self._storage.open().session_cost(self.run.session) - own
+
+    def read_day_costs(self) -> dict[str, Decimal]:
+        """What was spent today (UTC) by all who use the store, by account; may block."""
+        day = time.strftime("%Y-%m-%d", time.gmtime())
+        costs = self._storage.open().day_costs(day)
+        with self._lock:
+            for account, cost in self._spent.items():
+                costs[account] = costs.get(account, Decimal(0)) + cost
+        return costs
 
     def _write(self, session: Session) -> None:
         with self._writing:
@@ -312,9 +334,11 @@ class RunRecorder:
         assert store is not None, "the session was opened before it is written"
         is_over = run.state != "running"
         with self._lock:
-            events = self._kept[:]
+            events, spent = self._kept[:], dict(self._spent)
         stored = self._stored or Session(id=session.id)
         change = mask_change(change_between(stored, session), run, events)
+        if spent:
+            change = replace(change, spent=spent)
         # What is said from now on follows messages that are stored otherwise than they are here.
         self._is_stored_exactly &= bool(change.digest)
         if not self._is_stored_exactly:
@@ -327,6 +351,8 @@ class RunRecorder:
         with self._lock:
             self._last_number = receipt.last_event
             del self._kept[: len(events)]
+            for account, cost in spent.items():
+                self._spent[account] -= cost
         self._stored = session
         if not is_over:
             self._take_receipt(receipt)

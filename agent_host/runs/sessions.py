@@ -13,7 +13,7 @@ from agent_hookspecs.store.values import FoundMessage, SessionSummary
 from agent_host.runs.recorder import mask_change
 from agent_host.runs.storage import Storage
 from agent_host.runs.transfer import export_lines, export_markdown, import_lines
-from agent_host.sessions.changes import change_between, restore_session
+from agent_host.sessions.changes import change_between, common_messages, restore_session
 from agent_host.sessions.session import Session
 
 __all__ = ["Sessions"]
@@ -78,6 +78,33 @@ class Sessions:
         count = found.message_count if count is None else count
         branch = SessionSummary(id=new_id(), name=name, created=time.time())
         return store.branch_session(found.id, count, branch)
+
+    def add(
+        self, session: Session, *, name: str | None = None, parent: str | None = None
+    ) -> SessionSummary:
+        """Store a session that no run has made, under a new id.
+
+        ``parent`` is the id of a stored one that it goes on from: what both share is not stored
+        again.
+        """
+        store = self._storage.open()
+        made, owner = SessionSummary(id=new_id(), name=name, created=time.time()), current_owner()
+        if parent is None:
+            change = mask_change(change_between(Session(id=made.id), session))
+            lease, _ = store.begin_session(made, owner, change)
+            store.release_lease(lease)
+            return store.find_session(made.id)
+        before = restore_session(parent, store.load_history(parent))
+        shared = common_messages(before, session)
+        store.branch_session(parent, shared, made)
+        lease = store.acquire_lease(made.id, owner)
+        try:
+            branch = restore_session(made.id, store.load_history(made.id))
+            store.append(lease, mask_change(change_between(branch, session)), release=True)
+        except BaseException:
+            store.release_lease(lease)
+            raise
+        return store.find_session(made.id)
 
     def delete(self, session: str) -> SessionSummary:
         """Remove a session, its runs, and every trace of what only it has said."""

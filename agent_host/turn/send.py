@@ -22,6 +22,7 @@ from agent_hookspecs.messages import Context, NativeMessage, State
 from agent_host.drivers.effects import END, Call, Next, Open, Read, ReadAll, Sleep, Steps
 from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.implementation import Implementation, check_state, log_failure
+from agent_host.plugins.outgoing import add_outgoing_headers
 from agent_host.plugins.request_spec import read_request_spec
 from agent_host.redaction import describe_error
 from agent_host.turn.lost_tools import warn_of_unsent_tools
@@ -219,6 +220,7 @@ def make_request(turn: Turn) -> tuple[WireRequest, Framing | None]:
         )
     config = turn.state.get("config") or turn.stack.config
     request = read_request_spec(spec, config, turn.provider)
+    request = add_outgoing_headers(turn.stack, request, turn.context, turn.warnings.add)
     # Some APIs stream whether they are asked to or not.
     is_stream = turn.stream or spec.get("streamed") is True
     machine = _stream_framing(turn, spec, turn.stack.provider) if is_stream else None

@@ -16,7 +16,15 @@ from agent_hookspecs.values import dataclass
 from agent_host._version import __version__
 from agent_host.wire.deadlines import Timeouts
 
-__all__ = ["Address", "WireRequest", "address_of", "content_of", "headers_of", "without_userinfo"]
+__all__ = [
+    "Address",
+    "WireRequest",
+    "address_of",
+    "content_of",
+    "headers_of",
+    "is_header",
+    "without_userinfo",
+]
 
 #: What HTTP allows as a method or as the name of a header.
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -113,6 +121,12 @@ def headers_of(request: WireRequest, authorization: str | None = None) -> dict[s
 def _header_name(name: str) -> str | None:
     """The name of a header as we write it; None if HTTP allows no such name."""
     return name.lower() if _TOKEN.fullmatch(name) else None
+
+
+def is_header(name: object, value: object) -> bool:
+    """Whether HTTP allows a header of that name with that value."""
+    is_text = isinstance(name, str) and isinstance(value, str)
+    return is_text and bool(_TOKEN.fullmatch(str(name)) and _HEADER_VALUE.fullmatch(str(value)))
 
 
 def content_of(body: Any) -> bytes:

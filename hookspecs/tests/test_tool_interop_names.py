@@ -65,3 +65,11 @@ def test_every_encoded_id_is_legal_and_decodes_to_itself(ids: list[str]) -> None
         wire = names.encode(tool_id)
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", wire)
         assert names.decode(wire) == tool_id
+
+
+def test_an_api_with_other_rules_spells_names_its_own_way() -> None:
+    names = WireNames(["a:b", "a.b-c"], spell=lambda tool: tool.replace(":", "0").upper())
+    assert names.encode("a:b") == "A0B"
+    assert names.decode("A0B") == "a:b"
+    with pytest.raises(CollisionError, match="'a:b' and 'A:b'"):
+        names.encode("A:b")

@@ -58,6 +58,7 @@ def chat(
                 options["model"],
                 use_tools,
                 options["settings"],
+                options["limits"],
             )
             yield Conversation(
                 app,

@@ -10,12 +10,14 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from agent_hookspecs.errors import AgentError, ConfigError
+from agent_hookspecs.logs import get_logger
 from agent_hookspecs.values import dataclass
 from agent_host.checking import suggest_name
 from agent_host.cli.outside import clean_text
@@ -38,6 +40,8 @@ __all__ = [
     "is_command",
     "run_command",
 ]
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +105,30 @@ def _find_named(conversation: Conversation, name: str) -> Command:
 
 
 def all_commands(conversation: Conversation) -> dict[str, Command]:
-    """Our own commands, and those of plugins: actions that name one, and prompts."""
-    found = dict(COMMANDS)
-    for action in conversation.list_actions():
-        if action.get("command"):
-            found.setdefault(str(action["command"]), _action_command(action))
-    for prompt in conversation.list_prompts():
-        found.setdefault(prompt.name, _prompt_command(prompt))
-    return found
+    """Our own commands, and those of plugins: actions that name one, and prompts.
+
+    While a message is answered, and where plugins cannot be asked, those of before: whoever wants
+    to know what to type must not have to wait, nor be told of something else.
+    """
+    if not conversation.is_answering:
+        try:
+            conversation.plugin_commands = _find_commands(conversation)
+        except AgentError as error:
+            log.failure("commands_unknown", error)
+    return {**COMMANDS, **conversation.plugin_commands}
+
+
+def _find_commands(conversation: Conversation) -> dict[str, Command]:
+    found = [
+        *(_action_command(each) for each in conversation.list_actions() if each.get("command")),
+        *map(_prompt_command, conversation.list_prompts()),
+    ]
+    named: dict[str, Command] = {}
+    for command in found:
+        # Of two the first; and nobody takes the place of one of ours.
+        if command.name not in COMMANDS:
+            named.setdefault(command.name, command)
+    return named
 
 
 def _action_command(action: Mapping[str, Any]) -> Command:
@@ -139,10 +159,9 @@ def _prompt_command(prompt: OfferedPrompt) -> Command:
                 about = f": {argument.description}" if argument.description else ""
                 question = f"{argument.name}{about}"
                 given[argument.name] = conversation.ask_person(prompt.name, question)
-        text, *parts = conversation.read_prompt(prompt.name, given)
-        if isinstance(text, str):
-            return Send(text, tuple(parts), is_made=True)
-        return Send("", (text, *parts), is_made=True)
+        parts = conversation.read_prompt(prompt.name, given)
+        texts = [*takewhile(lambda part: isinstance(part, str), parts)]
+        return Send("\n".join(map(str, texts)), tuple(parts[len(texts) :]), is_made=True)
 
     required = [each.name for each in prompt.arguments if each.required]
     optional = [f"[{each.name}=…]" for each in prompt.arguments if not each.required]
@@ -412,13 +431,20 @@ def _help(conversation: Conversation, name: str) -> None:
         print_text(clean_text(f"/{command.name} {command.usage}".rstrip()))
         print_text(clean_text(command.help), indent=2)
         return
+    known = all_commands(conversation)
+    _print_commands("command", [known.pop(each) for each in COMMANDS])
+    if known:
+        _print_commands("of plugins", [*known.values()])
+    print_table(("key", "what it does"), KEYS.items())
+
+
+def _print_commands(title: str, commands: Sequence[Command]) -> None:
     rows = [
         (clean_text(f"/{each.name} {each.usage}".rstrip()), clean_text(each.help))
-        for each in all_commands(conversation).values()
+        for each in commands
     ]
-    print_table(("command", "what it does"), rows)
+    print_table((title, "what it does"), rows)
     click.echo()
-    print_table(("key", "what it does"), KEYS.items())
 
 
 def _leave(conversation: Conversation, _: str) -> Outcome:

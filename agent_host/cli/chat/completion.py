@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
@@ -13,6 +14,8 @@ from agent_host.cli.outside import clean_text
 
 __all__ = ["LineCompleter", "wants_completion"]
 
+#: How long commands of plugins are offered without asking the plugins again.
+_FRESH_SECONDS = 5.0
 _FILE = re.compile(r"(?:^|\s)@(\S*)$")
 
 
@@ -35,6 +38,7 @@ class LineCompleter(Completer):
         self._names = names
         self._find_commands = commands
         self._commands: Mapping[str, Command] = COMMANDS
+        self._asked = float("-inf")
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(
@@ -68,9 +72,10 @@ class LineCompleter(Completer):
                 yield each
 
     def _complete_command(self, word: str) -> Iterable[Completion]:
-        if not word:
-            # Plugins are asked once, when a command is begun, and not for each letter of it.
+        if time.monotonic() - self._asked > _FRESH_SECONDS:
+            # Plugins are asked when a command is begun, and not for each letter of it.
             self._commands = self._find_commands()
+            self._asked = time.monotonic()
         for name, command in self._commands.items():
             if name.startswith(word):
                 yield Completion(

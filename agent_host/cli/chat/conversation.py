@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agent_host.agent.policy import Approve
     from agent_host.agent.questions import Ask
     from agent_host.application import AgentApplication
+    from agent_host.cli.chat.commands import Command
     from agent_host.drivers.blocking import Stream
     from agent_host.input import Part
     from agent_host.sessions.session import Session
@@ -56,6 +57,7 @@ class Asked:
     model: str | None = None
     use_tools: tuple[str, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, Any] | None = None
 
     def as_options(self) -> dict[str, Any]:
         """As the application takes them."""
@@ -93,6 +95,10 @@ class Conversation:
         #: What was warned of before, and need not be said again.
         self.warned: set[str] = set()
         self.attachments: list[str] = []
+        #: Whether a message is being answered.
+        self.is_answering = False
+        #: The commands of plugins, as far as they are known.
+        self.plugin_commands: dict[str, Command] = {}
         #: How a person is asked between messages; None where there is none.
         self.ask: Ask | None = None
         #: What plugins have given for addresses that were attached.
@@ -176,10 +182,12 @@ class Conversation:
         self._last = (text, tuple(self.attachments), tuple(parts))
         complete_selection(self.app, options)
         prompt = make_prompt(text, self.attachments, self._found, parts)
+        self.is_answering = True
         return self.app.stream(prompt, session=self.session, approve=approve, ask=ask, **options)
 
     def leave_run(self, stream: Stream) -> None:
         """Go on where a run has left the session, however it ended."""
+        self.is_answering = False
         self.attachments.clear()
         if not self.is_stored:
             self.session = stream.session

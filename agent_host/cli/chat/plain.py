@@ -34,10 +34,11 @@ def converse_plainly(conversation: Conversation) -> int:
     if is_terminal(sys.stdin) and is_terminal(sys.stderr):
         conversation.ask = ask_question
     # An interrupt stops an answer, and not the conversation: only the others end it.
-    ending = end_on_signals(Interruptions(), _warn_of_work, names=("SIGTERM", "SIGHUP"))
+    interruptions = Interruptions()
+    ending = end_on_signals(interruptions, _warn_of_work, names=("SIGTERM", "SIGHUP"))
     try:
         with ending:
-            return _converse(conversation, has_person=is_terminal(sys.stdin))
+            return _converse(conversation, interruptions, has_person=is_terminal(sys.stdin))
     except Terminated as interruption:
         return exit_code_of(interruption)
 
@@ -46,7 +47,7 @@ def _warn_of_work() -> None:
     click.echo("what was at work did not end and is left", err=True)
 
 
-def _converse(conversation: Conversation, *, has_person: bool) -> int:
+def _converse(conversation: Conversation, interruptions: Interruptions, *, has_person: bool) -> int:
     code = 0
     was_interrupted = False
     while True:
@@ -55,7 +56,7 @@ def _converse(conversation: Conversation, *, has_person: bool) -> int:
             if line is None:
                 # A person has seen what went wrong; a script only sees how it ends.
                 return 0 if has_person else code
-            code = _run_line(conversation, line)
+            code = _run_line(conversation, line, interruptions)
             if code < 0:
                 return 0
             was_interrupted = False
@@ -90,14 +91,14 @@ def _read_message(has_person: bool) -> str | None:
         lines.clear()
 
 
-def _run_line(conversation: Conversation, line: str) -> int:
+def _run_line(conversation: Conversation, line: str, interruptions: Interruptions) -> int:
     """Do what a line says; gives the exit code so far, or a negative number to leave."""
     try:
         outcome = run_command(conversation, line, line)
         if outcome == "leave":
             return -1
         if isinstance(outcome, Send):
-            _send(conversation, outcome)
+            _send(conversation, outcome, interruptions)
     except AgentError as error:
         print_traceback(error)
         print_error(error.message, error.hint or "")
@@ -113,7 +114,7 @@ def _run_line(conversation: Conversation, line: str) -> int:
     return 0
 
 
-def _send(conversation: Conversation, message: Send) -> None:
+def _send(conversation: Conversation, message: Send, interruptions: Interruptions) -> None:
     screen, usage = Screen(), UsageLine()
     for part in (message.text, *describe_parts(message.parts)) if message.is_made else ():
         for row in part.split("\n"):
@@ -137,6 +138,8 @@ def _send(conversation: Conversation, message: Send) -> None:
         screen.end_line()
         click.echo("stopped; the session can be gone on with", err=True)
     finally:
-        conversation.leave_run(stream)
+        # Not broken off, or nobody would be told where the conversation is stored.
+        with interruptions:
+            conversation.leave_run(stream)
     if line := usage.describe():
         click.echo(style_text(line, dim=True), err=True)

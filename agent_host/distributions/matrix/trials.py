@@ -162,6 +162,7 @@ class Trials:
             code, log = self._tox(place, "--skip-pkg-install")
             return _read_results(cell, place, code, log, notes)
         except subprocess.TimeoutExpired:
+            # Nothing is lost: it is what came of the cell.
             return Outcome(cell, "failed", f"it has not ended after {self._seconds:.0f} s")
         finally:
             shutil.rmtree(place, ignore_errors=True)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from agent_hookspecs.descriptor import Descriptor
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.bundle import Bundle
-from agent_host.plugins.project import read_project_file
 
-__all__ = ["About", "about_bundle", "about_metadata"]
+__all__ = ["CONFORMANCE_NAME", "About", "about_bundle", "about_metadata"]
+
+#: The file beside a descriptor that proves a tier.
+CONFORMANCE_NAME: Final = "conformance.json"
 
 #: What authors call an address, without spaces, dashes and capitals; the first one counts.
 _LABELS = {
@@ -83,6 +85,9 @@ def _find_metadata(distribution: str) -> Any:
 
 def _find_project(bundle: Bundle) -> tuple[Path, Mapping[str, Any]] | None:
     """The folder of the project around a bundle, and its ``[project]`` table."""
+    # Not above: what is installed needs none of it, and it brings pydantic.
+    from agent_host.plugins.project import read_project_file
+
     start = bundle.file or bundle.import_root
     for folder in [*Path(start).parents][:3] if start else ():
         if (folder / "pyproject.toml").is_file():

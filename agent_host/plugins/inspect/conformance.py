@@ -24,7 +24,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.checking import find_problem, json_schema, pydantic_alone
 from agent_host.plugins.bundle import Bundle
 from agent_host.plugins.descriptor import MAX_BYTES
-from agent_host.plugins.inspect.about import About, about_bundle
+from agent_host.plugins.inspect.about import CONFORMANCE_NAME, About, about_bundle
 
 __all__ = [
     "CONFORMANCE_NAME",
@@ -43,7 +43,6 @@ __all__ = [
     "write_conformance",
 ]
 
-CONFORMANCE_NAME: Final = "conformance.json"
 #: How the kit is asked for the file.
 _COMMAND: Final = "pytest --conformance-tier FILE"
 _TIERS: Final[tuple[QualityTier, ...]] = get_args(QualityTier)

@@ -126,6 +126,7 @@ class Entry:
     stores: tuple[Scheme, ...] = _key("URL schemes of the session stores it opens.", default=())
     engines: tuple[CommandName, ...] = _key("Names of the batch engines it opens.", default=())
     resolves_secrets: Flag = _key("It is asked for keys: it has resolve_secret.", default=False)
+    knows_prices: Flag = _key("It is asked what models cost: it has model_prices.", default=False)
 
     @classmethod
     def of_class(cls, entry: str) -> Entry:

@@ -50,6 +50,8 @@ RESULT_PARTS: Mapping[str, PartKind] = {
     "enabled": "flag",
     "instructions": "text",
     "secret": "text",
+    "prices": "dict",
+    "headers": "dict",
     "context_parts": "contents",
 }
 

@@ -40,7 +40,16 @@ Framing = Literal["sse", "ndjson", "json-array", "json"]
 #: ``finish_reason``. ``limit`` is said by runs alone, and ``error`` is always raised.
 Finish = Literal["stop", "tool_calls", "length", "refusal", "blocked", "pause", "limit", "error"]
 #: The limits at which a run stops by itself, by their keys in the config.
-Limit = Literal["max_turns", "max_tool_calls", "max_tokens", "max_seconds"]
+Limit = Literal[
+    "max_turns",
+    "max_tool_calls",
+    "max_tokens",
+    "max_seconds",
+    "max_cost",
+    "max_session_cost",
+    "max_key_cost",
+    "max_day_cost",
+]
 
 #: The settings of one request, by name.
 Config = dict[str, Any]
@@ -58,15 +67,22 @@ class Usage(TypedDict, total=False):
     """Token counts of one answer; ``raw`` is what the provider said, unchanged.
 
     ``cached_input`` is what was read from the provider's cache and ``cache_write`` what was put
-    there, both a part of ``input``; ``reasoning`` is a part of ``output``. ``cost`` is in US
-    dollars, where the provider tells.
+    there, both a part of ``input``; ``cache_write_1h`` is the part of ``cache_write`` that stays
+    there for an hour. ``reasoning`` is a part of ``output``. ``billed_input`` and ``billed_output``
+    are there where fewer tokens are billed than were read and written, and ``searches`` are those
+    of the provider's own that are billed one by one. ``cost`` is in US dollars: what the provider
+    tells, or else, in events, what the host has counted by the prices that it knows.
     """
 
     input: int
     output: int
     cached_input: int
     cache_write: int
+    cache_write_1h: int
     reasoning: int
+    billed_input: int
+    billed_output: int
+    searches: int
     cost: float
     raw: dict[str, Any]
 

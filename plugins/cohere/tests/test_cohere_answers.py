@@ -77,7 +77,7 @@ def test_text_thoughts_and_citations_are_kept_where_they_belong(chunks: Any) -> 
     assert metadata["citations"] == [CITED]
     assert metadata["finish_reason"] == "COMPLETE"
     assert metadata["response_id"] == "c-1"
-    counted = {"input": 9, "output": 4, "cached_input": 3}
+    counted = {"input": 9, "output": 4, "billed_input": 5, "billed_output": 2, "cached_input": 3}
     assert metadata["usage"] == {**counted, "raw": USAGE}
 
 

@@ -17,6 +17,7 @@ class TestCompaction(FeatureConformance):
 class TestManyTools(FeatureConformance):
     package = "agent_host_context"
     plugin = "many_tools"
+    expects = ("get_instructions",)
     settings = SETTINGS
 
 

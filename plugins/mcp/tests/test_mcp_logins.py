@@ -155,6 +155,25 @@ def test_a_login_that_the_server_has_taken_back_is_told_and_renewed_the_next_tim
             approve(server)
 
 
+def test_a_run_that_lacks_a_login_has_one_as_soon_as_somebody_has_logged_in(
+    address: str, people: People
+) -> None:
+    server = server_of({"url": address})
+    log_in(server)
+    approve(server)
+    forget_login(server, keys())
+    with application(one={"url": address}) as app:
+        # More often than a server that ends by itself would be started again.
+        for _ in range(7):
+            assert "'one' wants a login" in app.run(SECRET).text
+        log_in(server)
+        assert "the cake is real" in app.run(SECRET).text
+        # A login that is taken back while the connection is open.
+        people.access.clear()
+        assert "has refused the login" in app.run(SECRET).text
+        assert "the cake is real" in app.run(SECRET).text
+
+
 def test_a_person_who_refuses_is_not_logged_in(address: str, people: People) -> None:
     people.refuses = True
     server = server_of({"url": address})

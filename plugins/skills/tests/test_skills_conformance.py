@@ -31,6 +31,7 @@ class TestSkillReader(ToolConformance):
 class TestSkills(FeatureConformance):
     package = "agent_host_skills"
     plugin = "skills"
+    expects = ("get_instructions",)
     # What the suite's own provider does not say: that its models can call tools.
     settings = ADDED
 

@@ -519,8 +519,9 @@ class ReasoningDetails(list[Partial]):
                 self._routed = len(self)
             touched.add(position)
             detail = self[position]
-            for key in delta.keys() - detail.keys():
-                self._allowance.take(delta[key])
+            for key, value in delta.items():
+                if key not in detail:
+                    self._allowance.take(value)
             _merge_detail(detail, delta)
             self._remember(position)
 

@@ -23,9 +23,28 @@ class HostSpec(Protocol):
     def observe_event(self, event: Event, context: Context) -> None:
         """See an event of a run as it is delivered.
 
+        ``context["run_path"]`` tells runs apart: the id of the run, which a `ChildEvent` goes on
+        with the ids of its calls; ``context["agent"]`` is its agent, if it has one. A plugin whose
+        ``observes_fragments`` is False sees only the first piece of each answer.
+
         Fires: for every event of a run; it must be quick.
         May change: nothing.
         On exception: it is logged, never passed on.
+        """
+
+    @hookspec("collect", result=("headers",), optional=True)
+    def outgoing_headers(self, request: dict[str, str], context: Context) -> dict[str, str] | None:
+        """Headers to add to a request that is about to be sent, such as those of a trace.
+
+        ``request`` has its ``method`` and its ``url`` without credentials and query. What says who
+        is asking, what belongs to the connection, and what the request has already is not taken.
+        ``context`` is that of the request; ``context["run_path"]`` is as in ``observe_event``, with
+        the ids of the calls by which runs were made. Tools are not asked.
+
+        Fires: once for each request that the host sends, after ``build_request``; for a provider
+        that does its own I/O it does not fire.
+        May change: nothing but through its result.
+        On exception: the request goes without them and a warning says so.
         """
 
     @hookspec("first")
@@ -64,6 +83,26 @@ class HostSpec(Protocol):
         again when that key was refused. It may block.
         May change: nothing.
         On exception: the request fails with it.
+        """
+
+    @hookspec("first", result=("prices",), optional=True)
+    def model_prices(
+        self, provider: str, model: str, base_url: str | None, time: float
+    ) -> dict[str, Any] | None:
+        """What a model costs at a time, in seconds since 1970; None if that is not known.
+
+        US dollars for a million tokens, as numbers or decimals: ``input``, ``output``, and where
+        they are billed otherwise ``cached_input``, ``cache_write``, ``cache_write_1h`` (of what
+        `Usage` has under these names) and ``reasoning``; ``request`` and ``search`` are for one.
+        ``tiers`` is a list of such prices, each for requests with an input of more tokens than its
+        ``above``. ``provider`` is the plugin id; ``base_url`` is the address that requests go to,
+        if the config names one: another server than the vendor's has other prices. The descriptor
+        says ``knows_prices``. What stands in the config under ``prices`` comes first.
+
+        Fires: after an answer whose provider does not tell its cost, before a request that counts
+        against a budget, and for each model that is listed.
+        May change: nothing.
+        On exception: the cost is not known and a warning says so.
         """
 
     @hookspec("first")

@@ -8,6 +8,7 @@ the death of the process at any later moment.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Protocol
 
 from agent_hookspecs.messages import CoreMessage
@@ -125,6 +126,16 @@ class SessionStore(Protocol):
 
         ``abandoned``: only those that are pending or running while nobody alive writes to their
         session.
+        """
+
+    def session_cost(self, session: str) -> Decimal:
+        """The US dollars that the runs of a session have cost, as far as that is known."""
+
+    def day_costs(self, day: str) -> dict[str, Decimal]:
+        """The US dollars that were spent on a day, such as 2026-01-31 in UTC, by account.
+
+        As changes have told when they were stored; deleting a session takes nothing back. What it
+        costs to ask does not depend on how many runs there were.
         """
 
     def read_events(self, run: str, after: int = 0, limit: int = 1000) -> list[StoredEvent]:

@@ -245,7 +245,8 @@ def without_content(change: Change, session: str, has_content: bool) -> Change:
     if run is not None:
         error = {"type": run.error.get("type")} if run.error is not None else None
         run = replace(run, error=error, questions=(), details={})
-    return Change(run=run, events=[_without_content(event) for event in change.events])
+    events = [_without_content(event) for event in change.events]
+    return Change(run=run, events=events, spent=change.spent)
 
 
 def _without_content(event: Event) -> Any:

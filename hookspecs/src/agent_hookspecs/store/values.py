@@ -147,7 +147,8 @@ class Change:
     means behind all of them. ``metadata`` is a patch, in which None removes a key; the native
     history is not part of it. ``run`` is the run as it is now, whether it is new or not, and
     ``events`` are of that run. ``digest`` is what the host calls all messages of the session by, as
-    they are then; a store gives it back as long as these are the messages.
+    they are then; a store gives it back as long as these are the messages. ``spent`` are the US
+    dollars that were spent since the last change, by the account that was billed.
     """
 
     messages: Sequence[CoreMessage] = ()
@@ -157,6 +158,7 @@ class Change:
     run: StoredRun | None = None
     events: Sequence[Event] = ()
     digest: str = ""
+    spent: Mapping[str, Decimal] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

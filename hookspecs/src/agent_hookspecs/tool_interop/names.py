@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from agent_hookspecs.errors import CollisionError
 
@@ -26,11 +26,16 @@ class WireNames:
 
     Declarations and replayed history are encoded with the same object, so that a call decodes to
     the id it was declared for. There is no decoding by rule: ``a__b`` may be an id of its own.
+    ``spell`` makes a wire name of an id, for APIs that take less, or more, than 64 letters, digits,
+    ``_`` and ``-``.
     """
 
-    __slots__ = ("_ids", "_wires")
+    __slots__ = ("_ids", "_spell", "_wires")
 
-    def __init__(self, ids: Iterable[str] = ()) -> None:
+    def __init__(
+        self, ids: Iterable[str] = (), *, spell: Callable[[str], str] | None = None
+    ) -> None:
+        self._spell = spell or _wire_name
         self._ids: dict[str, str] = {}
         self._wires: dict[str, str] = {}
         for tool_id in ids:
@@ -43,7 +48,7 @@ class WireNames:
         """
         wire = self._wires.get(tool_id)
         if wire is None:
-            wire = _wire_name(tool_id)
+            wire = self._spell(tool_id)
             other = self._ids.setdefault(wire, tool_id)
             if other != tool_id:
                 raise CollisionError(

@@ -130,8 +130,9 @@ class Answer:
                     self._set(self._about, key, value)
             self.ended = self.ended or bool(about.get("stop_reason"))
         if isinstance(usage, Mapping):
-            for key in usage.keys() - self.usage.keys():
-                self._about.keep(usage[key])
+            for key, value in usage.items():
+                if key not in self.usage:
+                    self._about.keep(value)
             merge_usage(self.usage, usage)
 
     def native(self, names: Mapping[str, str]) -> NativeMessage:

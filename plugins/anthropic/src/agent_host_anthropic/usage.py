@@ -31,6 +31,12 @@ def normalised_usage(raw: dict[str, Any]) -> Usage:
     }
     if written:
         usage["cache_write"] = written
+        lasting = raw.get("cache_creation")
+        if isinstance(lasting, Mapping) and "ephemeral_1h_input_tokens" in lasting:
+            usage["cache_write_1h"] = _count(lasting, "ephemeral_1h_input_tokens")
+    tools = raw.get("server_tool_use")
+    if isinstance(tools, Mapping) and (searches := _count(tools, "web_search_requests")):
+        usage["searches"] = searches
     details = raw.get("output_tokens_details")
     if isinstance(details, Mapping) and "thinking_tokens" in details:
         usage["reasoning"] = _count(details, "thinking_tokens")

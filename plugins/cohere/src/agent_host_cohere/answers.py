@@ -42,8 +42,8 @@ def end_of(chunk: Mapping[str, Any]) -> tuple[object, object]:
 def usage_of(chunk: Mapping[str, Any]) -> dict[str, Any] | None:
     """The token counts in the host's terms, and under ``raw`` as they came.
 
-    ``tokens`` is what the model read and wrote; what is billed is less, and counts where it is all
-    that is told.
+    ``tokens`` is what the model read and wrote; what is billed is less, and stands beside it, or
+    counts where it is all that is told.
     """
     said = chunk.get("delta")
     raw = (said if isinstance(said, Mapping) else chunk).get("usage")
@@ -54,6 +54,11 @@ def usage_of(chunk: Mapping[str, Any]) -> dict[str, Any] | None:
     for key, name in _COUNTS.items():
         if (count := _count(counts.get(key) if isinstance(counts, Mapping) else None)) is not None:
             usage[name] = count
+    billed = raw.get("billed_units")
+    if counts is not billed and isinstance(billed, Mapping):
+        for key, name in _COUNTS.items():
+            if (count := _count(billed.get(key))) is not None:
+                usage[f"billed_{name}"] = count
     if (cached := _count(raw.get("cached_tokens"))) is not None:
         usage["cached_input"] = cached
     return {**usage, "raw": dict(raw)} if usage else None

@@ -172,7 +172,8 @@ class Connection:
             except Exception as failure:
                 error = failure
         if not opened.done():
-            if not self._closed and not over.is_set():
+            # What waits for a person does not count: it is tried again whenever it is wanted.
+            if not self._closed and not over.is_set() and self._problem is None:
                 self._ends += 1
             opened.set_exception(self._failure(error))
         elif error is not None:
@@ -448,7 +449,11 @@ class Connection:
     async def _raise_failure(self, tool: str, error: BaseException, over: asyncio.Event) -> None:
         name = self.server.name
         if self._problem is not None:
-            raise self._problem
+            # Another connection begins without it: a person may have done something about it.
+            problem, self._problem = self._problem, None
+            self._end(over, problem)
+            self._ends = 0
+            raise problem
         is_over = isinstance(error, MCPError) and (
             error.code == types.CONNECTION_CLOSED or error.message == _SESSION_OVER
         )
@@ -506,10 +511,7 @@ class Connection:
 async def log_in_person(
     server: Server, keys: Keys, limits: Limits, show_address: ShowAddress
 ) -> bool:
-    """Have a person log in with a server; False if the server wants no login.
-
-    What is kept is known to work: the server is spoken with before this ends.
-    """
+    """Have a person log in with a server, and speak with it; False if it wants no login."""
     problems: list[ToolError] = []
     has_asked = False
 

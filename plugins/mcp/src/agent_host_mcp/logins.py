@@ -29,7 +29,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from agent_hookspecs import ToolError
-from agent_hookspecs.logs import get_logger, remember_secrets
+from agent_hookspecs.logs import get_logger
 from agent_host_mcp.servers import Server
 
 __all__ = [
@@ -66,6 +66,7 @@ class Keys(Protocol):
 
     def read(self, name: str) -> str | None: ...
     def write(self, name: str, secret: str) -> None: ...
+    def mask(self, *secrets: str | None) -> None: ...
     def remove(self, name: str) -> bool: ...
 
 
@@ -226,11 +227,11 @@ class _Kept:
         tokens = self._record.get("tokens")
         found = OAuthToken.model_validate(tokens) if tokens else None
         if found is not None:
-            remember_secrets([found.access_token, found.refresh_token])
+            self._keys.mask(found.access_token, found.refresh_token)
         return found
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        remember_secrets([tokens.access_token, tokens.refresh_token])
+        self._keys.mask(tokens.access_token, tokens.refresh_token)
         self._record["tokens"] = tokens.model_dump(mode="json", exclude_none=True)
         seconds = tokens.expires_in
         self._record["expires"] = time.time() + seconds if seconds else None
@@ -250,7 +251,7 @@ class _Kept:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         # It is written with the first token: without one it is of no use.
-        remember_secrets([client_info.client_secret])
+        self._keys.mask(client_info.client_secret)
         self._record["client"] = client_info.model_dump(mode="json", exclude_none=True)
 
     def _write(self) -> None:

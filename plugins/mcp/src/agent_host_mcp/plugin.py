@@ -210,27 +210,32 @@ class McpTools(ToolPlugin):
     def read_attachment(self, address: str, state: State, context: Context) -> list[Any] | None:
         """What stands at ``SERVER:URI``; None if no server is called so."""
         shared: _Shared | None = state["shared"]
-        for server in shared.servers if shared is not None else ():
+        if shared is None:
+            return None
+        for server in shared.servers:
             head = f"{server.name}:"
-            if shared is None or not address.startswith(head) or address == head:
-                continue
-            if shared.approvals.find(server) is None:
-                raise ToolError(
-                    f"the MCP server {server.name!r} is not approved, so nothing of it is attached",
-                    hint=f"run: agent-host mcp approve {server.name}",
-                )
-            uri = address[len(head) :]
-            call = _Call(server, context)
-            result = call.wait(shared.connections.read_resource(server, uri, call.side))
-            from agent_host_mcp.results import resource_parts
-
-            limit = shared.limits.resource_bytes
-            parts, cut = resource_parts(server.name, uri, result.contents, limit)
-            warn = get_warn_from_context(context, self.name)
-            for note in cut:
-                warn(note)
-            return [*parts]
+            if address.startswith(head) and address != head:
+                return self._read_resource(shared, server, address[len(head) :], context)
         return None
+
+    def _read_resource(
+        self, shared: _Shared, server: Server, uri: str, context: Context
+    ) -> list[Any]:
+        if shared.approvals.find(server) is None:
+            raise ToolError(
+                f"the MCP server {server.name!r} is not approved, so nothing of it is attached",
+                hint=f"run: agent-host mcp approve {server.name}",
+            )
+        call = _Call(server, context)
+        result = call.wait(shared.connections.read_resource(server, uri, call.side))
+        from agent_host_mcp.results import resource_parts
+
+        limit = shared.limits.resource_bytes
+        parts, cut = resource_parts(server.name, uri, result.contents, limit)
+        warn = get_warn_from_context(context, self.name)
+        for note in cut:
+            warn(note)
+        return [*parts]
 
     def close(self, state: State) -> None:
         shared: _Shared | None = state["shared"]
@@ -339,11 +344,16 @@ class _Call:
 
 def _describe_progress(progress: Progress) -> dict[str, Any]:
     described = {
-        "progress": progress.progress,
-        "total": progress.total,
+        "progress": _plain_number(progress.progress),
+        "total": _plain_number(progress.total),
         "message": progress.message,
     }
     return {key: value for key, value in described.items() if value is not None}
+
+
+def _plain_number(value: float | None) -> float | None:
+    """A number as people write it: the protocol has fractions where servers count."""
+    return int(value) if value is not None and value.is_integer() else value
 
 
 def _find_approved(approvals: Approvals, tool: _Offered) -> Definition:

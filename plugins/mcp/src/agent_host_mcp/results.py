@@ -115,7 +115,8 @@ def _part_of(block: Any) -> Part:
         media_type = block.mime_type or "application/octet-stream"
         kind = media_type.partition("/")[0]
         known = kind if kind in ("image", "audio", "video") else "file"
-        return _medium(known, media_type, block.blob, str(block.uri).rpartition("/")[2])
+        last = str(block.uri).rpartition("/")[2]
+        return _medium(known, media_type, block.blob, last if "." in last else str(block.uri))
     if isinstance(block, types.ResourceLink):
         described = f": {block.description}" if block.description else ""
         return _text(f"[resource {block.name} at {block.uri}{described}]")

@@ -24,7 +24,6 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agent_hookspecs import ConfigError
-from agent_hookspecs.logs import remember_secrets
 from agent_host_mcp._version import __version__
 from agent_host_mcp.approvals import spell_out
 
@@ -114,7 +113,6 @@ def serve_on_http(
         transport_security=security, host=place.host
     )
     if place.token:
-        remember_secrets([place.token])
         app = _TokenGuard(app, place.token)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
     say(f"Serving at http://{place.netloc}/mcp" + (", for who has the token" * bool(place.token)))

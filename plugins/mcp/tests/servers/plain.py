@@ -17,7 +17,8 @@ HOW = sys.argv[1] if len(sys.argv) > 1 else "well"
 #: A file in which behaviours leave what tests look for.
 PLACE = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+WORDS = {"type": "string", "description": "What to give back."}
+TEXT = {"type": "object", "properties": {"text": WORDS}, "required": ["text"]}
 ECHO = {"name": "echo", "description": "Gives back a text.", "inputSchema": TEXT}
 WAIT = {"name": "wait", "description": "Never answers.", "inputSchema": {"type": "object"}}
 DIE = {"name": "die", "description": "Ends the server.", "inputSchema": {"type": "object"}}

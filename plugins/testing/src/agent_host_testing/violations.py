@@ -35,10 +35,11 @@ _REFUSED = (AuthenticationError, InvalidRequestError)
 
 
 class Violation(AssertionError):
-    """A plugin does not do what the contract asks."""
+    """A plugin does not do what the contract asks; ``change`` is where to mend it, if known."""
 
     # As people import it; a test runner's summary has little room.
     __module__ = "agent_host_testing"
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,15 @@ class Exchange:
     answer: bytes
 
 
-def require(condition: object, happened: str) -> None:
-    """Refuse what the contract does not allow; ``happened`` says what was seen instead."""
+def require(condition: object, happened: str, change: str = "") -> None:
+    """Refuse what the contract does not allow; ``happened`` says what was seen instead.
+
+    ``change`` says what to change, if that is not what the check's row is about.
+    """
     if not condition:
-        raise Violation(happened)
+        violation = Violation(happened)
+        violation.change = change
+        raise violation
 
 
 def explain_violation(
@@ -120,7 +126,7 @@ def _describe_error(error: BaseException) -> str:
 def _what_to_change(contract: Contract, error: BaseException) -> str:
     """Where to mend: what the row is about says it only if the check has got that far."""
     if isinstance(error, Violation):
-        return contract.change
+        return error.change or contract.change
     if isinstance(error, HookResultError):
         return (
             f"return from {error.hook} what docs/hooks.md says of it, also where the hook has "

@@ -47,8 +47,12 @@ def main(arguments: Sequence[str]) -> int:
     results = _run_all(chosen, options.jobs, options.whole, progress)
     seconds = time.monotonic() - began
     missed = [result for result in results if result.problems]
-    caught = len(results) - len(missed)
+    skipped = [result for result in results if result.skipped]
+    caught = len(results) - len(missed) - len(skipped)
     _write(f"{caught} of {len(results)} breakages caught in {seconds:.0f} s", progress)
+    for why in sorted({result.skipped for result in skipped}):
+        count = sum(result.skipped == why for result in skipped)
+        _write(f"{count} cannot be judged here: {why}", progress)
     if options.json:
         _write(json.dumps({"seconds": seconds, "results": list(map(_as_json, results))}, indent=1))
     if options.record:
@@ -120,6 +124,8 @@ def _line(result: Result, number: int, total: int) -> str:
     named = {name.partition("[")[0] for name in breakage.red}
     others = sorted({name.partition("[")[0] for name in result.failed} - named)
     told = f", also red: {' '.join(others)}" if others else ""
+    if result.skipped:
+        return f"{begun}: cannot be judged here: {result.skipped} ({result.seconds:.1f} s)"
     if not result.problems:
         seen = f"caught by {', '.join(breakage.red)}" if breakage.red else "all green"
         return f"{begun}: {seen}{told} ({result.seconds:.1f} s)"
@@ -137,6 +143,7 @@ def _as_json(result: Result) -> dict[str, Any]:
         "red": breakage.red,
         "failed": result.failed,
         "problems": result.problems,
+        "skipped": result.skipped,
         "seconds": result.seconds,
     }
 

@@ -50,5 +50,6 @@ KINDS: dict[str, Kind] = {
     "declarations": Kind("A tool is declared without words, or with a schema that is none."),
     "effects": Kind("A tool does more to the world than it says."),
     "tool behaviour": Kind("A tool does not keep to its schema, its name, or its end."),
+    "stores": Kind("A store loses, mixes up or does not find what it was given."),
     "the vendor's own": Kind("Something that only one vendor has is wrong.", promised=False),
 }

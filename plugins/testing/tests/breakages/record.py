@@ -29,7 +29,7 @@ def record_run(page: Path, results: Sequence[Result], known: Sequence[Breakage])
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{page} has no place for the table: {BEGIN}")
-    caught = {r.breakage.name for r in results if not r.problems}
+    caught = {r.breakage.name for r in results if not r.problems and not r.skipped}
     lines = "\n".join(table(known, caught))
     page.write_text(f"{before}{BEGIN}\n\n{lines}\n\n{END}{after}", encoding="utf-8")
     return page

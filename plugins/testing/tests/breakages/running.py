@@ -50,12 +50,14 @@ class Result:
     """What became of a breakage; it was caught as it should be if there are no ``problems``.
 
     ``failed`` has the checks that turned red, by name and case, and what each of them said.
+    ``skipped`` says why nothing is known of it on this machine, such as one without a database.
     """
 
     breakage: Breakage
     failed: dict[str, str]
     problems: tuple[str, ...]
     seconds: float
+    skipped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,14 @@ class Pending:
         """What became of it, once the process has ended."""
         try:
             with open(self.told, encoding="utf-8") as file:
-                failed, problems, seconds = json.load(file)
+                failed, problems, seconds, skipped = json.load(file)
         except ValueError:
             # Nothing is lost: that it said nothing is the problem.
-            failed, problems, seconds = {}, ["the process that made it has died"], 0.0
+            problems = ["the process that made it has died"]
+            failed, seconds, skipped = {}, 0.0, ""
         finally:
             os.unlink(self.told)
-        return Result(self.breakage, failed, tuple(problems), seconds)
+        return Result(self.breakage, failed, tuple(problems), seconds, skipped)
 
 
 def import_what_suites_need() -> None:
@@ -104,10 +107,11 @@ def start(breakage: Breakage, *, whole: bool = False) -> Pending:
         return Pending(breakage, process, told)
     try:
         result = run(breakage, whole=whole)
-        written = json.dumps([result.failed, result.problems, result.seconds])
-        os.write(descriptor, written.encode())
+        told_of = [result.failed, result.problems, result.seconds, result.skipped]
+        os.write(descriptor, json.dumps(told_of).encode())
     except Exception as error:
-        os.write(descriptor, json.dumps([{}, [f"{type(error).__name__}: {error}"], 0.0]).encode())
+        trouble = [{}, [f"{type(error).__name__}: {error}"], 0.0, ""]
+        os.write(descriptor, json.dumps(trouble).encode())
     finally:
         os._exit(0)
 
@@ -121,18 +125,20 @@ def run(breakage: Breakage, *, whole: bool = False) -> Result:
         shutil.copytree(breakage.sources, package, ignore=ignored)
         breakage.make(package)
         failed: dict[str, str] = {}
-        trouble = ""
+        trouble = skipped = ""
         if whole or not breakage.tests:
-            failed, trouble = _failed_checks(Path(made), breakage, whole)
+            failed, trouble, skipped = _failed_checks(Path(made), breakage, whole)
         if breakage.tests and not trouble:
             more, trouble = _failed_tests(Path(made), breakage)
             failed = {**failed, **more}
-    problems = [trouble] if trouble else breakage.judge(failed)
-    return Result(breakage, failed, tuple(problems), time.monotonic() - began)
+    problems = [trouble] if trouble else [] if skipped else breakage.judge(failed)
+    return Result(breakage, failed, tuple(problems), time.monotonic() - began, skipped)
 
 
-def _failed_checks(folder: Path, breakage: Breakage, whole: bool) -> tuple[dict[str, str], str]:
-    """The checks that fail and what they say; and why nothing is known, if so."""
+def _failed_checks(
+    folder: Path, breakage: Breakage, whole: bool
+) -> tuple[dict[str, str], str, str]:
+    """The checks that fail and what they say; why nothing is known, if so, and if only here."""
     suite, report = breakage.suite, folder / "report.json"
     # A package of which another one's suite is the judge is found by the path of imports alone.
     own = suite.distribution == breakage.distribution
@@ -142,6 +148,9 @@ def _failed_checks(folder: Path, breakage: Breakage, whole: bool) -> tuple[dict[
     (folder / "test_broken.py").write_text(code, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     options = ["--import-mode=importlib", "-p", "agent_host_testing.pytest_plugin"]
+    # What the suite's own module, and the tests beside it, have as fixtures.
+    beside = suite.path.with_name("conftest.py")
+    options += ["-p", suite.file, *(["-p", "conftest"] if beside.exists() else [])]
     options += ["--corpus", str(_RECORDINGS), f"--conformance-report={report}"]
     if whole:
         options.append("test_broken.py")
@@ -154,10 +163,12 @@ def _failed_checks(folder: Path, breakage: Breakage, whole: bool) -> tuple[dict[
     more = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     _, trouble = _run_pytest(folder, breakage, options, more)
     if trouble:
-        return {}, trouble
+        return {}, trouble, ""
     suites = json.loads(report.read_text("utf-8"))["suites"].values()
     checks = [check for each in suites for check in each["checks"]]
-    return {_name(c): c["reason"] for c in checks if c["status"] == "failed"}, ""
+    failed = {_name(c): c["reason"] for c in checks if c["status"] == "failed"}
+    skipped = [c["reason"] for c in checks if c["status"] == "skipped"]
+    return failed, "", skipped[0] if skipped and len(skipped) == len(checks) else ""
 
 
 def _failed_tests(folder: Path, breakage: Breakage) -> tuple[dict[str, str], str]:

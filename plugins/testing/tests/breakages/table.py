@@ -13,7 +13,10 @@ from breakages import (
     openai,
     openai_compatible,
     openrouter,
+    postgres,
     repairs,
+    speaking,
+    tools,
 )
 from breakages.breakage import Breakage, Suite
 
@@ -30,6 +33,9 @@ BREAKAGES: tuple[Breakage, ...] = (
     *echo.BREAKAGES,
     *files.BREAKAGES,
     *repairs.BREAKAGES,
+    *tools.BREAKAGES,
+    *speaking.BREAKAGES,
+    *postgres.BREAKAGES,
     *everywhere.BREAKAGES,
 )
 #: The suites that judge them, each once.

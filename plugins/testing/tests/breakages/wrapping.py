@@ -15,13 +15,18 @@ __all__ = ["HELPERS", "around"]
 #: What each hook may be given; the one before gets what it has parameters for.
 _PARAMETERS = {
     "build_request": "native_messages, state, stream, context",
+    "execute_action": "action_id, session, params, context, state",
+    "execute_tool": "tool_name, payload, state, context",
     "finalize": "native_messages, state, context",
     "from_native_messages": "native_messages, state",
+    "get_instructions": "config, context",
     "get_tags": "config, models",
+    "get_tool_schemas": "state",
     "init": "config",
     "initialize_request": "native_messages, state, context",
     "map_error": "status, headers, body",
     "parse_models": "body",
+    "preview_tool": "tool_name, payload, state",
     "process_chunk": "native_chunk, native_messages, state, event=None",
     "stream_complete": "state",
     "to_native_messages": "messages, state",

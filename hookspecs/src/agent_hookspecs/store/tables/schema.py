@@ -156,6 +156,17 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) {clustered}
         """,
     ),
+    (
+        # What was spent, in millionths of a millionth of a dollar, so that sums are exact.
+        """
+        CREATE TABLE IF NOT EXISTS spending (
+            day TEXT NOT NULL,
+            account TEXT NOT NULL,
+            cost BIGINT NOT NULL,
+            PRIMARY KEY (day, account)
+        ) {clustered}
+        """,
+    ),
 )
 #: The version of the tables that this contract writes.
 SCHEMA_VERSION = len(_MIGRATIONS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from agent_hookspecs.logs import get_logger
@@ -20,7 +21,15 @@ from agent_hookspecs.store.rules import (
     expiry_time,
     without_content,
 )
-from agent_hookspecs.store.tables import deletion, histories, leases, runs, search, sessions
+from agent_hookspecs.store.tables import (
+    deletion,
+    histories,
+    leases,
+    runs,
+    search,
+    sessions,
+    spending,
+)
 from agent_hookspecs.store.tables.database import Connection, Database, WordIndex
 from agent_hookspecs.store.values import (
     Change,
@@ -139,6 +148,12 @@ class TableStore:
     ) -> list[StoredRun]:
         return self._read(runs.list_runs, session, states, abandoned, limit, skip)
 
+    def session_cost(self, session: str) -> Decimal:
+        return self._read(spending.session_cost, session)
+
+    def day_costs(self, day: str) -> dict[str, Decimal]:
+        return self._read(spending.day_costs, day)
+
     def read_events(self, run: str, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
         return self._read(runs.read_events, run, after, limit)
 
@@ -239,6 +254,7 @@ def _store_change(
     if not (keeps_content and state.has_content):
         change = without_content(change, session, bool(state.has_content))
     count = histories.append_to_histories(connection, index, session, state, change)
+    spending.add_costs(connection, change.spent)
     if change.run is None:
         return Receipt(count)
     last, cancel = runs.store_run(connection, change.run)

@@ -100,6 +100,9 @@ def _said_beside(key: str) -> _Handler:
 
 
 def _ended(event: dict[str, Any], state: State) -> _Partials:
+    if is_complete(state):
+        # An answer ends once, though a server may say so again and again.
+        return []
     response = event.get("response")
     _end(response if isinstance(response, dict) else {}, state)
     if "content" in state["partial"]:
@@ -140,15 +143,12 @@ def _untyped(chunk: dict[str, Any], state: State) -> _Partials:
     partials = _said("".join(map(text_of, output)), state) if isinstance(output, list) else []
     if chunk.get("status") == "failed" or error_in(chunk) is not None:
         _failed(chunk, state)
-    if isinstance(output, list):
+    if isinstance(output, list) and not is_complete(state):
         _end(chunk, state)
     return partials
 
 
 def _end(response: dict[str, Any], state: State) -> None:
-    if is_complete(state):
-        # An answer ends once, though a server may say so again and again.
-        return
     answer, partial = state["answer"], state["partial"]
     output = response.get("output")
     listed = output if isinstance(output, list) else []

@@ -32,7 +32,8 @@ MARK = "agent_host_testing.sandbox:"
 class Order:
     """What to try: a plugin of packages, with a config, in a folder that is its world.
 
-    ``samples`` are the payloads of a tool's suite; a feature has none.
+    ``samples`` are the payloads of a tool's suite, ``parameters`` the schemas of those that are
+    objects; a feature has none.
     """
 
     kind: Literal["tool", "feature"]
@@ -43,6 +44,7 @@ class Order:
     config: Mapping[str, Any]
     world: str
     samples: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def try_in_sandbox(order: Order) -> dict[str, Any]:

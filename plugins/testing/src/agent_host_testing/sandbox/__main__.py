@@ -5,22 +5,39 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from typing import Any
 
 from agent_host_testing.sandbox import MARK, Order
 
 
 def main() -> None:
     order: Order = pickle.loads(sys.stdin.buffer.read())
-    if order.kind == "tool":
-        from agent_host_testing.sandbox.tool_trial import try_tools as attempt
-    else:
-        from agent_host_testing.sandbox.feature_trial import try_feature as attempt
     try:
-        findings = attempt(order)
+        findings = _try_tools(order) if order.kind == "tool" else _try_feature(order)
     except Exception as error:
         findings = {"problem": f"{type(error).__name__}: {error}"}
     sys.stdout.write(f"\n{MARK}{json.dumps(findings)}\n")
     sys.stdout.flush()
+
+
+def _try_tools(order: Order) -> dict[str, Any]:
+    # Before anything else is imported: hypothesis reads the source of every module that is not
+    # installed for good, which takes longer than all calls.
+    from agent_host_testing.sandbox.payloads import make_up_payloads
+
+    made_up = {
+        name: make_up_payloads(order.parameters.get(name), sample)
+        for name, sample in order.samples.items()
+    }
+    from agent_host_testing.sandbox.tool_trial import try_tools
+
+    return try_tools(order, made_up)
+
+
+def _try_feature(order: Order) -> dict[str, Any]:
+    from agent_host_testing.sandbox.feature_trial import try_feature
+
+    return try_feature(order)
 
 
 main()

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = [
-    "corner_payloads",
-    "named_values",
-    "obvious_values",
-    "payload_strategy",
-    "text_strategy",
-]
+__all__ = ["corner_payloads", "make_up_payloads", "named_values", "obvious_values", "sample_text"]
+
+#: How many payloads are made up at random.
+_EXAMPLES = 20
 
 _TEXTS = ("", "\x00", "..", "[", "é世👋", "/", "\n", " ", "%s", "-1", "x" * 300)
 #: Not all of Unicode, of which the tables alone take longer than all calls.
@@ -89,7 +86,44 @@ def corner_payloads(
     yield from ({**sample, name: text} for text in _TEXTS for name in texts)
 
 
-def payload_strategy(
+def make_up_payloads(parameters: Mapping[str, Any] | None, sample: Any) -> list[Any]:
+    """Payloads at random that fit the sample, the same each time; texts, without parameters.
+
+    The simple ones come first, so that the first that is too much for a tool is among those.
+    """
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    if parameters is None:
+        strategy: SearchStrategy[Any] = _text_strategy(sample_text(sample))
+    else:
+        strategy = _payload_strategy(parameters, sample if isinstance(sample, Mapping) else {})
+    made: list[Any] = []
+    limits: Any = settings(
+        max_examples=_EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+
+    # A method of a list is no function to hypothesis.
+    def keep(payload: Any) -> None:
+        made.append(payload)
+
+    limits(given(strategy)(keep))()
+    return sorted(made, key=lambda payload: len(repr(payload)))
+
+
+def sample_text(sample: Any) -> str:
+    """The text of a sample for a tool that takes text."""
+    if isinstance(sample, Mapping):
+        sample = sample.get("input", "")
+    return sample if isinstance(sample, str) else ""
+
+
+def _payload_strategy(
     parameters: Mapping[str, Any], sample: Mapping[str, Any]
 ) -> SearchStrategy[dict[str, Any]]:
     """Objects that the parameters allow; often with values of the sample, to get further."""
@@ -109,7 +143,7 @@ def payload_strategy(
     )
 
 
-def text_strategy(sample: str) -> SearchStrategy[str]:
+def _text_strategy(sample: str) -> SearchStrategy[str]:
     """Texts for a tool that takes text: the sample cut short, mangled, or nothing like it."""
     from hypothesis import strategies as st
 
@@ -162,7 +196,7 @@ def _values(schema: Any, root: Mapping[str, Any], depth: int) -> SearchStrategy[
     if kind == "array":
         return _arrays(schema, root, depth)
     if kind == "object":
-        return payload_strategy({**root, **schema}, {}) if depth else st.just({})
+        return _payload_strategy({**root, **schema}, {}) if depth else st.just({})
     return _texts(schema)
 
 

@@ -11,7 +11,7 @@ import inspect
 import json
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,13 +27,7 @@ from agent_host.drivers.blocking import complete
 from agent_host.plugins.stack import PreparedTool
 from agent_host.turn.context import tool_context
 from agent_host_testing.sandbox import Order
-from agent_host_testing.sandbox.payloads import (
-    corner_payloads,
-    named_values,
-    obvious_values,
-    payload_strategy,
-    text_strategy,
-)
+from agent_host_testing.sandbox.payloads import corner_payloads, named_values, obvious_values
 from agent_host_testing.sandbox.watch import Kind, Watch, World
 from agent_host_testing.suites.hosting import Host, prepared_tool
 from agent_host_testing.suites.loading import catalog_of
@@ -50,7 +44,6 @@ ALLOWED: Mapping[Effect, frozenset[Kind]] = {
 #: What nobody has looked at before it is run: so only tools that can be kept in the sandbox.
 _TRIED: tuple[Effect, ...] = ("read", "write")
 _KINDS: tuple[Kind, ...] = ("files", "environment", "working folder", "processes", "network")
-_EXAMPLES = 20
 #: Seconds of work for all made-up payloads, and how many each tool gets however slow it is.
 _SECONDS, _LEAST = 0.6, 12
 
@@ -75,13 +68,16 @@ class _Found:
     generated: int = 0
 
 
-def try_tools(order: Order) -> dict[str, Any]:
-    """For each tool with a sample: ``changes``, ``properties``, ``crashes`` and ``generated``."""
+def try_tools(order: Order, made_up: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """For each tool with a sample: ``changes``, ``properties``, ``crashes`` and ``generated``.
+
+    ``made_up`` has the payloads at random that each is tried with.
+    """
     world = Path(order.world)
     host = Host(catalog_of(order.packages, folder=order.folder, enabled=order.enabled))
     with tempfile.TemporaryDirectory() as copies:
         trial = _Trial(host, order, World(world, Path(copies)), Watch(world))
-        found = {name: trial.look_at(name) for name in order.samples}
+        found = {name: trial.look_at(name, made_up[name]) for name in order.samples}
     host.close()
     return {"tools": {name: vars(each) for name, each in found.items()}}
 
@@ -99,7 +95,7 @@ class _Trial:
         self._watch = watch
         self._share = 1 / max(1, len(order.samples))
 
-    def look_at(self, name: str) -> _Found:
+    def look_at(self, name: str, made_up: Sequence[Any]) -> _Found:
         found = _Found()
         sample = self._samples[name]
         self._world.restore()
@@ -117,7 +113,7 @@ class _Trial:
         self._done.clear()
         if schema.payload_kind == "object" and isinstance(sample, Mapping):
             found.properties = [*self._properties(name, schema, sample, refused)]
-        self._generate(name, schema, found, refused)
+        self._try_odd_payloads(name, schema, found, refused, made_up)
         found.changes += [
             (kind, what)
             for kind, what in self._done
@@ -180,48 +176,32 @@ class _Trial:
                 f"the sample"
             )
 
-    def _generate(
-        self, name: str, schema: SchemaView, found: _Found, refused: Collection[Kind]
+    def _try_odd_payloads(
+        self,
+        name: str,
+        schema: SchemaView,
+        found: _Found,
+        refused: Collection[Kind],
+        made_up: Sequence[Any],
     ) -> None:
         """Call the tool with whatever its schema allows; note the first that is too much for it."""
-        from hypothesis import HealthCheck, Phase, given, settings
-
         sample = self._samples[name]
+        corners: Iterable[Any] = ()
         if schema.payload_kind == "object":
             known = sample if isinstance(sample, Mapping) else {}
-            corners: Iterable[Any] = corner_payloads(schema.parameters or {}, known)
-            payloads: Any = payload_strategy(schema.parameters or {}, known)
-        else:
-            corners, payloads = (), text_strategy(_text(sample))
+            corners = corner_payloads(schema.parameters or {}, known)
         until = _work_done() + _SECONDS * self._share
-
-        def attempt(payload: Any) -> None:
+        for payload in (*corners, *made_up):
             if found.generated >= _LEAST and _work_done() > until:
                 return
             if arguments_objection(schema, payload) is not None:
-                return
+                continue
             found.generated += 1
             ended = self._confined(name, payload, refused)
             if ended.ending == "crashed":
-                raise _CrashError(f"with {json.dumps(payload, ensure_ascii=False)}: {ended.said}")
-
-        limits: Any = settings(
-            max_examples=_EXAMPLES,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(HealthCheck),
-            print_blob=False,
-        )
-        try:
-            for payload in corners:
-                attempt(payload)
-            made_up: Any = given(payloads)
-            limits(made_up(attempt))()
-        except _CrashError as crash:
-            # Nothing is lost: it is what was looked for.
-            found.crashes.append(str(crash))
+                given = json.dumps(payload, ensure_ascii=False)
+                found.crashes.append(f"with {given}: {ended.said}")
+                return
 
     def _confined(self, name: str, payload: Any, refused: Collection[Kind]) -> _Ended:
         """A call that can do nothing but what its effect says, and only in the world."""
@@ -250,10 +230,6 @@ class _Trial:
             told = isinstance(raised, (AgentError, OSError))
             return _Ended("failed" if told else "crashed", _say(raised))
         return _Ended("result")
-
-
-class _CrashError(Exception):
-    """A payload that the schema allows makes the tool crash."""
 
 
 def _work_done() -> float:
@@ -293,9 +269,3 @@ async def _last_of(items: Any) -> Any:
 
 def _say(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _text(sample: Any) -> str:
-    if isinstance(sample, Mapping):
-        sample = sample.get("input", "")
-    return sample if isinstance(sample, str) else ""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from agent_host_testing.suites.hosting import PATIENCE
 
-__all__ = ["places_with", "run_in_turns"]
+__all__ = ["kept_texts", "places_with", "run_in_turns"]
 
 T = TypeVar("T")
 #: Seconds until a thread whose turn it is counts as waiting for another, and the lines after which
@@ -109,11 +109,16 @@ def _tracer(package: str, passed: Callable[[], None]) -> Callable[..., Any]:
 def places_with(markers: Iterable[str], package: str, instances: Iterable[object]) -> list[str]:
     """Where instances, their classes or modules of the package hold one of these texts."""
     wanted = tuple(markers)
-    return [
-        place
-        for place, value in _kept(package, instances)
-        if any(_holds(value, marker, set()) for marker in wanted)
-    ]
+    kept = kept_texts(package, instances)
+    return [place for place, texts in kept.items() if any(m in t for t in texts for m in wanted)]
+
+
+def kept_texts(package: str, instances: Iterable[object]) -> dict[str, list[str]]:
+    """The texts that instances, their classes and modules of the package hold, by place."""
+    found: dict[str, list[str]] = {}
+    for place, value in _kept(package, instances):
+        found.setdefault(place, []).extend(_texts_in(value, set()))
+    return found
 
 
 def _kept(package: str, instances: Iterable[object]) -> Iterator[tuple[str, Any]]:
@@ -130,20 +135,24 @@ def _kept(package: str, instances: Iterable[object]) -> Iterator[tuple[str, Any]
             yield f"the module {name}", dict(vars(loaded))
 
 
-def _holds(value: Any, marker: str, seen: set[int], depth: int = 6) -> bool:
-    """Whether the marker is in the value or in what that holds."""
+def _texts_in(value: Any, seen: set[int], depth: int = 6) -> Iterator[str]:
+    """The texts in a value and in what that holds."""
     if isinstance(value, str):
-        return marker in value
-    if isinstance(value, bytes):
-        return marker.encode() in value
-    if depth == 0 or id(value) in seen:
-        return False
-    seen.add(id(value))
+        yield value
+    elif isinstance(value, bytes):
+        yield value.decode("utf-8", "replace")
+    elif depth and id(value) not in seen:
+        seen.add(id(value))
+        for each in _held_by(value):
+            yield from _texts_in(each, seen, depth - 1)
+
+
+def _held_by(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
-        return any(_holds(each, marker, seen, depth - 1) for pair in value.items() for each in pair)
+        return [each for pair in value.items() for each in pair]
     if isinstance(value, (list, tuple, set, frozenset)):
-        return any(_holds(each, marker, seen, depth - 1) for each in value)
+        return [*value]
     held = getattr(value, "__dict__", None)
     if isinstance(value, type) or callable(value) or not isinstance(held, dict):
-        return False
-    return _holds(held, marker, seen, depth - 1)
+        return ()
+    return (held,)

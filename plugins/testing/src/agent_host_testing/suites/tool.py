@@ -67,10 +67,13 @@ class ToolConformance(ToolConcurrencyChecks):
         with self.host() as host:
             tool = self.prepared(host)
             offered = {descriptor.tool_name for descriptor in tool.descriptors}
-        for where, stated in (
-            ("the class", getattr(tool.plugin.instance, "effects", {})),
-            ("the descriptor", tool.plugin.entry.tools),
-        ):
+        named, described = getattr(tool.plugin.instance, "effects", {}), tool.plugin.entry.tools
+        if not named and not described:
+            # As with tools that only a config makes known.
+            not_claimed(
+                "it states no effects, so that each of its tools counts as one that executes"
+            )
+        for where, stated in (("the class", named), ("the descriptor", described)):
             missing = sorted(offered - {*stated})
             require(not missing, f"{where} has no effect for {', '.join(missing)}")
             wrong = {
@@ -84,7 +87,7 @@ class ToolConformance(ToolConcurrencyChecks):
     def test_effects_are_honoured(self, tmp_path_factory: pytest.TempPathFactory) -> None:
         """A tool does to the world what its effect says and nothing besides."""
         for name, found in self._tried(tmp_path_factory).items():
-            effect = self.loaded().entry.tools[name]
+            effect = self.loaded().entry.tools.get(name, "execute")
             allowed = ALLOWED[effect]
             done = [what for kind, what in found["changes"] if kind not in allowed]
             require(not done, f"{name} has the effect {effect!r} and {'; '.join(done)}")
@@ -112,6 +115,11 @@ class ToolConformance(ToolConcurrencyChecks):
             with self.host() as host:
                 samples = self.runnable(host)
                 self.prepared(host)
+                objects = {
+                    name: view.parameters or {}
+                    for name, view in self.views(host).items()
+                    if name in samples and view.payload_kind == "object"
+                }
             world = temporary.mktemp("world")
             self._made = dict(self.prepare_world(world))
             packages = dict.fromkeys((self.package, *self.also, *self.needs))
@@ -125,6 +133,7 @@ class ToolConformance(ToolConcurrencyChecks):
                 self.config(),
                 str(world),
                 samples,
+                objects,
             )
             _TRIALS[suite] = try_in_sandbox(order)["tools"]
         return _TRIALS[suite]
@@ -134,12 +143,10 @@ class ToolConformance(ToolConcurrencyChecks):
         """A call with a payload as its schema asks gives a result that the model can read."""
         with self.host() as host:
             for name, payload in self.runnable(host).items():
-                given = deepcopy(payload)
                 message = _run(host, self.config(), name, payload)
                 _readable(name, message)
                 failed = message["metadata"].get("error")
                 require(not failed, f"{name} fails: {message['content']}")
-                require(payload == given, f"{name} has changed its payload")
 
     @check("running", "docs/hooks.md#tool-execute_tool")
     def test_sync_equals_async(self, tmp_path_factory: pytest.TempPathFactory) -> None:

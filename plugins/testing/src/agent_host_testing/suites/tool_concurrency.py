@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 
 from agent_host.plugins.stack import PreparedTool
 from agent_host_testing.sandbox.tool_trial import outcome_of
-from agent_host_testing.suites.beside import places_with, run_in_turns
+from agent_host_testing.suites.beside import kept_texts, run_in_turns
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import Host
@@ -87,14 +87,31 @@ class ToolConcurrencyChecks(ToolSuite):
         with self.host() as host:
             tool = self.prepared(host)
             instance = tool.plugin.instance
-            for name, payload in self.runnable(host).items():
-                telling = [text for text in _texts(payload) if len(text) >= _TELLING]
-                fresh = [
-                    text for text in telling if not places_with([text], self.package, [instance])
-                ]
+            known = [text for texts in self._kept(instance).values() for text in texts]
+            fresh = {
+                name: [text for text in _texts(payload) if _is_telling(text, known)]
+                for name, payload in self.runnable(host).items()
+            }
+            if not any(fresh.values()):
+                not_claimed("the samples have no text that does not stand in the package already")
+            for name in fresh:
                 self._call(tool, name)()
-                found = places_with(fresh, self.package, [instance])
+            kept = self._kept(instance)
+            for name, telling in fresh.items():
+                found = [
+                    place
+                    for place, texts in kept.items()
+                    if any(mine in text for text in texts for mine in telling)
+                ]
                 require(not found, f"of a call of {name} there is something in {', '.join(found)}")
+
+    def _kept(self, instance: object) -> dict[str, list[str]]:
+        return kept_texts(self.package, [instance])
+
+
+def _is_telling(text: str, known: Sequence[str]) -> bool:
+    """Whether it says of a place where it is found that it was left there."""
+    return len(text) >= _TELLING and not any(text in each for each in known)
 
 
 def _told(tool: PreparedTool, name: str, payload: Any) -> str:

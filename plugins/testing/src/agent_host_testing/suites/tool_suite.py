@@ -64,5 +64,9 @@ class ToolSuite(PackageConformance):
         if not self.samples:
             not_claimed("'samples' has no payloads, so nothing is run")
         unknown = sorted({*self.samples} - {*self.views(host)})
-        require(not unknown, f"'samples' names {', '.join(unknown)}, which is not on offer")
+        require(
+            not unknown,
+            f"'samples' names {', '.join(unknown)}, which is not on offer",
+            "mend 'samples' or prepare_world of the suite, or what get_tool_schemas gives for it",
+        )
         return deepcopy(dict(self.samples))

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from agent_host_testing.formats.gist import Offer
 from agent_host_testing.script import Call, Reply, Text, call, say
 from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
@@ -94,7 +93,7 @@ class ToolTurnChecks(ProviderSuite):
             require(shown == wanted, f"shown are {shown} instead of {wanted}")
             ids = [event["id"] for event in started]
             # Where the wire gives no ids, one may be made up only when the call is complete.
-            agree = all(one in ("", two.id) for one, two in zip(ids, made, strict=True))
+            agree = all(not one or one == two.id for one, two in zip(ids, made, strict=True))
             require(agree, f"shown are the ids {ids} of the calls {[each.id for each in made]}")
             for number, each in enumerate(made):
                 deltas = [e for e in outcome.of("tool_call_delta") if e["index"] == number]
@@ -195,7 +194,11 @@ def offered_name(format: WireFormat, request: Request, tool: str) -> str:
     except (KeyError, TypeError, AttributeError):
         # Nothing is lost: a format of an author's own need not know gists; then it is looked for.
         offers = ()
-    named = [offer.name for offer in offers if tool in json.dumps(_declaration(request, offer))]
+    named = [
+        offer.name
+        for offer in offers
+        if any(tool in json.dumps(each) for each in _holders(request.body, offer.name))
+    ]
     found = named or [*_names(request.body, tool)]
     require(
         found,
@@ -205,18 +208,14 @@ def offered_name(format: WireFormat, request: Request, tool: str) -> str:
     return found[0]
 
 
-def _declaration(request: Request, offer: Offer) -> Any:
-    """The smallest object in the request that has the offer's name and its description."""
-    return next(_objects(request.body, offer.name), {})
-
-
-def _objects(value: Any, name: str) -> Iterator[Any]:
-    """Objects in which the name is a value, innermost first."""
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for item in items:
-        yield from _objects(item, name)
-    if isinstance(value, dict) and name in value.values():
-        yield value
+def _holders(value: Any, name: str) -> Iterator[Any]:
+    """Objects and lists in which the name is a value: one of them declares the tool."""
+    items = [*value.values()] if isinstance(value, dict) else value
+    if isinstance(items, list):
+        if name in items:
+            yield value
+        for item in items:
+            yield from _holders(item, name)
 
 
 def _names(body: Any, tool: str) -> Iterator[str]:

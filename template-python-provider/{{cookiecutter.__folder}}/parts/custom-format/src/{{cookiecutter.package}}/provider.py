@@ -45,8 +45,8 @@ from {{ cookiecutter.package }}.messages import from_native, native_answer, to_n
 __all__ = ["{{ cookiecutter.__class }}Provider"]
 
 BASE_URL = "http://localhost:8000"
-#: Abilities of a model as the API names them, and the tags they stand for.
-ABILITIES = {"tools": "supports_tools", "thought": "supports_reasoning"}
+#: Abilities of a model as the API names them, and as users are shown them.
+ABILITIES = {"tools": "tools", "thought": "reasoning"}
 KNOBS = {"max_output_tokens": "limit", "temperature": "temperature"}
 
 
@@ -74,7 +74,7 @@ class {{ cookiecutter.__class }}Provider(AccumulatorStreamingMixin, ProviderPlug
 
     def parse_models(self, body: Any) -> list[ModelInfo]:
         return [
-            {"id": model["id"], "capabilities": model.get("abilities", [])}
+            {"id": model["id"], "capabilities": _abilities(model.get("abilities", ()))}
             for model in body["models"]
         ]
 
@@ -82,7 +82,7 @@ class {{ cookiecutter.__class }}Provider(AccumulatorStreamingMixin, ProviderPlug
         model = selected_model(config, models)
         # Of a model that is not listed nothing is known; most can call tools.
         able = ["tools"] if model is None else model.get("capabilities") or []
-        tags = [tag for ability, tag in ABILITIES.items() if ability in able]
+        tags = [f"supports_{ability}" for ability in ABILITIES.values() if ability in able]
         return [f"provider:{self.name}", "supports_streaming", *tags]
 
     def accepted_tool_schema_formats(self) -> list[str]:
@@ -181,6 +181,10 @@ class {{ cookiecutter.__class }}Provider(AccumulatorStreamingMixin, ProviderPlug
         self, native_messages: Sequence[NativeMessage], state: State
     ) -> list[CoreMessage]:
         return [from_native(native, state["names"]) for native in native_messages]
+
+
+def _abilities(told: Sequence[str]) -> list[str]:
+    return [ABILITIES[ability] for ability in told if ability in ABILITIES]
 
 
 def _url(config: Config, what: str) -> str:
