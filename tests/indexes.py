@@ -213,11 +213,12 @@ def pack_distributions(folder: Path, *names: str) -> None:
             if inside and path.name not in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):
                 contents[path.as_posix()] = Path(str(path.locate())).read_bytes()
         (info,) = {path.split("/")[0] for path in contents if ".dist-info/" in path}
-        tag = next(
-            line.split(": ")[1]
+        tags = [
+            line.split(": ")[1].split("-")
             for line in contents[f"{info}/WHEEL"].decode().splitlines()
             if line.startswith("Tag:")
-        )
+        ]
+        tag = "-".join(".".join(dict.fromkeys(part)) for part in zip(*tags, strict=True))
         _write_wheel(folder / f"{info.removesuffix('.dist-info')}-{tag}.whl", info, contents)
 
 

@@ -46,11 +46,13 @@ def validate(target: str, as_json: bool, strict: bool, with_tier: bool) -> int:
     with redirect_stdout(sys.stderr):
         # Plugins may print while they are imported; our output must stay readable by scripts.
         found = list(check_package(target))
-    tried = try_tree(Path(target).resolve()) if with_tier else None
-    if with_tier and tried is None:
-        name = Path(target).resolve().name
-        message = "its suites reach no tier; what they lack stands above"
-        found.append(("tier", Finding("problem", name, target, message)))
+    tried, passed = try_tree(Path(target).resolve()) if with_tier else (None, True)
+    for is_wrong, message in (
+        (with_tier and tried is None, "its suites reach no tier; what they lack stands above"),
+        (not passed, "some of its tests did not pass; they stand above"),
+    ):
+        if is_wrong:
+            found.append(("tier", Finding("problem", Path(target).resolve().name, target, message)))
     findings = [finding for _, finding in found]
     problems = sum(finding.level == "problem" for finding in findings)
     bad = problems or (strict and findings)

@@ -31,6 +31,7 @@ from agent_host.distributions.matrix.reports import (
     render_matrix_page,
     to_document,
 )
+from agent_host.distributions.matrix.trials import read_refusal
 from indexes import Index, make_wheel, pack_distributions, serve_index
 from making import Run
 
@@ -132,6 +133,44 @@ def test_of_an_sdist_the_tests_are_taken_and_nothing_that_leads_out(tmp_path: Pa
     assert not [*tmp_path.rglob("outside.py")]
     bare = make_sdist(tmp_path / "bare.tar.gz", {"acme-1.0/pyproject.toml": ""})
     assert not unpack_tests(bare, tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("log", "status", "reason"),
+    [
+        (
+            "ERROR: Cannot install a and b\nThe conflict is caused by:\n    a depends on c<2\n"
+            "    b depends on c>=2\n\nERROR: ResolutionImpossible\n",
+            "does not fit",
+            "a depends on c<2; b depends on c>=2",
+        ),
+        (
+            "ERROR: Could not find a version that satisfies the requirement c>=2 "
+            "(from versions: 1.0)\nERROR: No matching distribution found for c>=2\n",
+            "does not fit",
+            "Could not find a version that satisfies the requirement c>=2 (from versions: 1.0)",
+        ),
+        (
+            "ERROR: Could not find a version that satisfies the requirement c "
+            "(from versions: none)\nERROR: No matching distribution found for c\n",
+            "not tested",
+            "no index has c",
+        ),
+        (
+            "WARNING: Retrying after connection broken by 'NewConnectionError(...)'\n"
+            "ERROR: No matching distribution found for c\n",
+            "not tested",
+            "an index was not reached",
+        ),
+        ("", "not tested", "the environment could not be made"),
+    ],
+)
+def test_the_end_of_an_installation_is_read_from_what_pip_said(
+    log: str, status: str, reason: str
+) -> None:
+    found = read_refusal(CELL, log)
+    assert found.status == status
+    assert found.reason.startswith(reason)
 
 
 # What is written --------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ Status = Literal["passed", "failed", "does not fit", "not tested"]
 class Release:
     """A plugin as it was released: what its wheel says of itself.
 
-    ``plugins`` are its plugins as package, role and name. ``files`` are what was fetched of it.
+    ``plugins`` are its plugins as package, role and name. ``problem`` says why it cannot be tried.
     """
 
     name: str
@@ -72,12 +72,17 @@ class Cell:
         # A Python is named without its last number; the newest of those is meant.
         if release.python and not SpecifierSet(release.python).contains(f"{self.python}.99"):
             return f"needs Python {release.python}"
+        where = {
+            "extra": "",
+            "python_version": self.python,
+            "python_full_version": f"{self.python}.0",
+        }
         for text in release.requires:
             needed = Requirement(text)
             wanted = {CONTRACT: self.contract, HOST: self.host}.get(canonical_name(needed.name))
             if (
                 wanted is not None
-                and (needed.marker is None or needed.marker.evaluate({"extra": ""}))
+                and (needed.marker is None or needed.marker.evaluate(where))
                 and not needed.specifier.contains(wanted, prereleases=True)
             ):
                 return f"needs {needed.name}{needed.specifier}, this is {wanted}"

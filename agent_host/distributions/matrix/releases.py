@@ -19,6 +19,7 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -203,6 +204,10 @@ def _read_wheel(name: str, version: str, file: Path) -> Release:
         with ZipFile(file) as archive:
             metadata = HeaderParser().parsestr(_read_info(archive, "METADATA"))
             plugins = tuple(_read_plugins(archive))
+        python = metadata.get("Requires-Python") or ""
+        requires = tuple(metadata.get_all("Requires-Dist") or ())
+        # Whoever cannot read these could not install it either.
+        _ = SpecifierSet(python), [Requirement(each) for each in requires]
     except (BadZipFile, InvalidWheelFilename, KeyError, ValueError, ConfigError) as error:
         return Release(name, version, "", (), (), (), problem=f"its wheel cannot be read: {error}")
     except PluginError as error:
@@ -210,8 +215,8 @@ def _read_wheel(name: str, version: str, file: Path) -> Release:
     return Release(
         name,
         version,
-        python=metadata.get("Requires-Python") or "",
-        requires=tuple(metadata.get_all("Requires-Dist") or ()),
+        python=python,
+        requires=requires,
         extras=tuple(metadata.get_all("Provides-Extra") or ()),
         plugins=plugins,
         problem="" if plugins else "its wheel announces no plugins",

@@ -28,7 +28,7 @@ from agent_host.distributions.matrix.releases import Releases, unpack_tests
 from agent_host.distributions.wanted import HOST
 from agent_host.places import cache_folder
 
-__all__ = ["Trials", "require_tox", "work_folder"]
+__all__ = ["Trials", "read_refusal", "require_tox", "work_folder"]
 
 #: As much of what a cell printed as a person can use.
 _LAST_CHARACTERS = 20_000
@@ -55,6 +55,7 @@ _MISFITS = (
     "no matching distribution",
     "requires a different python",
 )
+_CONFLICT = re.compile(r"The conflict is caused by:\n((?: {4}.+\n)+)")
 _ABSENT = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '([^']+)'")
 
 _INI = """\
@@ -69,7 +70,7 @@ package = skip
 deps =
     -r {{tox_root}}/requirements.txt
     -c {{tox_root}}/constraints.txt
-pass_env = *
+pass_env = ALL_PROXY, CI, PIP_*, REQUESTS_CA_BUNDLE, SSL_CERT_*
 set_env =
     AGENT_HOST_HOME = {{env_tmp_dir}}/home
     PYTHONPATH =
@@ -155,7 +156,7 @@ class Trials:
             tell("installing")
             code, log = self._tox(place, "--notest")
             if code:
-                return _read_refusal(cell, log)
+                return read_refusal(cell, log)
             if misfit := self._find_incompatible(cell.release, place):
                 return Outcome(cell, "does not fit", misfit, log=_cut(log))
             tell("testing")
@@ -229,10 +230,11 @@ class Trials:
         """Why the host in the cell does not take the plugins, if it is because of the contract."""
         scripts = "Scripts" if sys.platform == "win32" else "bin"
         python = place / "work" / _NAME / scripts / "python"
+        packages = sorted({package for package, _, _ in release.plugins})
         code = (
             "from agent_host.plugins.load import load_catalog\n"
             "for r in load_catalog():\n"
-            f"    if r.bundle.distribution == {release.name!r} and r.state == 'incompatible':\n"
+            f"    if r.bundle.source in {packages!r} and r.state == 'incompatible':\n"
             "        print(r.reason)\n"
         )
         _, said = _run_group([str(python), "-I", "-c", code], place, self._seconds)
@@ -274,6 +276,7 @@ def _run_group(command: Sequence[str], place: Path, seconds: float) -> tuple[int
         for key, value in os.environ.items()
         if not key.startswith(("TOX_", "PYTEST_", "COV_", "VIRTUAL_ENV", "PYTHONPATH"))
     }
+    variables |= {"AGENT_HOST_HOME": str(place / "home"), "NO_COLOR": "1"}
     with (
         open(log, "wb") as output,
         subprocess.Popen(
@@ -305,18 +308,19 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _read_refusal(cell: Cell, log: str) -> Outcome:
-    """What an installation that failed means."""
-    said = log.lower()
+def read_refusal(cell: Cell, log: str) -> Outcome:
+    """What an installation that failed means, by what pip printed."""
+    said, conflict, unknown = log.lower(), _CONFLICT.search(log), _UNKNOWN.search(log)
     lines = [line.strip() for line in log.splitlines() if "error" in line.lower()]
     reason = (lines or ["the environment could not be made"])[0].removeprefix("ERROR: ")
+    if conflict:
+        reason = "; ".join(map(str.strip, conflict[1].splitlines()))
+    found = Outcome(cell, "not tested", reason, log=_cut(log))
     if any(each in said for each in _UNREACHED):
-        return Outcome(cell, "not tested", f"an index was not reached: {reason}", log=_cut(log))
-    if unknown := _UNKNOWN.search(log):
-        return Outcome(cell, "not tested", f"no index has {unknown[1]}", log=_cut(log))
-    if any(each in said for each in _MISFITS):
-        return Outcome(cell, "does not fit", reason, log=_cut(log))
-    return Outcome(cell, "not tested", reason, log=_cut(log))
+        return replace(found, reason=f"an index was not reached: {reason}")
+    if unknown:
+        return replace(found, reason=f"no index has {unknown[1]}")
+    return replace(found, status="does not fit") if any(map(said.__contains__, _MISFITS)) else found
 
 
 def _read_results(cell: Cell, place: Path, code: int, log: str, notes: tuple[str, ...]) -> Outcome:

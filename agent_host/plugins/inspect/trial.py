@@ -5,6 +5,7 @@ It must not know the kit but by its options: the host does without it.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,10 +18,11 @@ from agent_host.plugins.inspect.conformance import CONFORMANCE_NAME, Conformance
 __all__ = ["try_tree"]
 
 
-def try_tree(tree: Path) -> Conformance | None:
-    """What the suites in a source tree's ``tests`` come to; None if they reach no tier.
+def try_tree(tree: Path) -> tuple[Conformance | None, bool]:
+    """What the suites in a source tree's ``tests`` come to, and whether all tests there passed.
 
-    What pytest prints goes to standard error, so that whoever waits sees it.
+    None if they reach no tier. What pytest prints goes to standard error, so that whoever waits
+    sees it.
     """
     if find_spec("agent_host_testing") is None:
         raise SourceError(
@@ -35,11 +37,14 @@ def try_tree(tree: Path) -> Conformance | None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, CONFORMANCE_NAME)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        subprocess.run(
+        # As validate looks at it: the package in the tree, whether it is installed or not.
+        path = [str(tree / "src"), str(tree), *filter(None, [os.environ.get("PYTHONPATH")])]
+        done = subprocess.run(
             [*command, "--conformance-tier", str(file), "tests"],
             cwd=tree,
             stdin=subprocess.DEVNULL,
             stdout=sys.__stderr__,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
             check=False,
         )
-        return read_conformance(file)
+        return read_conformance(file), done.returncode == 0

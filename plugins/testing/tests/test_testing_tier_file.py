@@ -138,7 +138,8 @@ def test_a_checker_that_is_not_there_is_told(folder: Path, monkeypatch: pytest.M
 
 def test_validate_runs_the_suites_and_says_that_they_reach_nothing(folder: Path) -> None:
     (folder.parent / "tests").mkdir()
-    (folder.parent / "tests" / "test_nothing.py").write_text("def test_it(): ...\n", "utf-8")
+    tests = "def test_it():\n    assert False\n"
+    (folder.parent / "tests" / "test_nothing.py").write_text(tests, encoding="utf-8")
     command = [sys.executable, "-m", "agent_host", "plugins", "validate", "--tier", "--json"]
     done = subprocess.run(
         [*command, str(folder.parent)], capture_output=True, text=True, timeout=120, check=False
@@ -146,5 +147,8 @@ def test_validate_runs_the_suites_and_says_that_they_reach_nothing(folder: Path)
     assert done.returncode == 1
     found = json.loads(done.stdout)
     assert found["tier"] is None
-    assert "its suites reach no tier" in found["checks"]["tier"][0]["message"]
+    assert [each["message"] for each in found["checks"]["tier"]] == [
+        "its suites reach no tier; what they lack stands above",
+        "some of its tests did not pass; they stand above",
+    ]
     assert "no conformance suite was run" in done.stderr
