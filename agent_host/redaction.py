@@ -32,6 +32,15 @@ PLACEHOLDER = re.compile(r"\$\{env:(?P<name>[^}:]*)(?P<default>:-[^}]*)?\}")
 _MIN_PART = 8
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|api-?key)\s+")
 _ADDRESS = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
+#: Names of headers that say how to answer, or who asks, by the words that such names are made of.
+#: Whatever stands under another name may be a key.
+_HARMLESS_HEADER = re.compile(
+    r"(?i)^(?:accept|cache|content|if|prefer)(?:-|$)"
+    r"|(?:^|-)(?:agent|beta|features?|from|host|language|origin|priority|refer+er|region|source"
+    r"|tier|title|type|versions?)$"
+)
+#: A part of a path that is no word, nor several, but as long and as mixed as keys are.
+_KEY_IN_PATH = re.compile(r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[A-Za-z0-9_~.]{24,}")
 
 #: Where a schema has others in it: of the same value, of an object's members, of an array's items.
 _OF_VALUE = ("anyOf", "oneOf", "allOf")
@@ -62,9 +71,27 @@ def named_secrets(config: Mapping[str, Any]) -> Iterator[str]:
             yield text
             yield from _filter_parts(_parts_of_header(text))
     # Tools are many, and their schemas hold no address with a password.
-    for text in leaves({key: value for key, value in rest.items() if key != "tools"}):
+    others = {key: value for key, value in rest.items() if key != "tools"}
+    yield from _filter_parts(_headers_in(others))
+    for text in leaves(others):
         if _ADDRESS.match(text):
             yield from _filter_parts(_parts_of_address(text))
+
+
+def _headers_in(value: object) -> Iterator[str]:
+    """What is sent in headers under names that do not say it is harmless, at whatever depth."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(item, Mapping) and str(key).lower().endswith("headers"):
+                for name, text in item.items():
+                    if isinstance(text, str) and not _HARMLESS_HEADER.search(str(name)):
+                        yield text
+                        yield from _parts_of_header(text)
+            else:
+                yield from _headers_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _headers_in(item)
 
 
 def _parts_of_header(text: str) -> Iterator[str]:
@@ -87,6 +114,7 @@ def _parts_of_address(text: str) -> Iterator[str]:
     if password or not address.scheme.endswith("ssh"):
         # The user of ssh is public.
         yield from (password or user, unquote(password or user))
+    yield from filter(_KEY_IN_PATH.fullmatch, address.path.split("/"))
     for name, value in parse_qsl(address.query):
         if name == "code" or names_secret(name):
             yield value
@@ -119,9 +147,17 @@ def mask_config(values: Mapping[str, Any]) -> dict[str, Any]:
     masked = replace_secrets(values, lambda secret: _map_leaves(secret, _mask))
     if "env" in masked:
         masked = {**masked, "env": _map_leaves(values["env"], _mask)}
-    texts_redacted: dict[str, Any] = _map_leaves(
-        masked, lambda leaf: redact(leaf) if isinstance(leaf, str) else leaf
-    )
+    # The longest first, since one may be a part of another.
+    parts = sorted({*named_secrets(masked)} - {MASK}, key=len, reverse=True)
+
+    def mask_text(leaf: Any) -> Any:
+        if not isinstance(leaf, str):
+            return leaf
+        for part in parts:
+            leaf = leaf.replace(part, MASK)
+        return redact(leaf)
+
+    texts_redacted: dict[str, Any] = _map_leaves(masked, mask_text)
     return texts_redacted
 
 

@@ -48,6 +48,7 @@ NAMES = (
     "store",
     "storing",
     "fairness",
+    "adding",
 )
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

@@ -107,8 +107,9 @@ def _serving(answer: Answer) -> Iterator[str]:
                 return
             # Whoever reads leaves when it has had enough.
             with sock, suppress(OSError):
-                if sock.recv(65536).startswith(b"GET "):
-                    # Not what is measured: a list of models.
+                asked = sock.recv(65536)
+                if asked.startswith((b"GET ", b"POST /api/show ")):
+                    # Not what is measured: what models there are, or what one can do.
                     sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
                     continue
                 sock.sendall(head)

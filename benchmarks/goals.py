@@ -80,6 +80,7 @@ GOALS = (
     Goal("together_memory", "200 streams at a time, peak memory, to httpx", 1.5),
     Goal("idle_memory", "memory of an open, silent stream above httpx", 30.0, " kB"),
     Goal("resident", "resident memory after a first request, to httpx", 1.5),
+    Goal("adding", "CPU of adding twenty plugins, to the bare installer", 1.3),
     Goal("disk", "host and one provider on disk, without bytecode", 25.0, " MB"),
     Goal("distributions", "distributions of host and one provider", 26.0, ""),
 )

@@ -107,12 +107,16 @@ def _just_below(filling: bytes, share: int) -> Callable[[int], bytes]:
 
 _LARGE |= {
     "keys": _keys(12),
-    "as many keys as may be": _keys(180),
-    "as many lists as may be": _just_below(b"[],", 270),
-    "as many objects as may be": _just_below(b'{"":0},', 270),
-    "as many texts as may be": _just_below(b'"ab",', 90),
-    "as many numbers as may be": _just_below(b"1e9,", 90),
+    "as many keys as may be": _keys(360),
+    "as many lists as may be": _just_below(b"[],", 360),
+    "as many objects as may be": _just_below(b'{"":0},', 480),
+    "as many texts as may be": _just_below(b'"ab",', 120),
+    "as many numbers as may be": _just_below(b"1e9,", 120),
 }
+
+
+#: Those that are enough where framings differ in nothing but what stands around an event.
+_LARGEST = {what: _LARGE[what] for what in ("lists", "a picture", "as many keys as may be")}
 
 
 def _again(piece: bytes) -> Piece:
@@ -142,7 +146,7 @@ def _bare() -> Iterator[Answer]:
             yield Answer(wire, what, beginning, again, is_enough=what == "nothing")
         before = beginning + _AROUND[wire][0] + opening
         yield Answer(wire, "an event that does not end", before, _again(b"word "))
-        for what, make in _LARGE.items():
+        for what, make in _LARGE.items() if wire == "sse" else _LARGEST.items():
             yield Answer(wire, f"large events: {what}", beginning, _large(wire, make))
     yield Answer("json", "a document that does not end", opening, _again(b"word "))
     yield Answer("json", "a document of escapes", opening, _again(b"\\n" * 100))

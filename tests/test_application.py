@@ -392,7 +392,7 @@ def test_a_program_that_only_waits_imports_no_event_loop(tmp_path: Path) -> None
     done = run_python(
         """
 from agent_host import AgentApplication
-with AgentApplication({}) as app:
+with AgentApplication({"allowed_plugins": ["echo"]}) as app:
     print(app.run("hello", provider="echo").text)
 print("asyncio" in sys.modules)
 """,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agent_host import AgentApplication
+from agent_host import AgentApplication, AgentError
 from agent_host.batch import BatchError
 from agent_host.batch.lines import read_lines
 from batching import RepeatingServer, read_results, repeating_server, write_lines
@@ -133,6 +133,25 @@ def test_strict_refuses_before_anything_is_asked(
     with pytest.raises(BatchError, match="line 2"):
         app.batch(["a", {"no": 1}], strict=True).run()
     assert not server.asked
+
+
+@pytest.mark.parametrize(
+    ("lines", "options"),
+    [
+        (["a", {"no": 1}], {"strict": True}),
+        ("missing.jsonl", {}),
+        (["a"], {"engine": "none"}),
+    ],
+)
+def test_a_batch_that_does_not_begin_leaves_the_results_alone(
+    app: AgentApplication, tmp_path: Path, lines: Any, options: Any
+) -> None:
+    out = tmp_path / "out.jsonl"
+    app.batch(["a"], out=out).run()
+    before = out.read_bytes()
+    with pytest.raises(AgentError):
+        app.batch(lines, out=out, fresh=True, **options).run()
+    assert out.read_bytes() == before
 
 
 def test_a_batch_that_is_left_early_cancels_what_is_being_answered(

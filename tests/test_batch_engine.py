@@ -293,6 +293,19 @@ def test_an_account_without_quota_is_an_error_of_each_line() -> None:
         assert server.asked == {"a": 1, "b": 1}
 
 
+def test_a_budget_of_a_day_ends_the_batch_before_it_is_passed(tmp_path: Path) -> None:
+    settings = {
+        "agents": {"default": {"provider": "echo", "tools": []}},
+        "tools": {"max_day_cost": 0},
+    }
+    with AgentApplication(settings, store=f"sqlite:///{tmp_path}/s.db") as app:
+        out = tmp_path / "out.jsonl"
+        with pytest.raises(BatchError, match="max_day_cost was reached") as caught:
+            app.batch(["a", "b"], out=out).run()
+        assert "again" in caught.value.hint
+    assert read_results(out) == []
+
+
 # In other processes -------------------------------------------------------------------------------
 
 

@@ -517,6 +517,16 @@ def test_the_lock_is_what_other_tools_read(tmp_path: Path) -> None:
         Pin("a", "2.0", "git", "https://example.com/a", commit="1" * 40),
         Pin("c", "3.0", "archive", "https://example.com/c-3.0-py3-none-any.whl", sha256="2" * 64),
         Pin("d", "4.0", "folder", tmp_path.as_uri()),
+        Pin(
+            "e",
+            "5.0",
+            "wheel",
+            "https://example.com/e-5.0-py3-none-any.whl",
+            sha256="3" * 64,
+            uploaded=datetime(2026, 1, 2, 3, 4, 5, 678900, timezone.utc),
+            contents="4" * 64,
+            publisher='GitHub "acme"\\é\U0001f600\n\x7f/acme',
+        ),
     ]
     file = tmp_path / "pylock.toml"
     write_lock(file, pins)

@@ -527,12 +527,12 @@ def test_what_stands_in_texts_is_no_value(name: str) -> None:
 @given(st.text('[]{},:"\\ax', max_size=40), st.integers(0, 70_000))
 def test_values_are_counted_wherever_the_pieces_end(text: str, before: int) -> None:
     whole = json.dumps([["x" * before, text], {"a": [text, 1, {}]}]).encode()
-    assert count_values(whole) == 2 * 3 + 4 + 1 + 2
+    assert count_values(whole) == 2 * (3 + 1) + 4 + 2
 
 
 def test_escapes_count_as_values_where_there_are_very_many() -> None:
     body = b'{"a":"' + b"\\n" * 64_000 + b'"}'
-    assert count_values(body) == 2 + 2000
+    assert count_values(body) == 3 + 2000
 
 
 def test_lines_of_one_event_without_end_are_refused() -> None:

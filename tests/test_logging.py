@@ -18,6 +18,7 @@ from agent_hookspecs import FeaturePlugin, ProviderPlugin, ToolPlugin, get_logge
 from agent_hookspecs.errors import AgentError, HookError, ProviderError
 from agent_hookspecs.logs import names_secret, redact_error, remember_secrets
 from agent_host import AgentCore
+from agent_host.redaction import mask_config, named_secrets
 from loopback import Peer, Request, serve
 from talking import WAYS, Way, ask, core_with, events_of, said, talker
 
@@ -561,6 +562,8 @@ def test_what_stands_under_a_credentials_name_is_secret_without_a_schema(
         {"servers": [{"url": "https://me:{quoted}@host"}]},
         {"extra_headers": {"Authorization": "Bearer {}"}},
         {"extra_headers": {"Cookie": "theme=dark; sid={}; x=y"}},
+        {"extra_headers": {"X-Odd": "{}"}},
+        {"servers": [{"headers": {"X-Odd": "{}", "Accept": "for me at host"}}]},
     ],
     ids=str,
 )
@@ -577,6 +580,43 @@ def test_what_is_secret_within_a_value_is_so_by_itself(
     assert core.get_models(json.loads(text)) == []
     assert "[redacted] is wrong, in the dark, for me at host" in caplog.text
     assert not leaks(secret, caplog)
+
+
+def test_a_key_in_the_path_of_an_address_is_secret(caplog: pytest.LogCaptureFixture) -> None:
+    secret = f"a1{uuid.uuid4().hex}"
+
+    def failing(self: Any, config: Any) -> Any:
+        raise ValueError(f"{secret} is unknown to gpt-4o-mini-2024-07-18 of /openai/deployments")
+
+    core = core_with(talker(get_models=failing))
+    path = f"/openai/deployments/gpt-4o-mini-2024-07-18/{secret}/v1"
+    assert core.get_models({"base_url": f"https://host{path}"}) == []
+    told = "[redacted] is unknown to gpt-4o-mini-2024-07-18 of /openai/deployments"
+    assert told in caplog.text
+    assert not leaks(secret, caplog)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_harmless"),
+    [
+        ("accept", True),
+        ("Accept-Language", True),
+        ("content-type", True),
+        ("User-Agent", True),
+        ("anthropic-version", True),
+        ("anthropic-beta", True),
+        ("HTTP-Referer", True),
+        ("X-Title", True),
+        ("X-Odd", False),
+        ("x-account", False),
+        ("X-Forwarded-Access", False),
+    ],
+)
+def test_headers_are_secret_unless_their_names_say_otherwise(name: str, is_harmless: bool) -> None:
+    value = f"value-{uuid.uuid4().hex}"
+    config = {"extra_headers": {name: value}}
+    assert [*named_secrets(config)] == ([] if is_harmless else [value])
+    assert (value in repr(mask_config(config))) is is_harmless
 
 
 @pytest.mark.parametrize("way", ["stream", "astream"])

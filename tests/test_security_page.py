@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_hookspecs.authoring.merging import MAX_REASONING_BLOCKS
+from agent_hookspecs.authoring.partial import MAX_ANSWER_VALUES
 from agent_host.agent import preview
 from agent_host.agent.limits import Limits
 from agent_host.config import contents, files
@@ -67,7 +67,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert sorted(fixed.values()) == sorted(
         [
             MAX_HEAD_BYTES,
-            MAX_REASONING_BLOCKS,
+            MAX_ANSWER_VALUES,
             send._MAX_REFUSAL,
             preview._SECONDS,
             models._MAX_BYTES,

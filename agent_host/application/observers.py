@@ -73,15 +73,18 @@ class Observers:
                 observers = self._observers
                 answering.discard(_call_of(event))
             elif kind in _FRAGMENTS and observers:
-                call_id = _call_of(event)
+                # Every piece comes by here, and few are those of a run that a run has made.
+                call_id = _call_of(event) if event["type"] == "child" else ""
                 if call_id in answering:
                     observers = self._thorough
-                answering.add(call_id)
+                else:
+                    answering.add(call_id)
             for observer in observers:
-                is_tool = observer.plugin.role == "tool"
-                if is_tool not in contexts:
-                    contexts[is_tool] = {**self._layer_for(is_tool), **known}
-                observer.show(event, contexts[is_tool])
+                context = contexts.get(observer.is_tool)
+                if context is None:
+                    layer = self._layer_for(observer.is_tool)
+                    context = contexts[observer.is_tool] = {**layer, **known}
+                observer.show(event, context)
             for listener in self._listeners:
                 _show_to_listener(listener, RunEvent(run, agent, event))
             if story is not None:
@@ -137,7 +140,7 @@ class Observers:
             _tell(plugin, "host_started", host=self._host_for(plugin))
         if new:
             self._observers = tuple(
-                _Observer(plugin, implementation)
+                _Observer(plugin, implementation, plugin.role == "tool")
                 for plugin in loaded
                 if plugin.host_manager is not None
                 for implementation in plugin.host_manager.implementations("observe_event")
@@ -159,6 +162,7 @@ class _Observer:
 
     plugin: LoadedPlugin
     implementation: Implementation
+    is_tool: bool
 
     @property
     def observes_fragments(self) -> bool:

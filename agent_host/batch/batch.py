@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 from agent_hookspecs.values import dataclass
 from agent_host.batch.engine import open_engine
 from agent_host.batch.errors import BatchError
-from agent_host.batch.lines import Key, Line, Source, digest_of, read_lines
+from agent_host.batch.lines import Key, Line, Source, count_lines, digest_of, read_lines
 from agent_host.batch.progress import BatchProgress
 from agent_host.batch.results import BatchResult, result_of_line
 from agent_host.batch.results_file import ResultsFile, key_of
@@ -35,6 +35,7 @@ from agent_host.sessions.frozen import plain_copy
 from agent_host.threads import in_thread
 
 if TYPE_CHECKING:
+    from agent_hookspecs.batch import BatchEngine
     from agent_host.application.run_maker import RunMaker
 
 __all__ = ["AsyncBatch", "Batch", "BatchOptions", "BatchSetup"]
@@ -148,9 +149,12 @@ class AsyncBatch:
         options = self._setup.options
         out = options.get("out")
         lines = _Lines(self._setup, self.progress)
+        # All that may keep it from beginning comes before a file is made, or begun anew.
+        await in_thread(lines.look_through)
+        engine = await in_thread(self._open_engine)
         file = None if out is None else await in_thread(self._open_file, Path(out), lines)
         try:
-            plain = self._answer(lines, file)
+            plain = self._answer(engine, lines, file)
             async with aclosing(_in_order(plain, lines) if options.get("ordered") else plain) as it:
                 async for result in it:
                     yield result
@@ -159,6 +163,11 @@ class AsyncBatch:
         finally:
             if file is not None:
                 file.close()
+
+    def _open_engine(self) -> BatchEngine:
+        options, stacks = self._setup.options, self._setup.runs.core.stacks
+        name, settings = options.get("engine") or "local", options.get("engine_options") or {}
+        return open_engine(name, settings, stacks.catalog, stacks.activator)
 
     def _open_file(self, path: Path, lines: _Lines) -> ResultsFile:
         source = self._setup.source
@@ -192,28 +201,18 @@ class AsyncBatch:
         self.progress.add_all(results)
 
     async def _answer(
-        self, lines: _Lines, file: ResultsFile | None
+        self, engine: BatchEngine, lines: _Lines, file: ResultsFile | None
     ) -> AsyncGenerator[BatchResult, None]:
         setup = self._setup
-        if setup.options.get("strict"):
-            await in_thread(lines.refuse_wrong)
-        await in_thread(lines.count)
-        stacks = setup.runs.core.stacks
-        engine = await in_thread(
-            open_engine,
-            setup.options.get("engine") or "local",
-            setup.options.get("engine_options") or {},
-            stacks.catalog,
-            stacks.activator,
-        )
         worker = OpenWorker(setup.runs, setup.run_options(), lines.settings_digest)
         found: asyncio.Queue[BatchResult | Exception | None] = asyncio.Queue(setup.concurrency)
 
         async def collect() -> None:
             try:
                 answers = engine.results(lines.to_answer(), worker, setup.concurrency)
-                async for result in answers:
-                    await found.put(cast(BatchResult, result))
+                async with aclosing(answers):
+                    async for result in answers:
+                        await found.put(cast(BatchResult, result))
                 await found.put(None)
             except Exception as error:
                 await found.put(error)
@@ -264,11 +263,13 @@ class _Lines:
         self._read = [*read_lines(source)]
         return iter(self._read)
 
-    def refuse_wrong(self) -> None:
-        """Raise what is wrong with the first line that is."""
-        for line in self._all():
-            if line.error is not None:
-                raise line.error
+    def look_through(self) -> None:
+        """Count the lines if that can be done, and refuse wrong ones if that is wanted."""
+        if self._setup.options.get("strict"):
+            wrong = next((line.error for line in self._all() if line.error is not None), None)
+            if wrong is not None:
+                raise wrong
+        self._progress.total = self._count()
 
     def skip_answered(self, results: Mapping[Key, BatchResult], path: Path) -> None:
         """Leave out the lines that have results; refuse those of other lines or settings."""
@@ -293,15 +294,13 @@ class _Lines:
             raise _changed(f"{path} has results of {len(missing)} lines that are not there")
         self._answered = found
 
-    def count(self) -> None:
-        """Tell the progress how many lines there are, if that can be known beforehand."""
+    def _count(self) -> int | None:
         source = self._setup.source
         if isinstance(source, (str, PathLike)):
-            with suppress(OSError), open(source, "rb") as file:
-                # Nothing is lost: whoever reads the lines tells why they cannot be read.
-                self._progress.total = sum(1 for line in file if line.strip())
-        elif self._read is not None or isinstance(source, (list, tuple)):
-            self._progress.total = len(self._read or source)  # type: ignore[arg-type]
+            return count_lines(source)
+        if self._read is not None:
+            return len(self._read)
+        return len(source) if isinstance(source, (list, tuple)) else None
 
     def to_answer(self) -> Iterator[dict[str, Any]]:
         """The lines that have no result yet, as engines take them; wrong ones are put aside."""

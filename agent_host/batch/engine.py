@@ -5,7 +5,7 @@ plugins'.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.batch import BatchEngine, BatchLimits, BatchWorker
@@ -48,7 +48,7 @@ class LocalEngine:
         lines: Iterable[Mapping[str, Any]],
         open_worker: Callable[[BatchLimits], BatchWorker],
         concurrency: int,
-    ) -> AsyncIterator[Mapping[str, Any]]:
+    ) -> AsyncGenerator[Mapping[str, Any], None]:
         """See `agent_hookspecs.batch.BatchEngine`."""
         worker = open_worker(LearntLimits())
         waiting = iter(lines)

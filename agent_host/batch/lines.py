@@ -20,7 +20,7 @@ from agent_hookspecs.values import dataclass
 from agent_host.batch.errors import BatchError, LineError
 from agent_host.checking import find_problem, json_schema, pydantic_alone
 
-__all__ = ["Key", "Line", "Source", "digest_of", "line_schema", "read_lines"]
+__all__ = ["Key", "Line", "Source", "count_lines", "digest_of", "line_schema", "read_lines"]
 
 #: What a line is known by: its id, or its number if it has none.
 Key: TypeAlias = "str | int"
@@ -110,19 +110,29 @@ def read_lines(source: Source) -> Iterator[Line]:
 
 def _items(source: Source) -> Iterator[tuple[int, bytes | str | Mapping[str, Any]]]:
     if isinstance(source, (str, PathLike)):
-        path = Path(source)
-        try:
-            with path.open("rb") as file:
-                yield from _file_items(file)
-        except OSError as error:
-            raise BatchError(
-                f"{path} cannot be read: {error.strerror}", hint="name a file with a line for each"
-            ) from error
+        with _open_lines(source) as file:
+            yield from _file_items(file)
     elif hasattr(source, "readline"):
         yield from _file_items(cast("BinaryIO", source))
     else:
         for number, item in enumerate(source, 1):
             yield number, {"prompt": item} if isinstance(item, str) else cast(Any, item)
+
+
+def count_lines(source: str | PathLike[str]) -> int:
+    """How many lines a file has that are not empty."""
+    with _open_lines(source) as file:
+        return sum(1 for line in file if line.strip())
+
+
+def _open_lines(source: str | PathLike[str]) -> BinaryIO:
+    path = Path(source)
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise BatchError(
+            f"{path} cannot be read: {error.strerror}", hint="name a file with a line for each"
+        ) from error
 
 
 def _file_items(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

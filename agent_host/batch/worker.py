@@ -41,6 +41,8 @@ __all__ = ["LineWorker", "OpenWorker"]
 #: How often a line is asked again that was refused because of the rate.
 _ATTEMPTS: Final = 10
 _BYTES_PER_TOKEN: Final = 4
+#: Once one of these is used up, no line would have an answer.
+_SHARED_BUDGETS: Final = frozenset({"max_key_cost", "max_day_cost"})
 #: The keys of a line that a run takes by the same name.
 _OPTIONS: Final = ("agent", "provider", "model", "settings", "use_tools")
 
@@ -148,7 +150,14 @@ class LineWorker:
             except AgentError as error:
                 return result_of_error(head, error)
             else:
-                return result_of_answer(head, answer_of_run(run), run.output is not None)
+                answer = answer_of_run(run)
+                if answer.limit in _SHARED_BUDGETS:
+                    raise BatchError(
+                        f"{answer.limit} was reached",
+                        hint="what was answered is in the results; begin the same batch again when "
+                        "there is something left to spend",
+                    )
+                return result_of_answer(head, answer, run.output is not None)
         raise AssertionError("the last attempt gives a result")
 
     async def _may_try_again(

@@ -25,9 +25,10 @@ from agent_host.cli.screen import quiet_logs
 from agent_host.cli.signals import Interruptions, end_on_signals, exit_code_of
 
 if TYPE_CHECKING:
+    from agent_host.application import AgentApplication
     from agent_host.batch import Batch, BatchResult
 
-__all__ = ["batch"]
+__all__ = ["batch", "open_application"]
 
 _STANDARD = "-"
 
@@ -83,15 +84,11 @@ def batch(
     if schema is not None:
         options["output_schema"] = parse_schema(schema)
     options["out"] = None if is_piped else out
-    from agent_host.application import AgentApplication
-
     quiet_logs()
     source: str | BinaryIO = sys.stdin.buffer if file == _STANDARD else file
     approve = (lambda approval: "once") if yes else None
     interruptions = Interruptions()
-    with AgentApplication(
-        config_file, store=False, approve=approve, record=record, replay=replay
-    ) as app:
+    with open_application(config_file, approve=approve, record=record, replay=replay) as app:
         made = app.batch(source, **options)
         show = _EventOutput(interruptions) if as_json else BatchDisplay(prints_results=is_piped)
         try:
@@ -105,6 +102,20 @@ def batch(
             return exit_code_of(interruption)
     progress = made.progress
     return 1 if progress.failed else 3 if progress.not_whole else 0
+
+
+def open_application(config_file: Path | None, **options: Any) -> AgentApplication:
+    """An application for many runs, which are stored only where the config wants that.
+
+    It does if it names a store, or has a budget that counts more than one run.
+    """
+    from agent_host.agent.limits import Limits
+    from agent_host.application import AgentApplication
+    from agent_host.config import load_config
+
+    config = load_config(config_file)
+    counts = Limits.of(config.values.get("tools", {})).needs_store is not None
+    return AgentApplication(config, store=True if counts else None, **options)
 
 
 def _tell_of_interruption(made: Batch, out: str | None, show: BatchDisplay | _EventOutput) -> None:

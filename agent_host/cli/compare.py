@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agent_host.cli.batch import open_application
 from agent_host.cli.options import cassette_options, config_option
 from agent_host.cli.outside import clean_text
 from agent_host.cli.render import print_error, print_heading, print_json, print_table, style_text
@@ -53,14 +54,13 @@ def compare(
     as_json: bool,
 ) -> int:
     """Ask every target of FILE every case, and check the answers."""
-    from agent_host.application import AgentApplication
     from agent_host.comparison import compare as ask, junit_report, load_cases, make_report
 
     quiet_logs()
     comparison = load_cases(file)
     if repeat is not None:
         comparison.repeat = repeat
-    with AgentApplication(config_file, store=False, record=record, replay=replay) as app:
+    with open_application(config_file, record=record, replay=replay) as app:
         answers = ask(app, comparison, concurrency=concurrency)
     if junit is not None:
         junit.write_bytes(junit_report(answers))

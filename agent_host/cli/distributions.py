@@ -176,7 +176,7 @@ def verify(as_json: bool, installer: InstallerName | None, project: bool) -> int
                 "sound": not found,
                 "distributions": len(locked),
                 "found": [*map(asdict, found)],
-                "attestations": [*map(asdict, attested)],
+                "attestations": [*map(asdict, attested)] if can_verify() else None,
             }
         )
     for each in () if as_json else found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
-from typing import Literal
+from typing import Any, Literal
 
 from importlib_metadata import distributions
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -50,10 +50,23 @@ def installed_versions() -> dict[str, str]:
     """The installed distributions of this environment by name; of several the first on the path."""
     found: dict[str, str] = {}
     for distribution in distributions():
-        name = distribution.metadata["Name"]
+        name, version = _read_identity(distribution)
         if name:
-            found.setdefault(canonical_name(name), distribution.version)
+            found.setdefault(canonical_name(name), version)
     return found
+
+
+def _read_identity(distribution: Any) -> tuple[str, str]:
+    """Name and version; the rest of the metadata, a README among it, takes long to parse."""
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    told: dict[str, str] = {}
+    for line in text.splitlines():
+        if not line or len(told) == 2:
+            break
+        key, _, value = line.partition(":")
+        if key in ("Name", "Version"):
+            told[key] = value.strip()
+    return told.get("Name", ""), told.get("Version", "")
 
 
 def compare_pins(

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -133,8 +134,10 @@ class _Pip:
         return {pin.name: pin for pin in pins}
 
     def fetch(self, pins: Sequence[Pin], folder: Path) -> list[str]:
-        with _requirements(f"{pin.address}{pin.hash_option}" for pin in pins if pin.sha256) as file:
-            self._make_wheels(folder, "-r", str(file), *_ONLY_WHEELS)
+        hashed = [pin for pin in pins if pin.sha256 and not _copy_wheel(pin, folder)]
+        if hashed:
+            with _requirements(f"{pin.address}{pin.hash_option}" for pin in hashed) as file:
+                self._make_wheels(folder, "-r", str(file), *_ONLY_WHEELS)
         for pin in pins:
             if not pin.sha256:
                 self._make_wheels(folder, pin.address)
@@ -302,6 +305,19 @@ def _read_reported(reported: Mapping[str, Any]) -> Pin:
     digest = found.get("archive_info", {}).get("hashes", {}).get("sha256", "")
     yanked = "yes" if reported.get("is_yanked") else ""
     return Pin(name, version, kind, url, sha256=digest or _digest_of(url), yanked=yanked)
+
+
+def _copy_wheel(pin: Pin, folder: Path) -> bool:
+    """Whether it is a wheel on this machine, which needs no installer to be brought along."""
+    url = urlsplit(pin.url)
+    if url.scheme != "file" or pin.kind not in ("wheel", "archive"):
+        return False
+    path = Path(unquote(url.path))
+    if not path.is_file() or _digest_of(pin.url) != pin.sha256:
+        # The installer says what is wrong with it.
+        return False
+    shutil.copyfile(path, folder / path.name)
+    return True
 
 
 def _digest_of(url: str) -> str:

@@ -6,9 +6,10 @@ each distribution there is the one file that this environment takes.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -74,19 +75,16 @@ class Pin:
 
 def write_lock(file: Path, pins: Iterable[Pin]) -> None:
     """Write the lock, in the order of names, so that a change shows as itself."""
-    import tomlkit
-
-    document = tomlkit.document()
-    document.add(tomlkit.comment("Made by agent-host plugins lock, for agent-host plugins sync."))
-    document["lock-version"] = "1.0"
-    document["requires-python"] = f"=={sys.version_info[0]}.{sys.version_info[1]}.*"
-    document["created-by"] = _TOOL
-    tables = tomlkit.aot()
+    head = {
+        "lock-version": "1.0",
+        "requires-python": f"=={sys.version_info[0]}.{sys.version_info[1]}.*",
+        "created-by": _TOOL,
+    }
+    lines = ["# Made by agent-host plugins lock, for agent-host plugins sync.", *_write_keys(head)]
     for pin in sorted(pins, key=lambda pin: pin.name):
-        tables.append(tomlkit.item(_package_table(pin)))
-    document["packages"] = tables
+        lines += ["", "[[packages]]", *_write_keys(_package_table(pin))]
     make_private_folder(file.parent)
-    replace_private(file, tomlkit.dumps(document).encode())
+    replace_private(file, "\n".join([*lines, ""]).encode())
 
 
 def _package_table(pin: Pin) -> dict[str, Any]:
@@ -109,6 +107,21 @@ def _package_table(pin: Pin) -> dict[str, Any]:
     if any(own.values()):
         table["tool"] = {_TOOL: {key: value for key, value in own.items() if value}}
     return table
+
+
+def _write_keys(table: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{key} = {_write_value(value)}" for key, value in table.items())
+
+
+def _write_value(value: Any) -> str:
+    """As TOML, whose texts are those of JSON but for one character."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(_write_keys(value))} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_write_value, value))}]"
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_lock(file: Path) -> dict[str, Pin]:

@@ -114,6 +114,11 @@ def unusual_orders(resolution: Resolution) -> list[HookOrder]:
     ]
 
 
+def _is_opened(record: PluginRecord) -> bool:
+    """Whether it is there for what it opens, and takes part in no request anyhow."""
+    return record.entry is not None and bool(record.entry.stores or record.entry.engines)
+
+
 def absentees(resolution: Resolution) -> Iterator[Absentee]:
     """Everyone who does not take part, but for the providers that were not selected."""
     settings = resolution.catalog.settings
@@ -132,7 +137,7 @@ def absentees(resolution: Resolution) -> Iterator[Absentee]:
             # The reason ends with what to do.
             key = f"{record.key} ({record.bundle.owner})"
             yield Absentee(key, bundle, "broken", record.reason, "", True)
-        elif record.state == "gated" and not (record.entry and record.entry.stores):
+        elif record.state == "gated" and not _is_opened(record):
             # A plugin that opens stores is asked by a store's URL, and takes part in no request.
             yield _explain_gated(record, resolution)
 

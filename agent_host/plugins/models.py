@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from agent_hookspecs.errors import ProtocolError
+from agent_hookspecs.errors import AnswerTooLargeError, ProtocolError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.values import dataclass
@@ -143,7 +143,11 @@ def _fetch_models(provider: LoadedPlugin, config: Config, fresh_key: FreshKey | 
 
 
 def _read_models(provider: LoadedPlugin, machine: Framing, content_type: str) -> Any:
-    events = machine.flush()
+    try:
+        events = machine.flush()
+    except AnswerTooLargeError as error:
+        # No setting is for lists.
+        raise ProtocolError(error.message, hint="name the model by its id") from error
     if not events:
         raise machine.no_event_error(content_type) or ProtocolError(
             f"{provider.name} answered with an empty body where its models are listed",

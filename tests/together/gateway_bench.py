@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cohere_api import WIRE
+
 from agent_host_testing import FakeServer
 from agent_host_testing.formats import wire_format
 from agent_host_testing.improvisation import Improviser
@@ -18,7 +20,10 @@ MODELS = {
     "openai.chat": ("custom", "fake-model"),
     "google.generate": ("google", "gemini-3-pro-preview"),
     "ollama.chat": ("ollama", "fake-model"),
+    "cohere.v2": ("cohere", "command-a-03-2025"),
 }
+#: Formats that the kit does not have.
+_OTHERS = {WIRE.name: WIRE}
 
 
 class Upstreams:
@@ -32,7 +37,7 @@ class Upstreams:
 
     def __enter__(self) -> Upstreams:
         for name in self._formats:
-            made = wire_format(name)
+            made = _OTHERS.get(name) or wire_format(name)
             model = MODELS[name][1]
             server = FakeServer(made, models=(model,), rest=Improviser(made))
             self.servers[name] = server.start()

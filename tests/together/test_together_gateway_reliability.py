@@ -68,7 +68,7 @@ def test_another_model_answers_before_the_first_has_said_anything(door: str, nam
 )
 @pytest.mark.parametrize("door", DOORS)
 def test_failures_of_a_provider_are_told_in_the_form_of_the_door(
-    door: str, kind: str, status: int
+    door: str, kind: Any, status: int
 ) -> None:
     with Upstreams("anthropic.messages") as upstreams:
         config = upstreams.config
@@ -188,7 +188,7 @@ def test_what_is_not_known_of_a_conversation_is_told() -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_setting_that_the_model_has_no_use_for_is_refused(door: str) -> None:
-    settings = {
+    settings: dict[str, tuple[dict[str, Any], str]] = {
         "chat": ({"seed": 7}, "seed"),
         "responses": ({"reasoning": {"effort": "high"}}, "reasoning.effort"),
         "messages": ({"output_config": {"effort": "high"}}, "output_config.effort"),

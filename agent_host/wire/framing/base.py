@@ -160,9 +160,10 @@ class Framing(ABC):
         quick = self._quick
         if len(data) > LARGE_BYTES:
             self._check_values(count_values(data))
-            # Worth its import now, but not for many escapes, which json makes a text of sooner.
+            # Worth its import now, but for texts that are more than copied json is quicker.
             warm_up()
-            quick = parse_json if b"\\" in data else quickest_decoder()
+            is_plain = b"\\" not in data and data.isascii()
+            quick = quickest_decoder() if is_plain else parse_json
         try:
             value = quick(data, cache_strings="keys")
         except ValueError:

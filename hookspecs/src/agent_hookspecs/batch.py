@@ -7,7 +7,7 @@ is stored.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 __all__ = ["BatchEngine", "BatchLimits", "BatchWorker"]
@@ -52,7 +52,7 @@ class BatchEngine(Protocol):
         lines: Iterable[Mapping[str, Any]],
         open_worker: Callable[[BatchLimits], BatchWorker],
         concurrency: int,
-    ) -> AsyncIterator[Mapping[str, Any]]:
+    ) -> AsyncGenerator[Mapping[str, Any], None]:
         """The result of each line, as they come: one for each, whatever happens to a worker.
 
         ``lines`` are taken one after the other as there is room for them, and never all at once.

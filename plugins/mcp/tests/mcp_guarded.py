@@ -19,6 +19,7 @@ from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
     AuthorizationParams,
+    IdentityAssertionParams,
     RefreshToken,
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
@@ -93,6 +94,11 @@ class People:
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         self.access.pop(token.token, None)
+
+    async def exchange_identity_assertion(
+        self, client: OAuthClientInformationFull, params: IdentityAssertionParams
+    ) -> OAuthToken:
+        raise NotImplementedError
 
     def _hand_out(self, client: str) -> OAuthToken:
         token, renewing = secrets.token_urlsafe(32), secrets.token_urlsafe(32)

@@ -35,7 +35,7 @@ def agent_host(config: Path, *words: str, typed: str | None = None) -> Any:
 
 def config_file(folder: Path, **described: dict[str, Any]) -> Path:
     file = folder / "config.json"
-    file.write_text(json.dumps(config_of(**described)), encoding="utf-8")
+    file.write_text(json.dumps(config_of("allow", **described)), encoding="utf-8")
     return file
 
 

@@ -92,6 +92,8 @@ def test_the_data_is_imported_when_a_price_is_asked_for() -> None:
         "from agent_host_prices.plugin import GenaiPrices\n"
         "assert 'genai_prices' not in sys.modules\n"
         "plugin = GenaiPrices()\n"
+        "assert plugin.model_prices('echo', 'echo-1', None, 1.8e9) is None\n"
+        "assert 'genai_prices' not in sys.modules\n"
         "assert plugin.model_prices('openai', 'gpt-5', None, 1.8e9)['output']\n"
         "assert 'genai_prices' in sys.modules\n"
     )

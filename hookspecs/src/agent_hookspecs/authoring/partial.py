@@ -131,7 +131,7 @@ class Partial(dict[str, Any]):
 
         Raises TypeError when the value at ``key``, or the fragment, is not text.
         """
-        if not isinstance(fragment, str):
+        if type(fragment) is not str and not isinstance(fragment, str):
             raise TypeError(
                 f"cannot append {type(fragment).__name__} to {key!r} of a partial: "
                 "only text can be appended; assign other values"

@@ -19,11 +19,11 @@ from agent_host_gateway.fields import Fields
 from agent_host_gateway.refusals import Refused
 
 __all__ = [
-    "EFFORTS",
     "Answer",
     "Call",
     "ModelRequest",
     "assistant_message",
+    "chat_call",
     "check_conversation",
     "describe_call",
     "file_part",
@@ -36,9 +36,6 @@ __all__ = [
 
 Part = dict[str, Any]
 Message = dict[str, Any]
-
-#: Where each door's word for how hard to think is one of ours.
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_\-\s]*")
 _MAX_NAME = 256
@@ -169,11 +166,12 @@ def say(role: str, parts: Sequence[Part], **metadata: Any) -> Message:
 
 def assistant_message(text: str, calls: Sequence[Call]) -> Message:
     """What the model said earlier, as the client tells it."""
-    metadata = {"tool_calls": [_wire_call(call) for call in calls]} if calls else {}
+    metadata = {"tool_calls": [chat_call(call) for call in calls]} if calls else {}
     return {"role": "assistant", "content": text, "metadata": metadata}
 
 
-def _wire_call(call: Call) -> dict[str, Any]:
+def chat_call(call: Call) -> dict[str, Any]:
+    """A call as Chat Completions has it, which is also how core messages hold it."""
     if call.is_text:
         body = {"name": call.name, "input": call.arguments}
         return {"id": call.id, "type": "custom", "custom": body}

@@ -49,6 +49,8 @@ log = get_logger(__name__)
 #: How long a person may take to log in.
 _LOGIN_SECONDS = 300.0
 _MAX_REQUEST = 16_384
+#: Where a browser would come back to, in the words of the protocol, where none is sent anywhere.
+_NOWHERE = AnyUrl("http://127.0.0.1/callback")
 #: A time that is over: whoever holds a token with it renews it before it is used.
 _LONG_AGO = 1.0
 _PAGE = (
@@ -102,10 +104,7 @@ def make_auth(
     async def never() -> AuthorizationCodeResult:
         raise login_error(server, "wants a login")
 
-    return kept.make_provider(OAuthClientMetadata(redirect_uris=[_ANY_PORT]), refuse, never)
-
-
-_ANY_PORT = AnyUrl("http://127.0.0.1/callback")
+    return kept.make_provider(OAuthClientMetadata(redirect_uris=[_NOWHERE]), refuse, never)
 
 
 @asynccontextmanager
@@ -219,9 +218,10 @@ class _Kept:
         return provider
 
     def expire(self) -> None:
-        """Have the token renewed before it is used again."""
-        self._record["expires"] = _LONG_AGO
-        self._write()
+        """Have the token renewed before it is used again, unless another process has done so."""
+        if self._read().get("tokens") == self._record.get("tokens"):
+            self._record["expires"] = _LONG_AGO
+            self._write()
 
     async def get_tokens(self) -> OAuthToken | None:
         tokens = self._record.get("tokens")

@@ -7,17 +7,34 @@ OpenTelemetry that name a collector are enough there.
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 from opentelemetry import metrics, trace
 
 from agent_hookspecs.logs import get_logger
 
-__all__ = ["Export"]
+__all__ = ["Export", "is_wanted"]
 
 log = get_logger(__name__)
 
 _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+def is_wanted() -> bool:
+    """Whether anybody has set up OpenTelemetry by now, or the environment names a collector."""
+    meters = metrics.get_meter_provider()
+    return (
+        not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+        # Those of the API itself do nothing.
+        or not type(meters).__module__.startswith("opentelemetry.metrics")
+        or _is_named()
+    )
+
+
+@cache
+def _is_named() -> bool:
+    return any(os.environ.get(name) for name in _VARIABLES)
 
 
 class Export:
@@ -28,7 +45,7 @@ class Export:
         self.tracers: trace.TracerProvider = trace.get_tracer_provider()
         self.meters: metrics.MeterProvider = metrics.get_meter_provider()
         is_set_up = not isinstance(self.tracers, trace.ProxyTracerProvider)
-        if not is_set_up and any(os.environ.get(name) for name in _VARIABLES):
+        if not is_set_up and _is_named():
             self._export_by_environment()
 
     def _export_by_environment(self) -> None:

@@ -29,6 +29,13 @@ class Telemetry(FeaturePlugin):
 
     def observe_event(self, event: Event, context: Context) -> None:
         if self._runs is None:
+            if event["type"] != "request_started":
+                return
+            from agent_host_otel.export import is_wanted
+
+            if not is_wanted():
+                # A program may set up OpenTelemetry later, so the next request asks again.
+                return
             from agent_host_otel.runs import TracedRuns
 
             self._runs = TracedRuns()

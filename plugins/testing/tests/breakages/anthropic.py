@@ -144,9 +144,9 @@ BREAKAGES = (
         ("test_usage_is_counted_once", "test_streamed_equals_whole"),
         Change(
             "usage.py",
-            "    return {**known, **told}\n",
-            "    sums = {k: v + known.get(k, 0) for k, v in told.items() if isinstance(v, int)}\n"
-            "    return {**known, **told, **sums}\n",
+            "            known[key] = value\n",
+            "            before = known.get(key, 0)\n"
+            "            known[key] = before + value if isinstance(value, int) else value\n",
         ),
     ),
     _breakage(

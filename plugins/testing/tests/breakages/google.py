@@ -30,13 +30,14 @@ BREAKAGES = (
         ("test_reasoning_round_trip", "test_changed_instructions_leave_the_history"),
         Change(
             "answers.py",
-            "            self._open = None\n            self._parts.append(part)\n",
             "            self._open = None\n"
-            '            if "functionCall" in part and self._texts:\n'
+            "            self._parts.append(self._about.keep(part))\n",
+            "            self._open = None\n"
+            '            if "functionCall" in part and self._parts:\n'
             "                part = {**part}\n"
             '                moved = part.pop("thoughtSignature", "")\n'
-            '                self._texts[-1][0]["thoughtSignature"] = moved\n'
-            "            self._parts.append(part)\n",
+            '                self._parts[-1]["thoughtSignature"] = moved\n'
+            "            self._parts.append(self._about.keep(part))\n",
         ),
     ),
     _breakage(
@@ -187,7 +188,7 @@ BREAKAGES = (
             "test_streamed_equals_whole[reasoning]",
             "test_wire_shape[27-empty]",
         ),
-        Change("answers.py", "self._parts[-1].update(rest)", "self._parts[-1].update({})"),
+        Change("answers.py", "grown.update(rest)", "grown.update({})"),
     ),
     _breakage(
         "google-takes-any-finish",

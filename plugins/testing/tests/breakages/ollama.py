@@ -89,8 +89,9 @@ BREAKAGES = (
         ("test_linear_cost[reasoning]",),
         Change(
             "answers.py",
-            "            self._thinking.append(thinking)\n",
-            '            self._thinking = ["".join(self._thinking) + thinking]\n',
+            '            self._message.append_text("thinking", thinking)\n',
+            '            known = str(self._message.get("thinking") or "")\n'
+            '            self._message["thinking"] = known + thinking\n',
         ),
     ),
     _breakage(
@@ -130,7 +131,11 @@ BREAKAGES = (
         "reasoning",
         "Only the last piece of what was thought is kept.",
         ("test_reasoning_is_shown", "test_streamed_equals_whole[reasoning]"),
-        Change("answers.py", "self._thinking.append(thinking)", "self._thinking = [thinking]"),
+        Change(
+            "answers.py",
+            'self._message.append_text("thinking", thinking)',
+            'self._message["thinking"] = thinking',
+        ),
     ),
     _breakage(
         "ollama-writes-no-json",

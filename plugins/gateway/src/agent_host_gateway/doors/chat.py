@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_hookspecs import Event, Usage
+from agent_hookspecs.authoring import EFFORTS
 from agent_host_gateway.fields import Fields
 from agent_host_gateway.neutral import (
-    EFFORTS,
     Answer,
     Call,
     Message,
     ModelRequest,
     Part,
     assistant_message,
+    chat_call,
     check_conversation,
     file_part,
     medium_part,
@@ -285,7 +286,7 @@ def whole_answer(
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
     if answer.calls:
-        message["tool_calls"] = [_wire_call(call) for call in answer.calls]
+        message["tool_calls"] = [chat_call(call) for call in answer.calls]
     return {
         "id": f"chatcmpl-{answer_id}",
         "object": "chat.completion",
@@ -335,7 +336,7 @@ class Writer:
                 if name in self._text_tools:
                     return b""
                 self._started.add(index)
-                return self._calls({"index": index, **_wire_call(Call(call_id, name or "", ""))})
+                return self._calls({"index": index, **chat_call(Call(call_id, name or "", ""))})
             case {"type": "tool_call_delta", "index": index, "arguments": text}:
                 if index in self._started:
                     return self._calls({"index": index, "function": {"arguments": text}})
@@ -344,7 +345,7 @@ class Writer:
     def end(self, answer: Answer) -> bytes:
         """The rest: calls that came in one piece, how it ended, and what it has cost."""
         sent = b"".join(
-            self._calls({"index": place, **_wire_call(call)})
+            self._calls({"index": place, **chat_call(call)})
             for place, call in enumerate(answer.calls)
             if place not in self._started
         )
@@ -374,14 +375,6 @@ class Writer:
             f'data: {self._head},"choices":[{{"index":0,"delta":{delta},"logprobs":null,'
             f'"finish_reason":{end}}}]}}\n\n'
         ).encode()
-
-
-def _wire_call(call: Call) -> dict[str, Any]:
-    if call.is_text:
-        body = {"name": call.name, "input": call.arguments}
-        return {"id": call.id, "type": "custom", "custom": body}
-    body = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.id, "type": "function", "function": body}
 
 
 def _finish(answer: Answer) -> str:

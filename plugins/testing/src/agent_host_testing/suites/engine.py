@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import pytest
 
@@ -125,7 +125,7 @@ class BatchEngineConformance(Conformance):
             found: list[Line] = []
             worker = _OpenTrialWorker(self.place, answering)
             results = self.open_engine().results(lines(), worker, _AT_A_TIME)
-            async with aclosing(cast(Any, results)) as iterated:
+            async with aclosing(results) as iterated:
                 async for result in iterated:
                     found.append(result)
                     if len(found) == first:
