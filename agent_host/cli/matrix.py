@@ -11,6 +11,7 @@ import click
 
 from agent_host.cli.outside import clean_text
 from agent_host.cli.render import print_json, style_text
+from agent_host.cli.signals import Interruptions, end_on_signals, exit_code_of
 from agent_host.distributions.matrix.cells import (
     CONTRACT,
     Cell,
@@ -92,18 +93,23 @@ def matrix(
     require_tox()
     for file in (json_file, junit_file, page_file):
         _check_place(file)
-    with work_folder() as folder:
-        releases = Releases(folder, find_links=find_links, index_url=index_url)
-        _tell(f"looking for {', '.join(plugins)}, {HOST} and {CONTRACT}")
-        cells = [
-            *plan_cells(
-                [releases.fetch(each) for each in plugins],
-                pythons,
-                choose_versions(HOST, hosts, releases.find_versions(HOST)),
-                choose_versions(CONTRACT, contracts, releases.find_versions(CONTRACT)),
-            )
-        ]
-        outcomes = _try_all(cells, Trials(folder, releases, seconds))
+    try:
+        # The folder is removed after the last signal has been heeded, however long that takes.
+        with work_folder() as folder, end_on_signals(Interruptions(), lambda: None):
+            releases = Releases(folder, find_links=find_links, index_url=index_url)
+            _tell(f"looking for {', '.join(plugins)}, {HOST} and {CONTRACT}")
+            cells = [
+                *plan_cells(
+                    [releases.fetch(each) for each in plugins],
+                    pythons,
+                    choose_versions(HOST, hosts, releases.find_versions(HOST)),
+                    choose_versions(CONTRACT, contracts, releases.find_versions(CONTRACT)),
+                )
+            ]
+            outcomes = _try_all(cells, Trials(folder, releases, seconds))
+    except KeyboardInterrupt as interruption:
+        click.echo("interrupted; nothing is left behind", err=True)
+        return exit_code_of(interruption)
     _write(json_file, lambda: json.dumps(to_document(outcomes), indent=1) + "\n")
     _write(junit_file, lambda: render_junit(outcomes))
     _write(page_file, lambda: render_matrix_page(outcomes))
