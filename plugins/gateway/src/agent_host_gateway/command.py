@@ -69,7 +69,10 @@ def make_group(open_application: OpenApplication) -> click.Group:
         maker = AppMaker(open_application, config_file, is_open)
         serve(maker, host, port, workers)
 
-    @group.group("keys")
+    @group.group(
+        "keys",
+        epilog="\b\nExamples:\n  agent-host serve keys add laptop\n  agent-host serve keys list",
+    )
     def keys() -> None:
         """The keys of clients; providers' keys stay here."""
 
