@@ -308,7 +308,8 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, index: Index) -> None
             if b"installing" in line:
                 break
         process.send_signal(signal.SIGTERM)
-    assert process.returncode == 143
+        said = process.stderr.read().decode()
+    assert process.returncode == 143, said
     assert not left_over(tmp_path)
 
 
