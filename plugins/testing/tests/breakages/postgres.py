@@ -67,16 +67,6 @@ BREAKAGES: tuple[Breakage, ...] = (
         Change("store.py", "StoreOptions.of(config), schema)", "StoreOptions(), schema)"),
     ),
     _breakage(
-        "shares-its-connections-with-children",
-        "A forked process uses the connections of its parent.",
-        "test_a_store_can_be_used_after_a_fork",
-        Change(
-            "connections.py",
-            "        if self._process != os.getpid():\n            if",
-            "        if False:\n            if",
-        ),
-    ),
-    _breakage(
         "closes-for-good",
         "A store that was closed keeps a pool that gives no connections.",
         "test_a_closed_store_opens_again",
