@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agent_host.agent.policy import Approve
     from agent_host.agent.questions import Ask
     from agent_host.application import AgentApplication
+    from agent_host.application.options import Selected
     from agent_host.cli.chat.commands import Command
     from agent_host.drivers.blocking import Stream
     from agent_host.input import Part
@@ -160,7 +161,7 @@ class Conversation:
 
     def attach_address(self, address: str) -> bool:
         """Let what a plugin has at an address go with the next message; False if none knows it."""
-        options = self.asked.as_options()
+        options = self._selected()
         given = self.app.read_attachment(address, ask=self.ask, warn=_print_warning, **options)
         if given is None:
             return False
@@ -227,13 +228,23 @@ class Conversation:
             raise SessionError(str(failure.get("message") or failure))
         return str(result.get("message") or "done")
 
+    def _selected(self) -> Selected:
+        asked = self.asked
+        return {
+            "agent": asked.agent,
+            "provider": asked.provider,
+            "model": asked.model,
+            "use_tools": asked.use_tools,
+            "settings": asked.settings,
+        }
+
     def list_prompts(self) -> list[OfferedPrompt]:
         """The prompts that plugins have."""
-        return self.app.list_prompts(**self.asked.as_options())
+        return self.app.list_prompts(**self._selected())
 
     def read_prompt(self, name: str, arguments: Mapping[str, str]) -> list[Part]:
         """What a prompt gives with these arguments."""
-        options = self.asked.as_options()
+        options = self._selected()
         return self.app.read_prompt(name, arguments, ask=self.ask, warn=_print_warning, **options)
 
     def ask_person(self, about: str, question: str) -> str:

@@ -112,6 +112,7 @@ def serve_app(make_app: Any) -> Iterator[str]:
     """The origin of an application that is made for it."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
+    listening.listen()
     origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
     config = uvicorn.Config(make_app(origin), log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
