@@ -159,6 +159,17 @@ def test_the_digest_of_a_branch_is_that_of_its_own_messages() -> None:
     assert branch.digest(2) == said("one", "other").digest(2) != session.digest(2)
 
 
+def test_the_digest_of_a_long_message_is_that_of_all_it_says() -> None:
+    long = "word " * 100_000
+    digests = {
+        Session([{"role": role, "content": content, "metadata": metadata}]).digest(1)
+        for role in ("user", "assistant")
+        for content in (long, f"{long}.", f".{long}", f"{long[:-1]}\ud800")
+        for metadata in ({}, {"finish": "stop"})
+    }
+    assert len(digests) == 16
+
+
 def test_a_message_that_json_cannot_sort_still_has_a_digest() -> None:
     odd: Any = {"role": "user", "content": "x", "metadata": {1: "a", "b": 2}}
     assert Session([odd]).digest(1) != Session([{**odd, "content": "y"}]).digest(1)

@@ -10,7 +10,14 @@ from typing import Any, NoReturn
 
 from agent_hookspecs.errors import SessionError
 
-__all__ = ["FrozenDict", "FrozenList", "freeze", "plain_copy", "too_deep_error"]
+__all__ = [
+    "FrozenDict",
+    "FrozenList",
+    "freeze",
+    "plain_copy",
+    "refuse_foreign",
+    "too_deep_error",
+]
 
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
@@ -109,3 +116,22 @@ def plain_copy(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [item if type(item) in _PLAIN else plain_copy(item) for item in value]
     return value
+
+
+def refuse_foreign(value: Any) -> None:
+    """Raise a TypeError if JSON has no form for anything in ``value``.
+
+    Texts are not read for it, however long they are: whoever wrote them out would hold up all others.
+    """
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if type(key) is not str and type(key) not in _PLAIN:
+                raise TypeError(f"{type(key).__name__} is no key that JSON has")
+            if type(item) not in _PLAIN:
+                refuse_foreign(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            if type(item) not in _PLAIN:
+                refuse_foreign(item)
+    elif not isinstance(value, (str, int, float, type(None))):
+        raise TypeError(f"{type(value).__name__} is nothing that JSON has")

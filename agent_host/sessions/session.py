@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from itertools import count
 from typing import Any, cast
 
@@ -26,6 +26,8 @@ _ROLES = ("system", "user", "assistant", "tool")
 _NO_DIGESTS: tuple[int, list[str]] = 0, [""]
 #: What is frozen contains no circles.
 _ENCODER = json.JSONEncoder(sort_keys=True, default=repr, check_circular=False)
+#: Characters from which on the content of a message is digested by itself.
+_LONG_TEXT = 1 << 18
 
 
 class Session:
@@ -274,8 +276,19 @@ def _call_ids(messages: Iterable[CoreMessage]) -> Iterator[str]:
 
 
 def _digest(previous: str, message: CoreMessage) -> str:
+    if len(message["content"]) > _LONG_TEXT:
+        message = _with_short_content(message)
     text = f"{previous}\n{_digested_text(message)}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _with_short_content(message: CoreMessage) -> CoreMessage:
+    """The message with a digest of its content in the place of it.
+
+    To write megabytes as JSON would hold up all others. This hash is the quicker one for much.
+    """
+    content = message["content"].encode("utf-8", "surrogatepass")
+    return cast(CoreMessage, {**message, "content": "", "\0content": sha256(content).hexdigest()})
 
 
 def _digested_text(message: CoreMessage) -> str:

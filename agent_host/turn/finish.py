@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +10,7 @@ from agent_hookspecs.authoring.merging import finish_tool_calls
 from agent_hookspecs.errors import ContractError, HookResultError, SessionError
 from agent_hookspecs.messages import CoreMessage, NativeMessage
 from agent_host.redaction import describe_error
+from agent_host.sessions.frozen import refuse_foreign
 from agent_host.sessions.natives import common_length, retain_natives
 from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 from agent_host.turn.finish_reason import note_finish
@@ -67,7 +67,7 @@ def finish_turn(turn: Turn) -> Session:
         return session
     try:
         # Only what is new: what was retained has been looked at when it was.
-        json.dumps(bare[len(turn.retained.natives) :])
+        refuse_foreign(bare[len(turn.retained.natives) :])
         asked = _asked_until(turn, natives, bare)
         spans = turn.retained.spans if turn.retained.unsent else None
         return retain_natives(session, bare, turn.origin, turn.retained, asked=asked, spans=spans)
