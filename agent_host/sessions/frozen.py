@@ -121,11 +121,11 @@ def plain_copy(value: Any) -> Any:
 def refuse_foreign(value: Any) -> None:
     """Raise a TypeError if JSON has no form for anything in ``value``.
 
-    Texts are not read for it, however long they are: whoever wrote them out would hold up all others.
+    Texts are not read for it, however long: whoever wrote them out would hold up all others.
     """
     if isinstance(value, dict):
         for key, item in value.items():
-            if type(key) is not str and type(key) not in _PLAIN:
+            if type(key) not in _PLAIN:
                 raise TypeError(f"{type(key).__name__} is no key that JSON has")
             if type(item) not in _PLAIN:
                 refuse_foreign(item)
