@@ -100,6 +100,13 @@ def failing(kind: Any, **settings: Any) -> Scene:
 LOOK = [call("look")]
 SAW = say("I see.")
 
+
+def beyond_budget(limit: str) -> Scene:
+    """A request that would cost more than there is, which is counted in a store."""
+    config = {"tools": {limit: 0.01}, "prices": {"*/*": {"input": 10_000, "output": 0}}}
+    return Scene([say("Yes.")], config={**config, "store": ":memory:"})
+
+
 SCENES: dict[str, Scene] = {
     "the answer is whole": Scene([say("Yes.")]),
     "there was no room for the rest": Scene([say("Half an", finish="length")]),
@@ -116,6 +123,10 @@ SCENES: dict[str, Scene] = {
     "the most tool calls (`max_tool_calls`)": Scene(LOOK, config={"tools": {"max_tool_calls": 1}}),
     "the most tokens (`max_tokens`)": Scene(LOOK, config={"tools": {"max_tokens": 1}}),
     "the longest time (`max_seconds`)": Scene(LOOK, config={"tools": {"max_seconds": 0}}),
+    "the budget of the run (`max_cost`)": beyond_budget("max_cost"),
+    "the budget of the session (`max_session_cost`)": beyond_budget("max_session_cost"),
+    "the budget of the account for the day (`max_key_cost`)": beyond_budget("max_key_cost"),
+    "the budget of the day (`max_day_cost`)": beyond_budget("max_day_cost"),
     "a tool is used": Scene([*LOOK, say("A tree.")]),
     "a tool fails": Scene([call("fall"), SAW]),
     "a call is denied": Scene([call("push", {"metres": 1}), SAW]),
