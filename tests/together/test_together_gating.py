@@ -128,8 +128,9 @@ def test_extensions_of_others_are_off_and_stay_unimported(stop: Stop, explain: E
         "agent_host_openai_compatible",
         "agent_host_context",
         "agent_host_repairs",
-        # It watches runs, whoever answers.
+        # One watches runs, whoever answers; the other has settings and no tool.
         "agent_host_otel",
+        "agent_host_gateway",
         *(f"agent_host_{bundle}" for bundle in TOOL_BUNDLES),
     }
     uses_chat = stop.wire == "openai.chat"
