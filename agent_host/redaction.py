@@ -148,7 +148,8 @@ def mask_config(values: Mapping[str, Any]) -> dict[str, Any]:
     if "env" in masked:
         masked = {**masked, "env": _map_leaves(values["env"], _mask)}
     # The longest first, since one may be a part of another.
-    parts = sorted({*named_secrets(masked)} - {MASK}, key=len, reverse=True)
+    found = {each for each in named_secrets(masked) if not PLACEHOLDER.search(each)}
+    parts = sorted(found - {MASK}, key=len, reverse=True)
 
     def mask_text(leaf: Any) -> Any:
         if not isinstance(leaf, str):

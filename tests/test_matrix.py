@@ -48,6 +48,7 @@ ELSEWHERE = {
     ("host", "open_session_store"): "tests/test_stores.py",
     ("host", "open_batch_engine"): "tests/test_batch_engine.py",
     ("host", "cli_command"): "tests/test_cli_plugins.py",
+    ("host", "model_prices"): "tests/test_costs.py",
 }
 
 Method = Callable[..., Any]
@@ -205,7 +206,14 @@ class Whole(ProviderPlugin):
 
 def make_plugin(role: str, calls: Calls, **changed: Method) -> type:
     """A plugin with every hook of its role, and of any role, some of them changed."""
-    own = {"preview_tool": lambda self, **given: None} if role == "tool" else {}
+    own: dict[str, Method] = {}
+    if role == "tool":
+        own = {
+            "preview_tool": lambda self, **given: None,
+            "get_prompts": lambda self, **given: [{"name": "greet"}],
+            "read_prompt": lambda self, **given: ["Good morning"],
+            "read_attachment": lambda self, **given: ["a note"],
+        }
     if role == "provider":
         own = {"map_error": lambda self, **given: None, "usage_so_far": lambda self, **given: None}
     elements: dict[str, Any] = {"get_ui_elements": lambda self, **given: []}
@@ -364,6 +372,10 @@ def run_cell(cell: Cell | Watch, server: Server, way: Way, scenario: str) -> Non
     try:
         if scenario == "shown":
             app.core.get_ui_elements(app.request_config())
+        elif scenario == "offered":
+            app.list_prompts()
+            app.read_prompt("greet")
+            app.read_attachment("desk:note")
         elif scenario == "core":
             ask_core(way, app)
         else:
@@ -372,7 +384,7 @@ def run_cell(cell: Cell | Watch, server: Server, way: Way, scenario: str) -> Non
         app.close()
 
 
-SCENARIOS = ("wire", "core", "owned", "whole", "refused", "broken", "shown", "keyed")
+SCENARIOS = ("wire", "core", "owned", "whole", "refused", "broken", "shown", "offered", "keyed")
 #: Those in which a run fails although every plugin behaves.
 FAILING = ("refused", "broken", "keyed")
 

@@ -55,6 +55,8 @@ NEEDS_TRUST: dict[str, Any] = {
     "http": "httpx2",
     "store": "sqlite:///evil",
     "store_options": {"keep_days": 1},
+    "prices": {"echo/*": {"input": 0, "output": 0}},
+    "catalog": "https://evil.example/index.json",
 }
 HARMLESS: dict[str, Any] = {
     "$schema": "agent-host.schema.json",

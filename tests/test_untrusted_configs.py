@@ -50,6 +50,8 @@ OWN: dict[str, Any] = {
     "http": "httpx2",
     "store": "sqlite:///own.db",
     "store_options": {"keep_days": 7},
+    "prices": {"echo/*": {"input": 1, "output": 2}},
+    "catalog": "https://own.example/index.json",
 }
 #: What a folder might try, by key: something of every name the user has, and a new one.
 OTHER: dict[str, Any] = {

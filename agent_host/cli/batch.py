@@ -36,7 +36,7 @@ _STANDARD = "-"
 @click.command(
     epilog="\b\nExamples:\n"
     "  agent-host batch prompts.jsonl --out results.jsonl\n"
-    "  agent-host batch prompts.jsonl --out results.jsonl --model echo/echo-1 --concurrency 8\n"
+    "  agent-host batch prompts.jsonl --out results.jsonl --concurrency 8\n"
     '  echo \'{"prompt": "Hello"}\' | agent-host batch - --no-tools\n'
     "  agent-host batch prompts.jsonl --out results.jsonl --retry-failed --json\n"
     "\n\nThe same command again goes on where the last one ended, however it ended. A line is an "

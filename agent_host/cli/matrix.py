@@ -45,8 +45,8 @@ def _split(context: click.Context, option: click.Parameter, text: str) -> list[s
 
 @click.command(
     epilog="\b\nExamples:\n  agent-host plugins matrix agent-host-files --pythons 3.10,3.13\n"
-    "  agent-host plugins matrix dist/agent_host_acme-0.1.0-py3-none-any.whl --find-links dist\n"
-    "  agent-host plugins matrix agent-host-files --hosts newest --junit out.xml --page out.html"
+    "  agent-host plugins matrix dist/acme-0.1.0-py3-none-any.whl --find-links dist\n"
+    "  agent-host plugins matrix agent-host-files --junit out.xml --page out.html"
 )
 @click.argument("plugins", nargs=-1, required=True, metavar="PLUGIN...")
 @click.option("--pythons", default=_PYTHONS, show_default=True, callback=_split,

@@ -28,7 +28,7 @@ _SHOWN = 200
 @click.command(
     epilog="\b\nExamples:\n  agent-host plugins search shell\n"
     "  agent-host plugins search --role provider --tier silver\n"
-    "  agent-host plugins search web --catalog https://example.org/catalog/index.json --json"
+    "  agent-host plugins search web --catalog catalog/index.json --json"
 )
 @click.argument("words", nargs=-1, metavar="[WORDS...]")
 @click.option("--role", type=click.Choice(PLUGIN_ROLES), help="Only with plugins of this role.")

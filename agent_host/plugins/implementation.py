@@ -240,7 +240,7 @@ def _is_read_by_host(hook: Hook) -> bool:
     Chunks and histories are looked at where they are used; a state is its plugins' own affair.
     """
     parts = hook.combining.result
-    is_short = not parts or parts in (("models",), ("elements",))
+    is_short = not parts or parts in (("models",), ("elements",), ("headers",))
     return is_short and not hook.combining.per_chunk and hook.name != "init"
 
 
