@@ -64,8 +64,9 @@ _RUN_TOGETHER = (
     "test_benchmarks.py",
     "test_typed_programs.py",
 )
-#: What CI tries on the newest Python alone: it starts other programs, and takes long.
-_RUN_ONCE = ("test_distributions*.py",)
+#: What CI tries on the newest Python alone: it starts many processes, and takes long. On the oldest
+#: ``together`` uses the command line, too.
+_RUN_ONCE = ("test_chat*.py", "test_cli_*.py", "test_distributions*.py", "test_matrix.py")
 
 
 def _left_out(environment: str) -> list[str]:
