@@ -62,6 +62,13 @@ def test_a_feature_chooses_the_tools_and_their_order(way: Way) -> None:
     assert sent_names(core, sent, way) == ["c", "a"]
 
 
+def test_what_is_no_tool_is_left_out_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[Any] = []
+    core = core_with(watching(sent), Tools, choosing(lambda tools: [*tools[:1], {"name": "d"}]))
+    assert sent_names(core, sent) == ["a"]
+    assert "1 of the tools that features have selected are none" in caplog.text
+
+
 def test_none_leaves_them_as_they_are() -> None:
     sent: list[Any] = []
     core = core_with(watching(sent), Tools, choosing(lambda tools: None))

@@ -29,7 +29,11 @@ def select_tools(turn: Turn) -> None:
     chosen: list[Any] = turn.managers.feature.hook.select_tools(
         tools=offered[:], session=turn.start, config=given, context=turn.context
     )
-    tools = [each for each in chosen if isinstance(each, ToolDescriptor)]
+    # Not by isinstance, which asks each of them.
+    tools = [each for each in chosen if issubclass(type(each), ToolDescriptor)]
+    if len(tools) < len(chosen):
+        what = f"{len(chosen) - len(tools)} of the tools that features have selected are none"
+        turn.warnings.add(f"{what}: select_tools gives descriptors, as it is given them", None)
     if tools == offered:
         return
     names = {each.tool_name for each in offered}
