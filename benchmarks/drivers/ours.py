@@ -45,6 +45,8 @@ def config_of(case: Case, server: str) -> dict[str, Any]:
         # Whatever tools are installed here, only ours is offered, and only where one is called: a
         # name that no tool has would be warned of at every request.
         "use_tools": [TOOL["name"]] if case.has_call else [],
+        # The longest answers here are longer than any that is real.
+        "max_answer_bytes": 256 << 20,
     }
 
 
