@@ -19,7 +19,7 @@ from breakages.table import BREAKAGES, SUITES, unbroken
 __all__ = ["PARTS", "choose_part", "main"]
 
 #: In how many parts CI makes them, one each day.
-PARTS = 5
+PARTS = 8
 _DAY = 24 * 60 * 60
 
 
