@@ -349,9 +349,9 @@ class AgentRun:
     def _with_cost(self, event: Event) -> Event:
         if event["type"] != "usage":
             return event
-        return {"type": "usage", "usage": self._priced(event["usage"])}
+        return {"type": "usage", "usage": self._add_cost(event["usage"])}
 
-    def _priced(self, usage: Usage) -> Usage:
+    def _add_cost(self, usage: Usage) -> Usage:
         """What an answer of the turn has used, with what that costs if anybody knows."""
         turn = self._turn
         if self.costs is None or turn is None:
@@ -657,7 +657,7 @@ class AgentRun:
         self.finals = turn.finals
         self.finish, self.finish_reason = turn.finish, turn.finish_reason
         for message in turn.finals:
-            usage = self._priced(cast(Usage, message["metadata"].get("usage") or {}))
+            usage = self._add_cost(cast(Usage, message["metadata"].get("usage") or {}))
             recorder.add_usage(usage, self._account())
         self._note_missing_usage(turn)
         final: Event = {"type": "final", "messages": turn.finals, "session": session}

@@ -90,7 +90,7 @@ class OfferedInput:
                             context=self._context(stack, tool, name, arguments),
                         )
                     )
-                    return [*_checked(given, name)]
+                    return [*_check_parts(given, name)]
             known = ", ".join(prompt.name for _, prompt in _prompts_of(stack)) or "none"
             raise InputError(f"there is no prompt {name!r}", part=name, hint=f"there are: {known}")
         finally:
@@ -113,7 +113,7 @@ class OfferedInput:
                     )
                 )
                 if given is not None:
-                    return [*_checked(given, address)]
+                    return [*_check_parts(given, address)]
             return None
         finally:
             stack.lease.leave()
@@ -175,7 +175,7 @@ def _check_arguments(prompt: OfferedPrompt, given: Mapping[str, str]) -> None:
         )
 
 
-def _checked(given: Sequence[str | MultipartContent], name: str) -> Iterator[Part]:
+def _check_parts(given: Sequence[str | MultipartContent], name: str) -> Iterator[Part]:
     """What a plugin gave, with data looked at as that of a file: its content says what it is."""
     if not given:
         raise InputError(f"{name} is empty", part=name)

@@ -282,16 +282,18 @@ class _Lines:
                 continue
             missing.discard(line.key)
             if before["input"] != line.digest:
-                raise _changed(f"line {line.number} is not the one that {path} has a result of")
+                raise _changed_error(
+                    f"line {line.number} is not the one that {path} has a result of"
+                )
             if before["settings"] != self.settings_digest:
-                raise _changed(f"the settings or the config are not those of {path}")
+                raise _changed_error(f"the settings or the config are not those of {path}")
             if retries and before["status"] == "failed":
                 self.has_replaced = True
                 continue
             found[line.key] = before
             self._progress.add(before, resumed=True)
         if missing:
-            raise _changed(f"{path} has results of {len(missing)} lines that are not there")
+            raise _changed_error(f"{path} has results of {len(missing)} lines that are not there")
         self._answered = found
 
     def _count(self) -> int | None:
@@ -328,7 +330,7 @@ class _Lines:
         return key in self._answered
 
 
-def _changed(what: str) -> BatchError:
+def _changed_error(what: str) -> BatchError:
     return BatchError(
         what, hint="--fresh (fresh=True) begins anew; or name another file for the results"
     )

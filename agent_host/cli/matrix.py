@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -125,12 +126,16 @@ def _try_all(cells: Sequence[Cell], trials: Trials) -> list[Outcome]:
     outcomes = []
     for number, cell in enumerate(cells, 1):
         where = f"{number}/{len(cells)} {cell.title}"
-        outcome = trials.try_cell(cell, lambda step, where=where: _tell(f"{where}: {step}"))  # type: ignore[misc]
+        outcome = trials.try_cell(cell, partial(_tell_step, where))
         outcomes.append(outcome)
         status = style_text(outcome.status, fg=_COLOURS[outcome.status])
         said = describe_outcome(outcome).removeprefix(outcome.status)
         click.echo(f"{clean_text(where)}: {status}{clean_text(said)}", err=True)
     return outcomes
+
+
+def _tell_step(where: str, step: str) -> None:
+    _tell(f"{where}: {step}")
 
 
 def _tell(step: str) -> None:

@@ -94,11 +94,11 @@ def _model_rows(
                 priced = PricedModel(listed.provider, model["id"], listed.name, base_url)
                 yield {
                     "provider": listed.name,
-                    **_describe_model(model, _priced(app, priced, facts)),
+                    **_describe_model(model, _add_prices(app, priced, facts)),
                 }
 
 
-def _priced(app: AgentApplication, model: PricedModel, facts: ModelFacts) -> ModelFacts:
+def _add_prices(app: AgentApplication, model: PricedModel, facts: ModelFacts) -> ModelFacts:
     """What is known of a model, with its prices: the user's own count more than a listing's."""
     listed = facts.input_price is not None and facts.output_price is not None
     prices = app.prices.find(model) if app.prices.states(model) or not listed else None

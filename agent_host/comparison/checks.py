@@ -44,14 +44,14 @@ def _find_fault(check: Check, result: BatchResult) -> str:
     # By its letters, and not by what surrounds it.
     said = text.strip().casefold() if check.ignore_case else text.strip()
 
-    def wanted(given: str) -> str:
+    def fold_case(given: str) -> str:
         return given.casefold() if check.ignore_case else given
 
     if check.contains is not None:
-        return "" if wanted(check.contains) in said else "it is not in the text"
+        return "" if fold_case(check.contains) in said else "it is not in the text"
     if check.lacks is not None:
-        return "it is in the text" if wanted(check.lacks) in said else ""
-    return "" if wanted(check.equals or "").strip() == said else "the text is another"
+        return "it is in the text" if fold_case(check.lacks) in said else ""
+    return "" if fold_case(check.equals or "").strip() == said else "the text is another"
 
 
 def _find_schema_fault(schema: Mapping[str, Any], text: str) -> str:

@@ -161,7 +161,7 @@ class Conversation:
 
     def attach_address(self, address: str) -> bool:
         """Let what a plugin has at an address go with the next message; False if none knows it."""
-        options = self._selected()
+        options = self._selection()
         given = self.app.read_attachment(address, ask=self.ask, warn=_print_warning, **options)
         if given is None:
             return False
@@ -228,7 +228,7 @@ class Conversation:
             raise SessionError(str(failure.get("message") or failure))
         return str(result.get("message") or "done")
 
-    def _selected(self) -> Selected:
+    def _selection(self) -> Selected:
         asked = self.asked
         return {
             "agent": asked.agent,
@@ -240,11 +240,11 @@ class Conversation:
 
     def list_prompts(self) -> list[OfferedPrompt]:
         """The prompts that plugins have."""
-        return self.app.list_prompts(**self._selected())
+        return self.app.list_prompts(**self._selection())
 
     def read_prompt(self, name: str, arguments: Mapping[str, str]) -> list[Part]:
         """What a prompt gives with these arguments."""
-        options = self._selected()
+        options = self._selection()
         return self.app.read_prompt(name, arguments, ask=self.ask, warn=_print_warning, **options)
 
     def ask_person(self, about: str, question: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 __all__ = ["Metrics"]
 
@@ -17,13 +17,13 @@ class Metrics:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._tokens: Counter[tuple[str, str]] = Counter()
         self._seconds: dict[str, list[int]] = {}
-        self._sums: Counter[str] = Counter()
+        self._sums: defaultdict[str, float] = defaultdict(float)
 
     def note_request(self, door: str, status: int, seconds: float) -> None:
         self._requests[door, status] += 1
         counts = self._seconds.setdefault(door, [0] * (len(_BUCKETS) + 1))
         counts[next((i for i, most in enumerate(_BUCKETS) if seconds <= most), len(_BUCKETS))] += 1
-        self._sums[door] += seconds  # type: ignore[assignment]
+        self._sums[door] += seconds
 
     def note_tokens(self, model: str, given: int, made: int) -> None:
         self._tokens[model, "input"] += given

@@ -248,13 +248,13 @@ class Gateway:
     ) -> None:
         """Store a response with its session, so that the caller can go on from it."""
         ours = {"owner": caller.id, "response": response}
-        assert self.conversations.sessions is not None, "without a store nothing is to be stored"
+        sessions = self.conversations.sessions
+        assert sessions is not None, "without a store nothing is to be stored"
         await asyncio.to_thread(
-            lambda: self.conversations.sessions.add(  # type: ignore[union-attr]
-                session.with_metadata({_OURS: ours}),
-                name=f"gateway.{response['id']}",
-                parent=parent,
-            )
+            sessions.add,
+            session.with_metadata({_OURS: ours}),
+            name=f"gateway.{response['id']}",
+            parent=parent,
         )
 
 
