@@ -171,14 +171,21 @@ class AgentCore:
         run = self._single_turn(session, config, context, stream=True, asynchronous=True)
         return AsyncStream(run, self._async_wire)
 
-    async def arelay_request(self, config: Config, body: bytes, *, stream: bool) -> RelayedAnswer:
+    async def arelay_request(
+        self,
+        config: Config,
+        body: bytes,
+        *,
+        stream: bool,
+        context: Mapping[str, Any] | None = None,
+    ) -> RelayedAnswer:
         """Send a request that was written elsewhere, in the form of the config's provider.
 
         Its answer is bytes, which nobody has read; see `agent_host.relay`.
         """
         from agent_host.relay import arelay_request
 
-        return await arelay_request(self, config, body, stream=stream)
+        return await arelay_request(self, config, body, stream=stream, context=context)
 
     def _single_turn(
         self,

@@ -8,9 +8,9 @@ answer comes back as bytes that nobody has read. A refusal is an error, as every
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from agent_hookspecs.errors import ProviderError
@@ -19,6 +19,7 @@ from agent_hookspecs.messages import Config
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.asynchronous import acomplete
 from agent_host.drivers.effects import Sleep, Steps
+from agent_host.plugins.outgoing import trace_headers
 from agent_host.plugins.stack import Stack
 from agent_host.sessions.session import Session
 from agent_host.turn.prepare import begin_state, prepare_turn
@@ -61,18 +62,25 @@ class RelayedAnswer:
 
 
 async def arelay_request(
-    core: AgentCore, config: Config, body: bytes, *, stream: bool
+    core: AgentCore,
+    config: Config,
+    body: bytes,
+    *,
+    stream: bool,
+    context: Mapping[str, Any] | None = None,
 ) -> RelayedAnswer:
     """Send a body of JSON to where a request of this config goes.
 
-    A refusal before the answer has begun is tried again, as often as ``retries`` says.
+    A refusal before the answer has begun is tried again, as often as ``retries`` says. Of
+    ``context`` the trace that the client is in is passed on.
     """
+    trace = trace_headers(context or {})
     stack = await acomplete(core.stacks.lease(config), core.async_wire)
     try:
         policy, attempt = RetryPolicy(max_retries=stack.config.get("retries", 2)), 0
         while True:
             try:
-                return await _send(core, stack, config, body, stream)
+                return await _send(core, stack, config, body, stream, trace)
             except ProviderError as error:
                 redact_error(error)
                 delay = policy.delay(attempt, error)
@@ -114,10 +122,10 @@ async def _find_request(
 
 
 async def _send(
-    core: AgentCore, stack: Stack, config: Config, body: bytes, stream: bool
+    core: AgentCore, stack: Stack, config: Config, body: bytes, stream: bool, trace: dict[str, str]
 ) -> RelayedAnswer:
     request, was_known = await _find_request(core, stack, config, stream)
-    headers = {**request.headers, "content-type": "application/json"}
+    headers = {**trace, **request.headers, "content-type": "application/json"}
     response = await core.async_wire.open(replace(request, body=body, headers=headers))
     if 200 <= response.status < 300:
         return RelayedAnswer(response)
@@ -125,7 +133,7 @@ async def _send(
     if response.status == 401 and was_known:
         # The key may be another by now.
         del _KNOWN[core][id(stack), stream]
-        return await _send(core, stack, config, body, stream)
+        return await _send(core, stack, config, body, stream, trace)
     raise failure(response.status, response.headers, told, stack.provider.name)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from agent_hookspecs import FeaturePlugin, ToolPlugin
+from agent_hookspecs import Context, FeaturePlugin, ToolPlugin
+from agent_hookspecs.authoring import tool
 from agent_host import AgentApplication
 from both_ways import sse, texts
 from loopback import Peer, Request, serve
@@ -28,7 +30,7 @@ class Stamp(FeaturePlugin):
         return self.gives
 
 
-def send(gives: Any) -> tuple[dict[str, str], list[str], Any]:
+def send(gives: Any, **options: Any) -> tuple[dict[str, str], list[str], Any]:
     """What a server was sent, what the run has warned of, and the plugin."""
     received: list[Request] = []
 
@@ -46,7 +48,7 @@ def send(gives: Any) -> tuple[dict[str, str], list[str], Any]:
         with AgentApplication(config) as app:
             app.core.register_provider(OpenAiLike)
             app.core.register_feature(made)
-            warnings = [each["message"] for each in app.run("go").warnings]
+            warnings = [each["message"] for each in app.run("go", **options).warnings]
     return received[0].headers, warnings, made
 
 
@@ -84,6 +86,65 @@ def test_a_plugin_without_headers_holds_nobody_up(gives: Any) -> None:
     assert headers["authorization"] == "Bearer none"
     assert bool(warnings) is (gives is not None and gives != {})
     assert all("plugin 'stamp' adds no headers: " in each for each in warnings)
+
+
+# The trace of a caller ----------------------------------------------------------------------------
+
+TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+STATE = {**TRACE, "tracestate": "vendor=1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "passed_on"),
+    [
+        (STATE, STATE),
+        ({**STATE, "authorization": "Bearer mine"}, STATE),
+        ({"tracestate": "vendor=1"}, {}),
+        ({"traceparent": "a\r\nb: c"}, {}),
+        ({"traceparent": 5}, {}),
+        ("nonsense", {}),
+        (None, {}),
+    ],
+)
+def test_the_trace_of_a_caller_goes_on_to_the_provider(given: Any, passed_on: Any) -> None:
+    headers, warnings, _ = send(None, context={"trace_context": given})
+    found = {name: headers[name] for name in STATE if name in headers}
+    assert found == passed_on
+    assert headers["authorization"] == "Bearer none"
+    assert not warnings
+
+
+def test_a_span_of_a_plugin_stands_in_place_of_the_callers() -> None:
+    headers, _, _ = send({"traceparent": "00-1-2-01"}, context={"trace_context": STATE})
+    assert headers["traceparent"] == "00-1-2-01"
+    assert "tracestate" not in headers
+
+
+@pytest.mark.parametrize("given", [None, {"TraceParent": "00-1-2-01", "x-other": "no"}, 5])
+def test_a_tool_is_told_of_the_trace_that_its_call_is_in(
+    given: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[Any] = []
+
+    @tool(effect="read")
+    def look(context: Context) -> str:
+        """Look around."""
+        told.append(context.get("trace_context"))
+        return "a tree"
+
+    made: Any = type("Made", (Stamp,), {"gives": given, "asked": []})
+    with app_with(scripted([calling(call("look")), saying("x")] * 2), look) as app:
+        app.core.register_feature(made)
+        app.run("go", context={"trace_context": TRACE})
+        app.run("go")
+    own = {"traceparent": "00-1-2-01"} if isinstance(given, dict) else None
+    assert told == [own or TRACE, own]
+    # A provider that does its own I/O sends nothing that could be added to.
+    assert [request for request, _, _ in made.asked] == [
+        {"method": "CALL", "url": "tool:look"},
+        {"method": "CALL", "url": "tool:look"},
+    ]
+    assert ("header_not_added" in caplog.text) is (given == 5)
 
 
 # Observers ----------------------------------------------------------------------------------------
@@ -130,6 +191,63 @@ def test_the_path_of_a_run_leads_from_the_first_to_those_that_it_makes() -> None
     (root,) = {path for _, path, _ in seen if len(path) == 1}
     assert {path for _, path, _ in seen} == {root, (*root, "c1")}
     assert {agent for _, _, agent in seen} == {"chef"}
+
+
+def test_an_observer_is_told_what_the_caller_adds_and_nothing_in_the_place_of_the_host() -> None:
+    seen: list[Any] = []
+
+    class Curious(FeaturePlugin):
+        name = "curious"
+
+        def observe_event(self, event: Any, context: Any) -> None:
+            seen.append((context["ticket"], context["run_path"], "deps" in context))
+
+    with app_with(scripted([saying("x")])) as app:
+        app.core.register_feature(Curious)
+        app.run("go", context={"ticket": 7, "run_path": "mine", "deps": "mine"})
+    assert seen
+    assert all(each[0] == 7 and each[1] != "mine" and not each[2] for each in seen)
+
+
+@pytest.mark.parametrize("kind", ["run", "request"])
+def test_an_observer_is_told_that_nobody_reads_on(kind: str) -> None:
+    pieces = [*(delta(content=word) for word in "abc"), end()]
+    app = app_with(scripted([pieces]))
+    made: Any = type("Made", (Watcher,), {"seen": []})
+    app.core.register_feature(made)
+
+    async def read_a_piece() -> None:
+        if kind == "run":
+            stream: Any = app.astream("go")
+        else:
+            session = app.create_session().with_added({"role": "user", "content": "go"})
+            stream = app.asend_request_stream(session, app.request_config())
+        async with stream as events:
+            async for event in events:
+                if event["type"] == "partial":
+                    break
+        await app.aclose()
+
+    asyncio.run(read_a_piece())
+    kinds = [kind for kind, _, _ in made.seen]
+    assert kinds == ["request_started", "partial", "error"]
+
+
+def test_a_request_without_a_loop_is_observed_like_a_run() -> None:
+    app = app_with(scripted([saying("x")]))
+    made: Any = type("Made", (Watcher,), {"seen": []})
+    app.core.register_feature(made)
+
+    async def read_all() -> list[Any]:
+        session = app.create_session().with_added({"role": "user", "content": "go"})
+        async with app.asend_request_stream(session, app.request_config()) as events:
+            kinds: list[Any] = [event["type"] async for event in events]
+        await app.aclose()
+        return kinds
+
+    kinds = asyncio.run(read_all())
+    assert [kind for kind, _, _ in made.seen] == kinds
+    assert kinds[-1] == "done"
 
 
 def test_a_tool_that_observes_is_not_given_the_application() -> None:

@@ -21,6 +21,7 @@ from agent_host.agent.limits import Limits
 from agent_host.agent.questions import call_id_of, tell_of_edit
 from agent_host.agent.results import truncate_message
 from agent_host.drivers.effects import Gather, Steps
+from agent_host.plugins.outgoing import TRACE_CONTEXT
 from agent_host.turn.calls import ToolCall, wire_call_name
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class CallAnswering:
     """Answers the calls of one run.
 
     ``store`` stores the session before events tell of it, ``keep_session`` is told of every
-    session with one more result, and ``run_child`` runs agents that are tools. After
+    session with one more result, and ``run_child`` runs agents that are tools. ``find_trace`` gives
+    the trace that a call is in, for the name of its tool and its id. After
     `answer_calls`, ``waiting`` has what calls wait for, and ``answered_again`` the answers that
     calls which wait for another one need once more.
     """
@@ -51,6 +53,7 @@ class CallAnswering:
     store: Callable[..., Steps[None]]
     keep_session: Callable[[Session], None]
     run_child: Callable[[AgentTool, PlannedCall], Steps[CoreMessage]]
+    find_trace: Callable[[str, str], dict[str, str]]
     waiting: list[Question]
     answered_again: list[Question] = field(default_factory=list)
 
@@ -114,6 +117,9 @@ class CallAnswering:
             message = yield from self.run_child(own, call.plan)
             return tell_of_edit(message, call.shown) if call.edited else message
         context = {**self.decider.context, "ask_person": call.questions.ask_person}
+        trace = self.find_trace(call.plan.name, call.plan.id)
+        if trace:
+            context[TRACE_CONTEXT] = trace
         message = yield from perform_call(call.plan, context, self.emit, self.limits.call_seconds)
         if call.questions.unanswered is None:
             return tell_of_edit(message, call.shown) if call.edited else message

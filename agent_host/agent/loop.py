@@ -31,11 +31,12 @@ from agent_host.agent.unanswered import close_calls, last_answer
 from agent_host.drivers.effects import Call, Emit, Interrupt, RunState, Steps
 from agent_host.input import refuse_unsupported
 from agent_host.output import ExpectedOutput
+from agent_host.plugins.outgoing import call_trace
 from agent_host.plugins.own_tools import OwnTools
 from agent_host.plugins.settings import describe_unused
 from agent_host.turn.actions import run_trigger
 from agent_host.turn.calls import inspect_call, wire_call_id
-from agent_host.turn.context import tool_context
+from agent_host.turn.context import caller_keys, tool_context
 from agent_host.turn.prepare import begin_state
 from agent_host.turn.steps import check_turn, done_event, error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
@@ -202,6 +203,9 @@ class AgentRun:
         finally:
             # It may be called so already, by whoever has closed it from another thread.
             if self.state in ("running", "cancelled"):
+                if self.state == "running" and self.observe is not None:
+                    # Not as an event of the run, for nobody reads those any more.
+                    self.observe(error_event(RunCancelledError("nobody reads the run", run="")))
                 self.state = "cancelled"
                 if self.recorder is not None:
                     # Not as an effect, for nobody carries any out for a run that is closed.
@@ -723,8 +727,15 @@ class AgentRun:
             store=self._store,
             keep_session=self._keep_session,
             run_child=partial(run_child, self),
+            find_trace=partial(call_trace, stack, self._known_of_run()),
             waiting=self.waiting,
         )
+
+    def _known_of_run(self) -> dict[str, Any]:
+        """What those who add to requests may know of a tool call: not the keys of the layer."""
+        layer = self.layer or {}
+        own = {key: layer[key] for key in ("run_path", "agent") if key in layer}
+        return {**caller_keys(self.context), **own}
 
     def _answering(self, stack: Stack) -> CallAnswering:
         """Who answers the calls of the run; made for the first of them, as most runs have none.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from agent_hookspecs.events import Event, WarningEvent
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.messages import ActionResult, CoreMessage
+from agent_hookspecs.messages import ActionResult, Config, CoreMessage
 from agent_hookspecs.store.protocol import SessionStore
 from agent_hookspecs.store.values import Question
 from agent_host.agent.limits import Limits
@@ -225,6 +225,18 @@ class AgentApplication:
 
         run = self._runs.begin_run(prompt, asynchronous=True, output_type=output_type, **options)
         return AsyncStream(run, self.core.async_wire, run.cancel, lambda: answer_of_run(run))
+
+    def asend_request_stream(
+        self, session: Session, config: Config, *, context: Mapping[str, Any] | None = None
+    ) -> AsyncStream:
+        """A request of the core that observers are shown like a run: for who stands in between.
+
+        One request and no loop: calls are for whoever reads the events, and nothing is stored.
+        """
+        from agent_host.drivers.asynchronous import AsyncStream
+
+        run = self._runs.begin_request(session, config, context)
+        return AsyncStream(run, self.core.async_wire)
 
     def batch(self, lines: Source, **options: Unpack[BatchOptions]) -> Batch:
         """Answer many prompts at once: iterate for the results as they come, or call its ``run``.

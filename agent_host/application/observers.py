@@ -19,6 +19,7 @@ from agent_host.application.story import RunStory, is_story_wanted
 from agent_host.application.watching import EventFeed, Listener, RunEvent
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.sessions.frozen import plain_copy
+from agent_host.turn.context import caller_keys
 
 if TYPE_CHECKING:
     from agent_host.plugins.activate import Activator, LoadedPlugin
@@ -56,10 +57,12 @@ class Observers:
         self._thorough: tuple[_Observer, ...] = ()
         self._lock = threading.Lock()
 
-    def for_run(self, run: str, agent: str | None) -> Callable[[Event], None]:
-        """What shows an event of this run to everybody."""
+    def for_run(
+        self, run: str, agent: str | None, added: Mapping[str, Any] | None = None
+    ) -> Callable[[Event], None]:
+        """What shows an event of this run to everybody; ``added`` are the keys of its caller."""
         story = RunStory(run, agent, self._latest_decisions) if is_story_wanted() else None
-        known = {"run_path": (run,), "agent": agent}
+        known = {**caller_keys(added), "run_path": (run,), "agent": agent}
         contexts: dict[bool, Mapping[str, Any]] = {}
         #: The calls whose runs have begun to answer; empty for that of this run itself.
         answering: set[str] = set()

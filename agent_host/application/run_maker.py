@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.events import Event
-from agent_hookspecs.messages import CoreMessage
+from agent_hookspecs.messages import Config, CoreMessage
 from agent_hookspecs.session import Session as AnySession
 from agent_hookspecs.store.rules import new_id
 from agent_hookspecs.store.values import StoredRun
@@ -38,6 +38,7 @@ from agent_host.redaction import without_secrets
 from agent_host.runs.recorder import RunRecorder
 from agent_host.runs.storage import Storage
 from agent_host.sessions.session import Session
+from agent_host.turn.steps import SingleTurn
 
 if TYPE_CHECKING:
     from agent_host.core import AgentCore
@@ -57,8 +58,8 @@ class RunMaker:
     prices: Prices
     storage: Storage | None
     layer: Callable[[], Mapping[str, Any]]
-    #: Gives what is shown the events of a run, for its id and its agent.
-    observe: Callable[[str, str | None], Callable[[Event], None]]
+    #: Gives what is shown the events of a run, for its id, its agent and the keys of its caller.
+    observe: Callable[[str, str | None, Mapping[str, Any] | None], Callable[[Event], None]]
     approve: Approve | None = None
     ask: Ask | None = None
     park: bool = False
@@ -153,6 +154,23 @@ class RunMaker:
             prompt=message,
             recorder=RunRecorder(self.storage, run, session, is_new=is_new, name=session_name),
             **options,
+        )
+
+    def begin_request(
+        self, session: Session, config: Config, context: Mapping[str, Any] | None
+    ) -> SingleTurn:
+        """A single async request whose events are observed as those of a run are."""
+        run_id = new_id()
+        return SingleTurn(
+            self.core.stacks,
+            session,
+            config,
+            observe=self.observe(run_id, None, context),
+            core=self.core,
+            stream=True,
+            asynchronous=True,
+            caller_context=context,
+            layer={**self.layer(), "run_path": (run_id,), "agent": None},
         )
 
     def begin_resuming(
@@ -261,7 +279,7 @@ class RunMaker:
             tools=_check_tools(tools),
             deps=deps,
             layer={**self.layer(), "run_path": (run_id,), "agent": agent},
-            observe=self.observe(run_id, agent),
+            observe=self.observe(run_id, agent, context),
             prompt=prompt,
             output=output,
             recorder=recorder,

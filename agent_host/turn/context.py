@@ -23,6 +23,7 @@ __all__ = [
     "RESERVED",
     "Warn",
     "action_context",
+    "caller_keys",
     "request_context",
     "tool_context",
 ]
@@ -71,7 +72,12 @@ def _add_caller_keys(owned: Context, added: Mapping[str, Any] | None) -> Context
     refused = sorted(RESERVED.intersection(added))
     if refused:
         log.warning("reserved_context_keys_ignored", names=", ".join(refused))
-    return {**{k: v for k, v in added.items() if k not in RESERVED}, **owned}
+    return {**caller_keys(added), **owned}
+
+
+def caller_keys(added: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a caller may add to a context."""
+    return {key: value for key, value in (added or {}).items() if key not in RESERVED}
 
 
 def request_context(

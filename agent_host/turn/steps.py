@@ -6,13 +6,14 @@ said anything, and the error that ends the request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import AgentError, ConfigError, ContextLengthError, ProviderError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, redact, redact_error
 from agent_hookspecs.messages import Config, CoreMessage, Finish, Limit, Usage
+from agent_hookspecs.store.errors import RunCancelledError
 from agent_host.drivers.effects import Drain, Emit, RunState, Sleep, Steps
 from agent_host.plugins.implementation import describe_failure
 from agent_host.sessions.excerpts import EXCERPT
@@ -38,9 +39,21 @@ _RETRIES = RetryPolicy().max_retries
 
 
 class SingleTurn:
-    """A request on its own: it finds its stack, runs one turn, and can be looked at meanwhile."""
+    """A request on its own: it finds its stack, runs one turn, and can be looked at meanwhile.
 
-    def __init__(self, stacks: Stacks, session: Session, config: Config, **options: Any) -> None:
+    ``observe`` is shown every event, as observers of a run are.
+    """
+
+    def __init__(
+        self,
+        stacks: Stacks,
+        session: Session,
+        config: Config,
+        *,
+        observe: Callable[[Event], None] | None = None,
+        **options: Any,
+    ) -> None:
+        self._observe = observe
         self._stacks = stacks
         self._start = session
         self._config = config
@@ -82,17 +95,24 @@ class SingleTurn:
                 stack.lease.leave()
         except Exception as error:
             self.state = "failed"
-            yield Emit([error_event(error)])
+            yield Emit(self._show([error_event(error)]))
             raise
         finally:
             if self.state == "running":
                 self.state = "cancelled"
+                self._show([error_event(RunCancelledError("nobody reads the answer", run=""))])
+
+    def _show(self, events: list[Event]) -> list[Event]:
+        if self._observe is not None:
+            for event in events:
+                self._observe(event)
+        return events
 
     def _note_end(self, events: list[Event]) -> list[Event]:
         # Whoever sees the last event may look at the state at once.
         if events and events[-1]["type"] == "done":
             self.state = "succeeded"
-        return events
+        return self._show(events)
 
 
 def run_turn(turn: Turn) -> Steps[None]:

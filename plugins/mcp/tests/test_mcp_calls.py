@@ -98,6 +98,20 @@ def test_every_transport_and_era_gives_the_same(
     assert "colour" in asked[1][0]
 
 
+def test_a_server_is_told_of_the_trace_that_a_call_is_in(
+    server_settings: dict[str, Any], definitions: list[Definition]
+) -> None:
+    Approvals(str(folder())).approve(server_of(server_settings), definitions)
+    trace = "00-0af7651916cd43dd8448eb211c80319c"
+    caller = {"trace_context": {"traceparent": f"{trace}-b7ad6b7169203331-01"}}
+    with application(one=server_settings) as app:
+        (told,), _ = results(app, "/call mcp_one__tell_trace {}", context=caller)
+        (untold,), _ = results(app, "/call mcp_one__tell_trace {}")
+    # Where the process traces, a span of the SDK's own stands between.
+    assert told["content"].startswith(f"{trace}-")
+    assert trace not in untold["content"]
+
+
 def test_progress_faster_than_anybody_reads_costs_no_memory() -> None:
     described = plain("flood")
     approve(one=described)

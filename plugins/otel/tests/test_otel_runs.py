@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from agent_hookspecs import ProviderPlugin
+from agent_hookspecs import Context, ProviderPlugin
 from agent_hookspecs.authoring import tool
 from agent_host import AgentApplication
 from agent_host_otel import conventions
@@ -202,6 +202,37 @@ def test_a_run_stands_below_the_span_of_the_program(telescope: Telescope) -> Non
     assert parent(telescope.span("invoke_agent")) == work.get_span_context().span_id
 
 
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize(
+    ("traceparent", "above"),
+    [(TRACEPARENT, 0xB7AD6B7169203331), ("nonsense", None), (TRACEPARENT[:-1], None)],
+)
+def test_a_run_stands_below_the_trace_that_its_caller_names(
+    telescope: Telescope, traceparent: str, above: int | None
+) -> None:
+    with application() as app:
+        app.run("Hello", context={"trace_context": {"traceparent": traceparent}})
+    assert parent(telescope.span("invoke_agent")) == above
+
+
+def test_a_tool_is_told_of_the_span_of_its_call(telescope: Telescope) -> None:
+    told: list[str] = []
+
+    @tool(effect="read")
+    def ask_others(context: Context) -> str:
+        """Ask others."""
+        told.append(context["trace_context"]["traceparent"])
+        return "done"
+
+    with application() as app:
+        app.run("/call ask_others", tools=[ask_others])
+    call = telescope.span("execute_tool ask_others").context
+    # Behind it stand the flags.
+    assert [each[:-3] for each in told] == [f"00-{call.trace_id:032x}-{call.span_id:016x}"]
+
+
 def test_what_fails_says_so(telescope: Telescope) -> None:
     with application() as app:
         with pytest.raises(Exception, match="slow"):
@@ -216,14 +247,14 @@ def test_what_fails_says_so(telescope: Telescope) -> None:
     }
 
 
-def test_a_run_that_nobody_reads_to_its_end_is_ended_with_the_application(
-    telescope: Telescope,
-) -> None:
+def test_a_run_that_nobody_reads_to_its_end_is_cancelled(telescope: Telescope) -> None:
     with application() as app:
         stream = app.stream("one two three")
         next(event for event in stream if event["type"] == "partial")
-        stream.close()
         assert not telescope.spans
+        stream.close()
+        ended = [each.name for each in telescope.spans]
+    assert [name.split()[0] for name in ended] == ["chat", "invoke_agent"]
     assert {(each.attributes or {})["error.type"] for each in telescope.spans} == {"cancelled"}
 
 

@@ -24,8 +24,9 @@ class HostSpec(Protocol):
         """See an event of a run as it is delivered.
 
         ``context["run_path"]`` tells runs apart: the id of the run, which a `ChildEvent` goes on
-        with the ids of its calls; ``context["agent"]`` is its agent, if it has one. A plugin whose
-        ``observes_fragments`` is False sees only the first piece of each answer.
+        with the ids of its calls; ``context["agent"]`` is its agent, if it has one. The keys that
+        the caller adds are there, too. A plugin whose ``observes_fragments`` is False sees only the
+        first piece of each answer.
 
         Fires: for every event of a run; it must be quick.
         May change: nothing.
@@ -41,8 +42,14 @@ class HostSpec(Protocol):
         ``context`` is that of the request; ``context["run_path"]`` is as in ``observe_event``, with
         the ids of the calls by which runs were made. Tools are not asked.
 
+        Of a tool call the method is ``CALL`` and the address ``tool:`` with the tool's name;
+        ``context`` has ``run_path``, ``agent``, ``call_id`` and the keys of the caller. Of what is
+        returned the tool is given ``traceparent`` and ``tracestate``, as ``trace_context`` of its
+        own context.
+
         Fires: once for each request that the host sends, after ``build_request``; for a provider
-        that does its own I/O it does not fire.
+        that does its own I/O it does not fire. Once for each tool call of a run that is carried
+        out, after the event ``tool_started``.
         May change: nothing but through its result.
         On exception: the request goes without them and a warning says so.
         """

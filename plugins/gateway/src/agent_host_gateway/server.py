@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
@@ -50,6 +51,11 @@ _LAST_CHUNKS = 8
 #: Which key of a stored session is the gateway's.
 _OURS = "gateway"
 _STEPS_HEADER = "x-agent-host-steps"
+#: How the W3C writes the span that a client is in; version ff, and ids of zeros alone, are none.
+_TRACEPARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
+_MAX_TRACESTATE = 512
 _JSON = [(b"content-type", b"application/json")]
 _EVENTS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -317,7 +323,8 @@ class _Exchange:
             raise Refused(f"the body is {kind[:100]!r}, and not application/json")
         body = await self._read_body(headers)
         can_store = gateway.conversations.sessions is not None
-        wish = Wish(self._form, _parse(body), body, can_store=can_store)
+        context = _trace_context(headers)
+        wish = Wish(self._form, _parse(body), body, can_store=can_store, context=context)
         await gateway.admit(caller, wish.model)
         shows_steps = headers.get(_STEPS_HEADER, "").lower() in ("1", "true", "yes")
         await self._while_client_stays(self._answer(wish, caller, shows_steps))
@@ -551,6 +558,19 @@ def _parse(body: bytes) -> Any:
     except ValueError as error:
         raise Refused(f"the body is not JSON: {error}"[:300]) from None
     return found
+
+
+def _trace_context(headers: Headers) -> dict[str, Any] | None:
+    """What plugins are told of the trace that a client is in, if it says so soundly.
+
+    What is not sound is left out, as the W3C wants it: the trace begins anew.
+    """
+    parent = headers.get("traceparent", "")
+    if not _TRACEPARENT.fullmatch(parent):
+        return None
+    state = headers.get("tracestate", "")
+    known = {"tracestate": state} if 0 < len(state) <= _MAX_TRACESTATE else {}
+    return {"trace_context": {"traceparent": parent, **known}}
 
 
 def _refuse_constant(name: str) -> Any:

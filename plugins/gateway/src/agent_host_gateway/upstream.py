@@ -66,6 +66,7 @@ class Application(Protocol):
 
     def request_config(self, **options: Any) -> dict[str, Any]: ...
     def astream(self, prompt: Any, **options: Any) -> Any: ...
+    def asend_request_stream(self, session: Any, config: Any, *, context: Any = None) -> Any: ...
     def create_session(self, system: str | None = None) -> Any: ...
     def stack(self, **options: Any) -> Any: ...
     async def aclose(self) -> None: ...
@@ -238,9 +239,8 @@ class Upstream:
             if may_relay and await self._speaks(target, wish.form.WIRE):
                 opened = await self._relay(target, wish, closing, is_last)
             else:
-                asked = wish.asked
-                found = previous or await self._find_history(asked, caller)
-                opened = await self._begin(target, asked, found, closing, is_last)
+                found = previous or await self._find_history(wish.asked, caller)
+                opened = await self._begin(target, wish, found, closing, is_last)
             breaker.note(failed=False)
             return opened
         except BaseException as error:
@@ -275,18 +275,21 @@ class Upstream:
         config = self._config(target, {} if is_last else {"retries": 0})
         body = wish.body_for(str(config.get("model") or target.model))
         core = self.application.core
-        answer = await core.arelay_request(config, body, stream=wish.is_streamed)
+        answer = await core.arelay_request(
+            config, body, stream=wish.is_streamed, context=wish.context
+        )
         await closing.enter_async_context(answer)
         return Relayed(target, answer, closing)
 
     async def _begin(
         self,
         target: Target,
-        asked: ModelRequest,
+        wish: Wish,
         found: Found | None,
         closing: AsyncExitStack,
         is_last: bool,
     ) -> Opened:
+        asked = wish.asked
         warnings: list[str] = [*asked.warnings]
         if found is None and asked.remembers:
             warnings.append(
@@ -294,9 +297,9 @@ class Upstream:
                 "the conversation was changed: it is sent without the reasoning"
             )
         if target.agent:
-            stream = self._ask_agent(target, asked, found)
+            stream = self._ask_agent(target, wish, found)
         else:
-            stream = await self._ask_model(target, asked, found, is_last)
+            stream = await self._ask_model(target, wish, found, is_last)
         events = await closing.enter_async_context(stream)
         begun: list[Event] = []
         async for event in events:
@@ -322,8 +325,9 @@ class Upstream:
         return found.session.with_added(*messages[found.count :])
 
     async def _ask_model(
-        self, target: Target, asked: ModelRequest, found: Found | None, is_last: bool
+        self, target: Target, wish: Wish, found: Found | None, is_last: bool
     ) -> Any:
+        asked = wish.asked
         config = self._config(target, {**asked.settings, **({} if is_last else {"retries": 0})})
         core = self.application.core
         media = [message for message in asked.messages if message.get("multipartContent")]
@@ -332,9 +336,11 @@ class Upstream:
             refuse_media(media, stack.resolution.tags, target.name)
             if asked.options.get("summary") and "reasoning_summary" in stack.schema.settings:
                 config["reasoning_summary"] = asked.options["summary"]
-        return core.asend_request_stream(self._session(asked.messages, found), config)
+        session = self._session(asked.messages, found)
+        return self.application.asend_request_stream(session, config, context=wish.context)
 
-    def _ask_agent(self, target: Target, asked: ModelRequest, found: Found | None) -> Any:
+    def _ask_agent(self, target: Target, wish: Wish, found: Found | None) -> Any:
+        asked = wish.asked
         if "tools" in asked.settings or "tool_choice" in asked.settings:
             raise Refused(
                 "an agent has tools of its own, which run here; it takes none from a client",
@@ -345,7 +351,11 @@ class Upstream:
             raise Refused("the last message for an agent is a user's text", param="messages")
         if any(message["role"] == "system" for message in messages):
             raise Refused("an agent has a system prompt of its own", param="messages")
-        options: dict[str, Any] = {"agent": target.agent, "settings": asked.settings}
+        options: dict[str, Any] = {
+            "agent": target.agent,
+            "settings": asked.settings,
+            "context": wish.context,
+        }
         if found is not None:
             options["session"] = self._session(messages[:-1], found)
         elif len(messages) > 1:

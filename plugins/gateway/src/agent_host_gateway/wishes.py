@@ -25,10 +25,22 @@ _MAX_EVENT = 1 << 20
 
 
 class Wish:
-    """What a client has sent through a door, whose module is ``form``."""
+    """What a client has sent through a door, whose module is ``form``.
 
-    def __init__(self, form: Any, body: Any, raw: bytes, *, can_store: bool) -> None:
+    ``context`` is what plugins are told of it, such as the trace that the client is in.
+    """
+
+    def __init__(
+        self,
+        form: Any,
+        body: Any,
+        raw: bytes,
+        *,
+        can_store: bool,
+        context: Mapping[str, Any] | None = None,
+    ) -> None:
         self.form = form
+        self.context = context
         self._body = body
         self._can_store = can_store
         self._has_ours = _OURS in raw

@@ -28,6 +28,7 @@ from agent_host_mcp.approvals import Definition, find_excess
 from agent_host_mcp.logins import ShowAddress, log_in, make_auth
 from agent_host_mcp.processes import open_process
 from agent_host_mcp.servers import Limits, Server
+from agent_host_mcp.tracing import enter_trace
 
 if TYPE_CHECKING:
     from mcp.client import Transport
@@ -53,6 +54,9 @@ _CLOSE_SECONDS = 1.0
 
 class CallSide(Protocol):
     """The side of whoever has made a call; called in the loop."""
+
+    #: The trace that the call is in, as headers of the W3C; empty for none.
+    trace_context: Mapping[str, str]
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Progress of the call."""
@@ -356,7 +360,8 @@ class Connection:
         client = opened.client
 
         async def request(report: Any) -> types.CallToolResult:
-            return await client.call_tool(tool.name, arguments, progress_callback=report)
+            with enter_trace(side.trace_context):
+                return await client.call_tool(tool.name, arguments, progress_callback=report)
 
         return await self._ask_server(tool.name, request, side), note
 

@@ -177,10 +177,12 @@ class Question:
 class Side:
     """The caller's side of a call: what comes from the loop, to be taken in the run's thread.
 
-    Of progress only the latest is kept, however fast a server reports.
+    Of progress only the latest is kept, however fast a server reports. ``trace_context`` is the
+    trace that the call is in.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, trace_context: Mapping[str, str] | None = None) -> None:
+        self.trace_context = trace_context or {}
         self._items: SimpleQueue[Question | None] = SimpleQueue()
         self._progress: Progress | None = None
 

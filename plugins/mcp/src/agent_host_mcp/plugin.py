@@ -307,7 +307,7 @@ class _Call:
     """One call as its run sees it."""
 
     def __init__(self, server: Server, context: Context) -> None:
-        self.side = Side()
+        self.side = Side(context.get("trace_context"))
         self._server = server
         self._ask: Callable[..., str] | None = context.get("ask_person")
         self._is_cancelled: Callable[[], bool] = context.get("cancelled") or (lambda: False)

@@ -56,6 +56,13 @@ async def slow(context: Context, steps: int = 3) -> str:
     return "done"
 
 
+@server.tool()
+def tell_trace(context: Context) -> str:
+    """Say which trace the call is in."""
+    meta = context.request_context.meta or {}
+    return str(meta.get("traceparent"))
+
+
 def ask_colour() -> Elicit[Colour]:
     return Elicit("Which colour?", Colour)
 

@@ -18,7 +18,10 @@ __all__ = ["Export", "is_wanted"]
 
 log = get_logger(__name__)
 
-_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_ANY = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+_METRICS = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+_VARIABLES = (_ANY, _TRACES, _METRICS)
 
 
 def is_wanted() -> bool:
@@ -28,13 +31,13 @@ def is_wanted() -> bool:
         not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
         # Those of the API itself do nothing.
         or not type(meters).__module__.startswith("opentelemetry.metrics")
-        or _is_named()
+        or _is_named(*_VARIABLES)
     )
 
 
 @cache
-def _is_named() -> bool:
-    return any(os.environ.get(name) for name in _VARIABLES)
+def _is_named(*variables: str) -> bool:
+    return any(os.environ.get(name) for name in variables)
 
 
 class Export:
@@ -45,7 +48,7 @@ class Export:
         self.tracers: trace.TracerProvider = trace.get_tracer_provider()
         self.meters: metrics.MeterProvider = metrics.get_meter_provider()
         is_set_up = not isinstance(self.tracers, trace.ProxyTracerProvider)
-        if not is_set_up and _is_named():
+        if not is_set_up and _is_named(*_VARIABLES):
             self._export_by_environment()
 
     def _export_by_environment(self) -> None:
@@ -67,12 +70,17 @@ class Export:
         resource = Resource.create(
             {"service.name": os.environ.get("OTEL_SERVICE_NAME") or "agent-host"}
         )
-        tracers = TracerProvider(resource=resource)
-        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        reader = PeriodicExportingMetricReader(OTLPMetricExporter())
-        meters = MeterProvider(metric_readers=[reader], resource=resource)
-        self.tracers, self.meters = tracers, meters
-        self._own = [tracers, meters]
+        # Each where it is wanted: a collector that takes traces alone is a common one.
+        if _is_named(_ANY, _TRACES):
+            tracers = TracerProvider(resource=resource)
+            tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+            self.tracers = tracers
+            self._own.append(tracers)
+        if _is_named(_ANY, _METRICS):
+            reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+            meters = MeterProvider(metric_readers=[reader], resource=resource)
+            self.meters = meters
+            self._own.append(meters)
 
     def close(self) -> None:
         """Send what waits, and let go of what was made here."""

@@ -1,4 +1,4 @@
-"""The plugin: what it is shown of runs goes to OpenTelemetry, and trace context to providers.
+"""The plugin: runs go to OpenTelemetry, and trace context to providers and tools.
 
 It is a plugin of host hooks alone. The API is imported with the first event, and nothing of
 OpenTelemetry if no run ever begins.
@@ -39,12 +39,15 @@ class Telemetry(FeaturePlugin):
             from agent_host_otel.runs import TracedRuns
 
             self._runs = TracedRuns()
-        self._runs.note(event, context["run_path"], context.get("agent"))
+        self._runs.note(event, context)
 
     def outgoing_headers(self, request: dict[str, str], context: Context) -> dict[str, str] | None:
         path = context.get("run_path")
         if self._runs is None or not path:
             return None
+        call_id = context.get("call_id")
+        if call_id is not None:
+            return self._runs.trace_of_call(path, call_id)
         return self._runs.begin_sending(path, request["url"], context.get("config") or {})
 
     def host_closing(self, host: Any) -> None:

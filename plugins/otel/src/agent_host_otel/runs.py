@@ -39,6 +39,8 @@ _KNOBS: dict[str, tuple[str, tuple[type, ...]]] = {
     "seed": (names.REQUEST_SEED, (int,)),
 }
 
+_PROPAGATOR = TraceContextTextMapPropagator()
+
 Path = tuple[str, ...]
 
 
@@ -93,12 +95,20 @@ class TracedRuns:
         self._runs: OrderedDict[Path, _Run] = OrderedDict()
         self._lock = threading.Lock()
 
-    def note(self, event: Event, path: Path, agent: str | None) -> None:
-        """An event of the run at a path, or of one that it has made."""
+    def note(self, event: Event, context: Mapping[str, Any]) -> None:
+        """An event of the run that a context tells of, or of one that it has made."""
+        path, agent = context["run_path"], context.get("agent")
         while event["type"] == "child":
             path, agent, event = (*path, event["id"]), event["agent"], event["event"]
         with self._lock:
-            self._note(event, path, agent)
+            self._note(event, path, agent, context.get("trace_context"))
+
+    def trace_of_call(self, path: Path, call_id: str) -> dict[str, str]:
+        """The headers by which whoever a tool asks knows of the trace."""
+        with self._lock:
+            run = self._runs.get(path)
+            tool = None if run is None else run.tools.get(call_id)
+        return {} if tool is None else _headers_of(tool.span)
 
     def begin_sending(self, path: Path, url: str, config: Mapping[str, Any]) -> dict[str, str]:
         """The headers by which whoever is asked knows of the trace."""
@@ -112,9 +122,7 @@ class TracedRuns:
                 if place.port is not None:
                     server[names.SERVER_PORT] = place.port
                 span.set_attributes({**server, **_request_attributes(config)})
-        headers: dict[str, str] = {}
-        TraceContextTextMapPropagator().inject(headers, trace.set_span_in_context(span))
-        return headers
+        return _headers_of(span)
 
     def close(self) -> None:
         """End what is open: nobody tells how it ended."""
@@ -123,9 +131,10 @@ class TracedRuns:
                 self._end_run(path, "cancelled")
         self._export.close()
 
-    def _note(self, event: Event, path: Path, agent: str | None) -> None:
+    def _note(self, event: Event, path: Path, agent: str | None, trace_context: Any) -> None:
         if event["type"] == "request_started":
-            self._begin_chat(path, agent, event["provider"], event["model"])
+            above = self._context_above(path, trace_context)
+            self._begin_chat(path, agent, event["provider"], event["model"], above)
             return
         run = self._runs.get(path)
         if run is None:
@@ -143,12 +152,12 @@ class TracedRuns:
         elif event["type"] == "done":
             self._end_run(path)
         elif event["type"] == "error":
-            self._end_run(path, str(event["error"].get("type") or "_OTHER"))
+            kind = str(event["error"].get("type") or "_OTHER")
+            self._end_run(path, "cancelled" if kind == "RunCancelledError" else kind)
 
     def _begin(
-        self, name: str, kind: SpanKind, parent: Span | None, attributes: dict[str, Any]
+        self, name: str, kind: SpanKind, within: otel_context.Context, attributes: dict[str, Any]
     ) -> _Operation:
-        within = otel_context.get_current() if parent is None else trace.set_span_in_context(parent)
         span = self._tracer.start_span(name, within, kind, attributes)
         return _Operation(span, time.perf_counter(), attributes)
 
@@ -162,7 +171,14 @@ class TracedRuns:
         self._duration.record(time.perf_counter() - operation.began, measured)
         operation.span.end()
 
-    def _begin_chat(self, path: Path, agent: str | None, provider: str, model: str | None) -> None:
+    def _begin_chat(
+        self,
+        path: Path,
+        agent: str | None,
+        provider: str,
+        model: str | None,
+        above: otel_context.Context,
+    ) -> None:
         known: dict[str, Any] = {names.PROVIDER: names.provider_name(provider)}
         if model:
             known[names.REQUEST_MODEL] = model
@@ -172,22 +188,28 @@ class TracedRuns:
             if agent:
                 attributes[names.AGENT_NAME] = agent
             name = f"invoke_agent {agent}" if agent else "invoke_agent"
-            begun = self._begin(name, SpanKind.INTERNAL, self._span_above(path), attributes)
+            begun = self._begin(name, SpanKind.INTERNAL, above, attributes)
             run = self._runs[path] = _Run(begun)
             if len(self._runs) > _MAX_OPEN:
                 self._end_run(next(iter(self._runs)), "abandoned")
         attributes = {names.OPERATION: "chat", **known, names.REQUEST_STREAM: True}
         name = f"chat {model}" if model else "chat"
-        run.chat = self._begin(name, SpanKind.CLIENT, run.agent.span, attributes)
+        within = trace.set_span_in_context(run.agent.span)
+        run.chat = self._begin(name, SpanKind.CLIENT, within, attributes)
         run.usage = {}
 
-    def _span_above(self, path: Path) -> Span | None:
-        """The call that has made a run, or the run itself in which that was."""
+    def _context_above(self, path: Path, trace_context: Any) -> otel_context.Context:
+        """Below what a run stands: the call that has made it, or the run in which that was.
+
+        Else the trace that its caller names, or the span that the program is in.
+        """
         above = self._runs.get(path[:-1])
-        if above is None:
-            return None
-        tool = above.tools.get(path[-1])
-        return above.agent.span if tool is None else tool.span
+        if above is not None:
+            tool = above.tools.get(path[-1])
+            return trace.set_span_in_context(above.agent.span if tool is None else tool.span)
+        if isinstance(trace_context, Mapping):
+            return _PROPAGATOR.extract(trace_context)
+        return otel_context.get_current()
 
     def _note_first_piece(self, run: _Run) -> None:
         if run.chat is None or names.FIRST_CHUNK in run.chat.attributes:
@@ -236,7 +258,10 @@ class TracedRuns:
         if self._tells_content:
             attributes[names.TOOL_ARGUMENTS] = _told(payload)
         run.tools[call_id] = self._begin(
-            f"execute_tool {name}", SpanKind.INTERNAL, run.agent.span, attributes
+            f"execute_tool {name}",
+            SpanKind.INTERNAL,
+            trace.set_span_in_context(run.agent.span),
+            attributes,
         )
 
     def _end_tool(self, run: _Run, call_id: str, message: Mapping[str, Any]) -> None:
@@ -258,6 +283,12 @@ class TracedRuns:
             self._end(run.chat, error)
         run.agent.span.set_attributes(_usage_attributes(run.total))
         self._end(run.agent, error)
+
+
+def _headers_of(span: Span) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    _PROPAGATOR.inject(headers, trace.set_span_in_context(span))
+    return headers
 
 
 #: The attributes that metrics are told apart by.
