@@ -101,8 +101,8 @@ def run_child(parent: AgentRun, tool: AgentTool, plan: PlannedCall) -> Steps[Cor
             raise
         return _failure(tool, plan, error)
     finally:
-        if child.has_unknown_cost:
-            parent.note_unknown_cost()
+        if child.account.has_unknown_cost:
+            parent.account.note_unknown_cost()
     failed = child.finish in ("refusal", "blocked", "limit")
     return tool_message(tool.read_run(child), plan.name, plan.id, failed=failed)
 

@@ -110,12 +110,16 @@ class Spending:
 
     def __init__(self, limits: Limits, *, calls: int = 0) -> None:
         self._limits = limits
-        self._start = time.monotonic()
         self._tokens = 0
         self.calls = calls
         #: What the answers have cost whose cost is known.
         self.cost = Decimal(0)
         self.has_unknown_cost = False
+        self.start_clock()
+
+    def start_clock(self) -> None:
+        """Count the time from now on."""
+        self._start = time.monotonic()
 
     def add_usage(self, usage: Mapping[str, Any]) -> None:
         if not usage:

@@ -6,10 +6,8 @@ so that the history is one that any provider accepts.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,15 +18,16 @@ from agent_hookspecs.messages import Config, CoreMessage, Finish, Limit, Usage
 from agent_hookspecs.store.errors import RunCancelledError
 from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
+from agent_host.agent.account import RunAccount
 from agent_host.agent.answering import CallAnswering
 from agent_host.agent.children import innermost, run_child
-from agent_host.agent.costs import Budget, RunCosts, estimate_input, find_passed
+from agent_host.agent.costs import RunCosts
 from agent_host.agent.deciding import CallDecider
-from agent_host.agent.limits import Limits, Spending
+from agent_host.agent.limits import Limits
 from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask, question_event
 from agent_host.agent.unanswered import close_calls, last_answer
-from agent_host.drivers.effects import Call, Emit, Interrupt, RunState, Steps
+from agent_host.drivers.effects import Emit, Interrupt, RunState, Steps
 from agent_host.input import refuse_unsupported
 from agent_host.output import ExpectedOutput
 from agent_host.plugins.outgoing import call_trace
@@ -40,7 +39,6 @@ from agent_host.turn.context import caller_keys, tool_context
 from agent_host.turn.prepare import begin_state
 from agent_host.turn.steps import check_turn, done_event, error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
-from agent_host.usage import add_usage, cost_of
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import PlainWarning, Stack
@@ -72,8 +70,8 @@ class AgentRun:
     added to it. A run that may ``park`` waits for people who are not there.
     ``first_warnings`` are said before anything else; ``warnings`` is what was said altogether.
     ``defaults`` are the keys of the config that are for whoever has a use for them.
-    ``output`` is what is expected of the answer, if that is more than text. ``usage`` is that of
-    all turns.
+    ``output`` is what is expected of the answer, if that is more than text. ``account`` has what
+    all turns have used.
     ``tools`` are on offer in this run alone, and ``deps`` is what the program has for all tools.
     ``costs`` knows what answers cost; without it only what providers tell is known.
     """
@@ -107,10 +105,10 @@ class AgentRun:
     finish: Finish = "stop"
     finish_reason: str | None = None
     limit: Limit | None = None
-    usage: Usage = field(default_factory=lambda: cast(Usage, {}))
     state: RunState = "pending"
     #: What the run waits for.
     waiting: list[Question] = field(default_factory=list)
+    account: RunAccount = field(init=False)
     _session: Session | None = None
     _turn: Turn | None = None
     _number: int = 0
@@ -118,28 +116,19 @@ class AgentRun:
     _is_over: bool = False
     #: The calls that were begun and have no result.
     _started: list[str] = field(default_factory=list)
-    _spending: Spending = field(init=False)
-    #: What the runs that it made have used; their own records say so too, but not whose they were.
-    _children_usage: Usage = field(default_factory=lambda: cast(Usage, {}))
-    #: What the session had cost before this run; read when a budget first asks.
-    _session_cost: Decimal | None = None
     _calls: CallAnswering | None = None
     _was_cancelled: bool = False
     _parent: AgentRun | None = None
     _deliver: Callable[[list[Event]], Emit] = Emit
-    #: Children that run at once report at once.
-    _counting: threading.Lock = field(default_factory=threading.Lock)
     #: What was said in earlier turns and need not be said again.
     _warned: set[PlainWarning] = field(default_factory=set)
-    #: What is to be said of costs, with the events that have them.
-    _cost_warnings: Warnings = field(init=False)
 
     def __post_init__(self) -> None:
         # Below what the config itself says, for a wish of ours is worth no warning.
         defaults = self.config.get("request_defaults") or {}
         below = {"parallel_tool_calls": self.parallel, **defaults}
         self.config = {**self.config, "request_defaults": below}
-        self._cost_warnings = Warnings(self._warned)
+        self.account = RunAccount(self.limits, Warnings(self._warned), self.costs, self.recorder)
 
     @property
     def session(self) -> Session:
@@ -169,25 +158,15 @@ class AgentRun:
         outer = (parent.layer or {}).get("run_path", ())
         self.layer = {**(self.layer or {}), "run_path": (*outer, call_id)}
         self._parent, self._deliver, self.depth = parent, deliver, parent.depth + 1
+        self.account.parent = parent.account
         # Whoever observes the parent sees it there.
         self.observe = None
 
     def steps(self) -> Steps[None]:
         self.state = "running"
-        self._spending = Spending(self.limits)
+        self.account.spending.start_clock()
         try:
-            yield from self._warn(self.first_warnings)
-            leased = yield from self.stacks.lease(self.config)
-            own_tools = OwnTools(self.tools)
-            try:
-                stack = yield from own_tools.add_to(leased)
-                yield from self._warn(self._unused_settings(stack))
-                self._look_at_stack(stack)
-                session = yield from self._begin(stack)
-                yield from self._run_turns(stack, session)
-            finally:
-                own_tools.close()
-                leased.lease.leave()
+            yield from self._with_stack(self._run_with)
             if self.state == "running":
                 self.state = "succeeded"
             yield self.emit([self._done_event()])
@@ -229,21 +208,32 @@ class AgentRun:
     def check_steps(self) -> Steps[None]:
         """What a run does before it sends anything: it raises and warns of the same."""
         try:
-            yield from self._warn(self.first_warnings)
-            leased = yield from self.stacks.lease(self.config)
-            own_tools = OwnTools(self.tools)
-            try:
-                stack = yield from own_tools.add_to(leased)
-                yield from self._warn(self._unused_settings(stack))
-                self._look_at_stack(stack)
-                start = self.start.with_added(self.prompt) if self.prompt else self.start
-                yield from check_turn(self._make_turn(stack, start))
-            finally:
-                own_tools.close()
-                leased.lease.leave()
+            yield from self._with_stack(self._check_with)
         except AgentError as error:
             redact_error(error)
             raise
+
+    def _with_stack(self, act: Callable[[Stack], Steps[None]]) -> Steps[None]:
+        """Carry something out with the stack of the run, which is held as long as that takes."""
+        yield from self._warn(self.first_warnings)
+        leased = yield from self.stacks.lease(self.config)
+        own_tools = OwnTools(self.tools)
+        try:
+            stack = yield from own_tools.add_to(leased)
+            yield from self._warn(self._unused_settings(stack))
+            self._look_at_stack(stack)
+            yield from act(stack)
+        finally:
+            own_tools.close()
+            leased.lease.leave()
+
+    def _run_with(self, stack: Stack) -> Steps[None]:
+        session = yield from self._begin(stack)
+        yield from self._run_turns(stack, session)
+
+    def _check_with(self, stack: Stack) -> Steps[None]:
+        start = self.start.with_added(self.prompt) if self.prompt else self.start
+        yield from check_turn(self._make_turn(stack, start))
 
     def _warn(self, warnings: Iterable[PlainWarning]) -> Steps[None]:
         new = Warnings(self._warned)
@@ -302,44 +292,16 @@ class AgentRun:
     def _take_from_child(self, event: Event) -> None:
         """Count what a child has used, and keep what it warns of; its run stores its own usage."""
         if event["type"] == "usage":
-            with self._counting:
-                self._count_usage(event["usage"])
-                self._children_usage = add_usage(self._children_usage, event["usage"])
+            self.account.add_child_usage(event["usage"])
         elif event["type"] == "warning":
             self.warnings.append(event)
 
     def _add_usage(self, usage: Usage) -> None:
-        with self._counting:
-            self._count_usage(usage)
-        if self.recorder is not None and self._turn is not None and self._turn.result is None:
+        self.account.add_usage(usage)
+        turn = self._turn
+        if self.recorder is not None and turn is not None and turn.result is None:
             # Of an answer that failed; that of a whole one was stored with it.
-            self.recorder.add_usage(usage, self._account())
-
-    def _count_usage(self, usage: Usage) -> None:
-        self._spending.add_usage(usage)
-        self.usage = add_usage(self.usage, usage)
-        if self._spending.has_unknown_cost:
-            self.usage.pop("cost", None)
-
-    @property
-    def has_unknown_cost(self) -> bool:
-        """Whether some answer came whose cost nobody knows, so that the whole is not known."""
-        return self._spending.has_unknown_cost
-
-    def note_unknown_cost(self) -> None:
-        """An answer came of which nobody says what it has used."""
-        self._spending.has_unknown_cost = True
-        self.usage.pop("cost", None)
-
-    def _note_missing_usage(self, turn: Turn) -> None:
-        if not any(message["metadata"].get("usage") for message in turn.finals):
-            self.note_unknown_cost()
-
-    def _account(self) -> str:
-        """Who is billed for the turn."""
-        assert self._turn is not None, "only turns cost anything"
-        stack = self._turn.stack
-        return stack.provider.name if self.costs is None else self.costs.account_of(stack)
+            self.recorder.add_usage(usage, self.account.payer_of(turn.stack))
 
     def _take_events(self, events: list[Event]) -> list[Event]:
         """The sink of a turn: its events but for those that end it, and with what they cost."""
@@ -348,30 +310,22 @@ class AgentRun:
             # So it is with every chunk.
             return self.emit(plain).events
         own = [self._with_cost(event) for event in events if event["type"] not in _OWN]
-        return self.emit([*own, *self._cost_warnings.take()]).events
+        return self.emit([*own, *self.account.warnings.take()]).events
 
     def _with_cost(self, event: Event) -> Event:
-        if event["type"] != "usage":
+        if event["type"] != "usage" or self._turn is None:
             return event
-        return {"type": "usage", "usage": self._add_cost(event["usage"])}
-
-    def _add_cost(self, usage: Usage) -> Usage:
-        """What an answer of the turn has used, with what that costs if anybody knows."""
-        turn = self._turn
-        if self.costs is None or turn is None:
-            return usage
-        return self.costs.add_cost(usage, turn.stack, self._cost_warnings.add)
+        return {"type": "usage", "usage": self.account.add_cost(event["usage"], self._turn.stack)}
 
     def _store(self, events: Sequence[Event] = (), **known: Any) -> Steps[None]:
         """Store the session as it is, before these events tell of it; see `RunRecorder.store`."""
         if self.recorder is None:
             return
-        known["details"] = {**self.recorder.run.details, "started": list(self._started)}
-        if self._children_usage:
-            known["details"]["children_usage"] = self._children_usage
-        known["cost"] = None
-        if not self.has_unknown_cost:
-            known["cost"] = cost_of(add_usage(self.recorder.run.usage, self._children_usage))
+        run, account = self.recorder.run, self.account
+        known["details"] = {**run.details, "started": list(self._started)}
+        if account.children_usage:
+            known["details"]["children_usage"] = account.children_usage
+        known["cost"] = account.cost_with(run.usage)
         warning = yield from self.recorder.store(self.session, events, **known)
         if warning is not None:
             yield self.emit([warning])
@@ -406,16 +360,16 @@ class AgentRun:
     def _take_stock(self, session: Session) -> Session:
         """Count what a resumed run has done; its session without the text of a broken answer."""
         assert self.recorder is not None, "only what was stored can be resumed"
-        details = self.recorder.run.details
+        usage, details = self.recorder.run.usage, self.recorder.run.details
+        children_usage = cast(Usage, details.get("children_usage") or {})
         messages = session.messages
         if messages and messages[-1]["metadata"].get("partial"):
             messages = messages[:-1]
             session = session.with_messages(messages)
         own = messages[int(details.get("first", 0)) :]
         self._number = sum(message["role"] == "assistant" for message in own)
-        self._spending.calls = sum(message["role"] == "tool" for message in own)
-        self._children_usage = cast(Usage, details.get("children_usage") or {})
-        self._count_usage(add_usage(self.recorder.run.usage, self._children_usage))
+        calls = sum(message["role"] == "tool" for message in own)
+        self.account.go_on_from(usage, children_usage, calls=calls)
         self._started[:] = details.get("started", ())
         self._asked_again = any(
             message["role"] == "user" and message["content"] == FINAL_ANSWER for message in own
@@ -438,14 +392,16 @@ class AgentRun:
         if self.recorder is not None and self.recorder.resumes:
             going_on = yield from self._finish_last_turn(stack, session)
         while going_on is not None and self._number < self.limits.turns:
-            limit = yield from self._passed_budget(stack, going_on)
+            limit = yield from self.account.find_passed_budget(stack, going_on)
+            if self.account.warnings:
+                yield self.emit(self.account.warnings.take())
             if limit is not None:
                 yield from self._end_run(stack, going_on, limit=limit)
                 return
             self._number += 1
             turn = self._turn = self._make_turn(stack, going_on)
             yield from run_turn(turn)
-            self._note_missing_usage(turn)
+            self.account.note_missing_usage(turn.finals)
             session, self.finals = turn.session, turn.finals
             self._session, self._turn = session, None
             self.finish, self.finish_reason = turn.finish, turn.finish_reason
@@ -454,78 +410,6 @@ class AgentRun:
             going_on = yield from self._end_turn(stack, session, has_calls=bool(turn.calls))
         if going_on is not None:
             yield from self._end_run(stack, going_on, limit="max_turns")
-
-    # --- budgets ---------------------------------------------------------------------------------
-
-    def _passed_budget(self, stack: Stack, session: Session) -> Steps[Limit | None]:
-        """The budget that the next request would pass, after somebody was told; else None."""
-        budgets = yield from self._budgets(stack)
-        if not budgets:
-            return None
-        warnings = self._cost_warnings
-        prices = None if self.costs is None else self.costs.find(stack, warnings.add)
-        next_cost = None
-        if prices is not None:
-            # Without a longest answer only what is sent counts before it is known.
-            longest = stack.config.get("max_output_tokens")
-            tools = [each.schema for each in stack.descriptors]
-            next_cost = prices.highest_cost(
-                estimate_input(session.messages, tools), longest if isinstance(longest, int) else 0
-            )
-        passed = find_passed(budgets, next_cost)
-        if passed is not None:
-            warnings.add(passed.describe(next_cost))
-        elif self._spending.has_unknown_cost:
-            passed = budgets[0]
-            warnings.add(
-                f"{passed.limit} is set, and what an answer has cost is not known. Nothing more is "
-                f"sent; state what {_model_name(stack)} costs under prices in the config"
-            )
-        elif next_cost is None:
-            warnings.add(
-                f"{budgets[0].limit} is set, and what {_model_name(stack)} costs is not known: it "
-                "counts only what the provider tells afterwards; state it under prices in the "
-                "config, or install agent-host-prices"
-            )
-        if warnings:
-            yield self.emit(warnings.take())
-        return None if passed is None else passed.limit
-
-    def _budgets(self, stack: Stack) -> Steps[list[Budget]]:
-        """All that this run must not pass, with what was spent of it by now."""
-        found: list[Budget] = []
-        run: AgentRun | None = self
-        while run is not None:
-            # A part of another run spends what that one has.
-            root = run
-            if run.limits.cost is not None:
-                found.append(Budget.of("max_cost", run.limits.cost, run._spending.cost))
-            run = run._parent
-        limits, recorder = self.limits, self.recorder
-        if recorder is None or limits.needs_store is None:
-            return found
-        if limits.session_cost is not None:
-            before = yield from root._cost_before()
-            spent = before + root._spending.cost
-            found.append(Budget.of("max_session_cost", limits.session_cost, spent))
-        if limits.key_cost is None and limits.day_cost is None:
-            return found
-        costs: Mapping[str, Decimal] = yield Call(recorder.read_day_costs)
-        account = stack.provider.name if self.costs is None else self.costs.account_of(stack)
-        key_cost = limits.key_cost
-        amount = key_cost.get(account) if isinstance(key_cost, Mapping) else key_cost
-        if amount is not None:
-            found.append(Budget.of("max_key_cost", amount, costs.get(account, Decimal(0))))
-        if limits.day_cost is not None:
-            spent = sum(costs.values(), Decimal(0))
-            found.append(Budget.of("max_day_cost", limits.day_cost, spent))
-        return found
-
-    def _cost_before(self) -> Steps[Decimal]:
-        """What the session had cost when the run began; nobody else can add to it meanwhile."""
-        if self._session_cost is None and self.recorder is not None:
-            self._session_cost = yield Call(self.recorder.read_session_cost)
-        return self._session_cost or Decimal(0)
 
     # --- the end of a turn -----------------------------------------------------------------------
 
@@ -578,18 +462,11 @@ class AgentRun:
             asked = {"role": "user", "content": request, "metadata": {"from_host": True}}
             session = session.with_added(asked)
             self._session = session
-        limit = self._spending.reached_limit() or self._outer_limit()
+        limit = self.account.reached_limit()
         if limit is not None:
             yield from self._end_run(stack, session, limit=limit)
             return None
         return session
-
-    def _outer_limit(self) -> Limit | None:
-        """The limit of a run that this one is a part of, which ends all of its parts."""
-        outer = self._parent
-        if outer is None:
-            return None
-        return outer._spending.reached_shared_limit() or outer._outer_limit()
 
     def _is_answer(self) -> bool:
         """Whether a turn without calls ends the run.
@@ -601,7 +478,7 @@ class AgentRun:
         may_ask_again = not self._asked_again and self.limits.empty_final != "keep"
         if not may_ask_again or self.finish != "stop":
             return True
-        return not self._spending.calls or _has_text(self.finals)
+        return not self.account.spending.calls or _has_text(self.finals)
 
     def _ask_again(self) -> Steps[bool]:
         """Whether the model goes on after an answer that does not fit, or without one so far."""
@@ -661,9 +538,10 @@ class AgentRun:
         self.finals = turn.finals
         self.finish, self.finish_reason = turn.finish, turn.finish_reason
         for message in turn.finals:
-            usage = self._add_cost(cast(Usage, message["metadata"].get("usage") or {}))
-            recorder.add_usage(usage, self._account())
-        self._note_missing_usage(turn)
+            usage = cast(Usage, message["metadata"].get("usage") or {})
+            priced = self.account.add_cost(usage, turn.stack)
+            recorder.add_usage(priced, self.account.payer_of(turn.stack))
+        self.account.note_missing_usage(turn.finals)
         final: Event = {"type": "final", "messages": turn.finals, "session": session}
         if turn.calls or turn.finish == "pause" or not self._is_answer():
             yield from self._store([final])
@@ -708,7 +586,7 @@ class AgentRun:
         decider = CallDecider(
             stack=stack,
             policy=self.policy,
-            spending=self._spending,
+            spending=self.account.spending,
             context=context,
             emit=self.emit,
             started=self._started,
@@ -764,10 +642,6 @@ def _cancelled_error(recorder: RunRecorder) -> RunCancelledError:
         run=run_id,
         hint=f"go on with it: agent-host runs resume {run_id}",
     )
-
-
-def _model_name(stack: Stack) -> str:
-    return "/".join(filter(None, (stack.provider.name, stack.config.get("model"))))
 
 
 def _has_text(finals: Sequence[CoreMessage]) -> bool:

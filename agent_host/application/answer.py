@@ -94,7 +94,7 @@ def answer_of_run(run: AgentRun) -> Answer[Any]:
         run.finish_reason,
         run.limit,
         run.warnings,
-        run.usage,
+        run.account.usage,
         run.run_id,
         tuple(run.waiting),
         run.output,
