@@ -587,7 +587,7 @@ def test_a_plugin_may_be_called_like_the_host() -> None:
 def test_the_state_is_shown_after_each_plugin_and_after_a_failure() -> None:
     seen: list[Any] = []
     manager = manager_of("extension", adding("a"), {"init": half_done}, tolerate=Tolerant())
-    manager.watch_state = lambda state: seen.append(dict(state))
+    manager.watch_state = lambda _: lambda state: seen.append(dict(state))
     call_state(manager, {})
     assert {"a": True} in seen
     assert {"a": True, "half": True} in seen
@@ -596,6 +596,6 @@ def test_the_state_is_shown_after_each_plugin_and_after_a_failure() -> None:
 def test_only_folds_over_a_state_show_one() -> None:
     seen: list[Any] = []
     manager = manager_of("extension", {"get_models": lambda models: [*models, {"id": "m"}]})
-    manager.watch_state = seen.append
+    manager.watch_state = lambda _: seen.append
     assert manager.hook.get_models(config={}, models=[]) == [{"id": "m"}]
     assert seen == []

@@ -91,9 +91,16 @@ class LoadedConfig:
         """The effective settings: defaults, then the provider alias, then agent, then caller."""
         settings: dict[str, Any] = {}
         for where, layer in self.request_layers(agent, provider, model):
-            # What the caller names is taken as it stands.
-            settings |= self._locate_folders(self._fill(where, layer)) if where else layer
-        remember_secrets(named_secrets(settings))
+            if not where:
+                # What the caller names is taken as it stands.
+                settings |= layer
+                continue
+            filled: dict[str, Any] = self._fill(where, layer)
+            # Those that stand in the file are known since it was read.
+            new = {key: value for key, value in filled.items() if value != layer[key]}
+            if new:
+                remember_secrets(named_secrets(new))
+            settings |= self._locate_folders(filled)
         return settings
 
     def request_layers(

@@ -83,7 +83,7 @@ def build_stack(
     remember_secrets(schema.secrets(config))
     schema.check_values(config)
     for manager in (managers.extension, managers.feature):
-        manager.watch_state = partial(schema.remember_new_secrets, config)
+        manager.watch_state = schema.watch_config
     registry = _build_registry(resolution, schema, config)
     tools: list[PreparedTool] = []
     names: list[str] = []

@@ -24,8 +24,8 @@ __all__ = ["RoleManager", "Tolerate", "Watch"]
 
 #: Told of an implementation that has failed; the hook goes on without its result.
 Tolerate = Callable[[Implementation, AgentError], None]
-#: Told of the state after each plugin has had its turn at ``init``.
-Watch = Callable[[Any], None]
+#: Shown the state before ``init``; gives what is shown it after each plugin has had its turn.
+Watch = Callable[[Any], Callable[[Any], None]]
 
 #: The host's own folds; no plugin can be called that.
 _HOST = "<folds of the host>"
@@ -49,7 +49,7 @@ class RoleManager(pluggy.PluginManager):
 
     While ``tolerate`` is set, an implementation that fails is passed over: the hook goes on from
     the values before it, of which it then got only copies. ``report`` is told of failures of hooks
-    that go on in any case. ``watch_state`` is told of every state that ``init`` comes to.
+    that go on in any case. ``watch_state`` is shown every state that ``init`` comes to.
     """
 
     def __init__(
@@ -194,7 +194,9 @@ class RoleManager(pluggy.PluginManager):
         """
         values = list(arguments)
         isolated = self.tolerate is not None or hook.combining.skips
-        watch = self.watch_state if hook.name == "init" else None
+        watch = None
+        if self.watch_state is not None and hook.name == "init":
+            watch = self.watch_state(values[places[0]])
         for function in self._plugin_functions(hook.name):
             given = _copy_values(values, places) if isolated else values
             try:

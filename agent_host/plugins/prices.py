@@ -71,7 +71,7 @@ class Prices:
         Whatever a plugin does, an answer that was paid for is not lost for it: ``warn`` is told.
         """
         at = time.time()
-        own = _entry_of(self._table, model.names, at)
+        own = _entry_of(self._table, model.names, at) if self._table else None
         if own is not None:
             return read_prices(own)
         try:
@@ -116,8 +116,6 @@ def _entry_of(
     table: Mapping[str, Any], names: Iterable[str], at: float
 ) -> Mapping[str, Any] | None:
     """What a table says of a model at a time: under its name, or else under a pattern."""
-    if not table:
-        return None
     day = datetime.fromtimestamp(at, timezone.utc).date()
     for name in names:
         keys = [name, *(key for key in table if fnmatchcase(name, key))]

@@ -7,9 +7,10 @@ among the choices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.authoring.knobs import KNOBS
@@ -162,6 +163,14 @@ class ConfigSchema:
         }
         if new:
             remember_secrets(self.secrets(new))
+
+    def watch_config(self, state: object) -> Callable[[object], None]:
+        """What remembers the secrets that plugins put into the config of a state from now on."""
+        config = state.get("config") if isinstance(state, dict) else None
+        given = config if isinstance(config, dict) else {}
+        # A copy, because plugins change what is nested in place. Tools are not looked at.
+        known = {key: plain_copy(value) for key, value in given.items() if key != "tools"}
+        return partial(self.remember_new_secrets, known)
 
     def for_tool(self, tool: str, config: Mapping[str, Any]) -> dict[str, Any]:
         """A copy of the config as the tool of that key may see it: of secrets, only its own.
