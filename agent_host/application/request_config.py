@@ -50,18 +50,22 @@ def _complete_provider(
     if catalog.usable(None):
         # Some plugins are known by name only once they are imported, which a request does.
         return
-    installed = {record.name: record for record in catalog.usable("provider")}
-    if named is not None and named not in installed:
+    usable = catalog.usable("provider")
+    if named is None:
+        record = fallback(catalog)
+    else:
+        record = next((each for each in usable if each.name == named), None)
+    if named is not None and record is None:
         broken = ("failed", "incompatible")
         if not any(record.state in broken or record.name == named for record in catalog):
-            names = {*app_config.values.get("providers", {}), *installed}
+            aliases = app_config.values.get("providers", {})
+            names = {*aliases, *(each.name for each in usable)}
             key = f"agents.{agent or 'default'}.provider"
             raise app_config.unknown_error(
                 "provider", str(named), names, key, is_from_caller=named == provider
             )
         # It may be one of those that cannot be used, and a request says why.
         return
-    record = installed[named] if named is not None else fallback(catalog)
     if record is not None and record.entry is not None:
         stored = [app_config.provider_name(agent, provider) or record.name, record.name]
         vaults = partial(has_vaults, catalog, selector.stacks.activator)
