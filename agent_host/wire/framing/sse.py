@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from agent_hookspecs.authoring.partial import MAX_ANSWER_VALUES
 from agent_host.wire.framing.base import LARGE_BYTES, MAX_EVENT_BYTES, Event, LineFraming
 from agent_host.wire.framing.decoding import text_of
 
 __all__ = ["SseFraming"]
+
+#: What many servers send in place of a last event.
+_END: Final = b"[DONE]"
 
 
 class SseFraming(LineFraming):
@@ -69,8 +73,10 @@ class SseFraming(LineFraming):
                     self.event_count += 1
                     continue
                 except ValueError:
-                    # Nothing is lost: the lines of the block are looked at one by one.
-                    pass
+                    # Nothing is lost: the lines of any other block are looked at one by one.
+                    if line[6:] == _END:
+                        self.is_done = True
+                        break
             self._feed_lines(block + b"\n\n", events)
         if not self.is_done:
             self._feed_lines(rest, events)
@@ -112,7 +118,7 @@ class SseFraming(LineFraming):
             pass
         # Some servers forget the blank line between events: each line is then one of its own.
         lines = [value for value in values if value.strip()]
-        end = next((at for at, line in enumerate(lines) if line.strip() == b"[DONE]"), None)
+        end = next((at for at, line in enumerate(lines) if line.strip() == _END), None)
         if end is not None:
             self.is_done = True
             del lines[end:]
