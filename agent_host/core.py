@@ -16,7 +16,6 @@ from agent_hookspecs.errors import AgentError, ConfigError
 from agent_hookspecs.logs import redact_error
 from agent_hookspecs.messages import ActionResult, Config, CoreMessage, ModelInfo
 from agent_hookspecs.roles import PluginRole
-from agent_host.agent.calls import run_calls
 from agent_host.drivers.blocking import Stream, complete
 from agent_host.drivers.effects import Steps
 from agent_host.plugins.catalog import Catalog
@@ -291,6 +290,9 @@ class AgentCore:
         errors: Mapping[str, str] | None,
         context: Mapping[str, Any] | None,
     ) -> Steps[list[CoreMessage]]:
+        # The tool loop answers calls in another way, and most programs leave them to it.
+        from agent_host.agent.calls import run_calls
+
         stack = yield from self._stacks.lease(config)
         try:
             return (yield from run_calls(stack, calls, tool_context(stack, context), errors or {}))

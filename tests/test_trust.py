@@ -15,7 +15,8 @@ import pytest
 
 from agent_hookspecs import ConfigError
 from agent_host import AgentApplication
-from agent_host.config import contents, load_config, read_folder
+from agent_host.config import contents, load_config
+from agent_host.config.folders import read_folder
 from agent_host.config.model import config_schema
 from agent_host.trust import Contents, compare_contents, read_trusted, trust, untrust
 from making import POISON, full, write_package

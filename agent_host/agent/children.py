@@ -15,6 +15,7 @@ from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import CoreMessage
 from agent_hookspecs.roles import Effect
+from agent_host.agent.child_events import wrap_event
 from agent_host.agent.results import tool_message
 from agent_host.drivers.effects import Emit, Steps
 from agent_host.plugins.implementation import log_failure
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from agent_host.agent.calls import PlannedCall
     from agent_host.agent.loop import AgentRun
 
-__all__ = ["MAX_DEPTH", "AgentTool", "innermost", "run_child"]
+__all__ = ["MAX_DEPTH", "AgentTool", "run_child"]
 
 log = get_logger(__name__)
 
@@ -91,7 +92,8 @@ def run_child(parent: AgentRun, tool: AgentTool, plan: PlannedCall) -> Steps[Cor
         return _failure(tool, plan, error)
 
     def deliver(events: list[Event]) -> Emit:
-        return parent.emit([_child_event(tool, plan, child, event) for event in events])
+        names = {"agent": tool.agent, "tool": plan.name, "call_id": plan.id}
+        return parent.emit([wrap_event(event, child, **names) for event in events])
 
     child.nest_under(parent, deliver, plan.id)
     try:
@@ -111,21 +113,3 @@ def _failure(tool: AgentTool, plan: PlannedCall, error: Exception) -> CoreMessag
     described = log_failure(log, "child_failed", error, agent=tool.agent)
     text = f"The agent {tool.agent!r} failed: {described}"
     return tool_message(text, plan.name, plan.id, failed=True)
-
-
-def _child_event(tool: AgentTool, plan: PlannedCall, child: AgentRun, event: Event) -> Event:
-    return {
-        "type": "child",
-        "id": plan.id,
-        "name": plan.name,
-        "agent": tool.agent,
-        "run": child.run_id,
-        "event": event,
-    }
-
-
-def innermost(event: Event) -> Event:
-    """The event itself, or the one that a child, or its child, has told."""
-    while event["type"] == "child":
-        event = event["event"]
-    return event

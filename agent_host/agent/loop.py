@@ -19,17 +19,13 @@ from agent_hookspecs.store.errors import RunCancelledError
 from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.account import RunAccount
-from agent_host.agent.answering import CallAnswering
-from agent_host.agent.children import innermost, run_child
-from agent_host.agent.costs import RunCosts
-from agent_host.agent.deciding import CallDecider
+from agent_host.agent.child_events import innermost
 from agent_host.agent.limits import Limits
 from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask, question_event
 from agent_host.agent.unanswered import close_calls, last_answer
 from agent_host.drivers.effects import Emit, Interrupt, RunState, Steps
 from agent_host.input import refuse_unsupported
-from agent_host.output import ExpectedOutput
 from agent_host.plugins.outgoing import call_trace
 from agent_host.plugins.own_tools import OwnTools
 from agent_host.plugins.settings import describe_unused
@@ -41,6 +37,9 @@ from agent_host.turn.steps import check_turn, done_event, error_event, run_turn
 from agent_host.turn.turn import Turn, Warnings
 
 if TYPE_CHECKING:
+    from agent_host.agent.answering import CallAnswering
+    from agent_host.agent.costs import RunCosts
+    from agent_host.output import ExpectedOutput
     from agent_host.plugins.stack import PlainWarning, Stack
     from agent_host.plugins.stacks import Stacks
     from agent_host.runs.recorder import RunRecorder
@@ -580,6 +579,10 @@ class AgentRun:
         yield self.emit(events)
 
     def _make_answering(self, stack: Stack) -> CallAnswering:
+        from agent_host.agent.answering import CallAnswering
+        from agent_host.agent.children import run_child
+        from agent_host.agent.deciding import CallDecider
+
         given = {} if self.deps is None else {"deps": self.deps}
         context = tool_context(stack, self.context, self.is_cancelled, given)
         may_park = self.park and self.recorder is not None and self.recorder.keeps_questions

@@ -15,7 +15,6 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from sysconfig import get_path
 from typing import Any, Literal, cast, get_args
 
 import agent_host
@@ -113,6 +112,8 @@ def _is_installed_with_host(bundle: Bundle, name: str) -> bool:
 @cache
 def _folders_of_host(name: str) -> frozenset[str]:
     """The folders that a bundled distribution's package can be in."""
+    from sysconfig import get_path
+
     beside = os.path.dirname(os.path.dirname(os.path.realpath(agent_host.__file__)))
     # In a checkout the host and its plugins are in folders of their own.
     checkout = os.path.join(beside, "plugins", name.removeprefix("agent-host-"), "src")

@@ -7,7 +7,6 @@ preview, which is told with the question. It must not know how a question looks.
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast, get_args
@@ -215,6 +214,8 @@ def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
             ]
         ]
     else:
+        import difflib
+
         groups = difflib.SequenceMatcher(None, old, new, False).get_grouped_opcodes(_CONTEXT)
     for group in groups:
         yield from _hunk(old, new, start, group)

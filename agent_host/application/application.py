@@ -21,7 +21,6 @@ from agent_hookspecs.store.values import Question
 from agent_host.agent.limits import Limits
 from agent_host.agent.policy import Approve, Decision, Memory, Policy
 from agent_host.agent.questions import Ask
-from agent_host.application.agents import Agent
 from agent_host.application.answer import Answer, answer_of_run
 from agent_host.application.observers import Observers
 from agent_host.application.options import Decisions, ResumeOptions, RunOptions, Selected
@@ -39,8 +38,6 @@ from agent_host.drivers.effects import Emit
 from agent_host.input import Part, Prompt
 from agent_host.places import ignored_variables
 from agent_host.plugins.prices import Prices
-from agent_host.runs.runs import Runs
-from agent_host.runs.sessions import Sessions
 from agent_host.sessions.frozen import freeze
 from agent_host.sessions.session import Session
 
@@ -49,11 +46,14 @@ if TYPE_CHECKING:
 
     from agent_host.agent.offered_input import OfferedInput, OfferedPrompt
     from agent_host.agent.resume import LaterRun
+    from agent_host.application.agents import Agent
     from agent_host.batch.batch import AsyncBatch, Batch, BatchOptions
     from agent_host.batch.lines import Source
     from agent_host.drivers.asynchronous import AsyncStream
     from agent_host.plugins.activate import OnManager
     from agent_host.plugins.stack import Stack
+    from agent_host.runs.runs import Runs
+    from agent_host.runs.sessions import Sessions
     from agent_host.turn.context import Warn
 
 __all__ = ["AgentApplication", "open_runs"]
@@ -145,15 +145,21 @@ class AgentApplication:
     @property
     def sessions(self) -> Sessions:
         """The stored sessions."""
+        from agent_host.runs.sessions import Sessions
+
         return Sessions(self._runs.require_storage())
 
     @property
     def runs(self) -> Runs:
         """The stored runs."""
+        from agent_host.runs.runs import Runs
+
         return Runs(self._runs.require_storage())
 
     def agent(self, name: str) -> Agent:
         """An agent of the config, for instance to make a tool of it."""
+        from agent_host.application.agents import Agent
+
         return Agent(name, self._runs)
 
     @overload

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.values import dataclass
-from agent_host.agent.children import innermost
+from agent_host.agent.child_events import innermost
 from agent_host.agent.policy import Decision, Policy
 from agent_host.application.story import RunStory, is_story_wanted
 from agent_host.application.watching import EventFeed, Listener, RunEvent

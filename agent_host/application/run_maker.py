@@ -22,7 +22,6 @@ from agent_host.agent.limits import Limits, LimitSettings
 from agent_host.agent.loop import AgentRun
 from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask
-from agent_host.agent.resume import LaterRun, stored_decisions
 from agent_host.agent.unanswered import close_calls
 from agent_host.application.limits import read_limits
 from agent_host.application.options import Decisions, RunOptions
@@ -32,16 +31,17 @@ from agent_host.config import LoadedConfig
 from agent_host.config.check import check_loading
 from agent_host.config.selection import Selector
 from agent_host.input import Prompt, make_message
-from agent_host.output import ExpectedOutput
 from agent_host.plugins.prices import Prices
 from agent_host.redaction import without_secrets
-from agent_host.runs.recorder import RunRecorder
-from agent_host.runs.storage import Storage
 from agent_host.sessions.session import Session
 from agent_host.turn.steps import SingleTurn
 
 if TYPE_CHECKING:
+    from agent_host.agent.resume import LaterRun
     from agent_host.core import AgentCore
+    from agent_host.output import ExpectedOutput
+    from agent_host.runs.recorder import RunRecorder
+    from agent_host.runs.storage import Storage
 
 __all__ = ["RunMaker"]
 
@@ -131,6 +131,8 @@ class RunMaker:
                 park=park,
                 **options,
             )
+        from agent_host.runs.recorder import RunRecorder
+
         asked["settings"] = without_secrets(asked["settings"])
         now = time.time()
         run = StoredRun(
@@ -190,6 +192,9 @@ class RunMaker:
         deps: object = None,
     ) -> LaterRun:
         """A stored run that goes on, with these answers to what it waits for."""
+        from agent_host.agent.resume import LaterRun, stored_decisions
+        from agent_host.runs.recorder import RunRecorder
+
         storage = self.require_storage()
         output = _expected_output(output_type, output_retries)
 
@@ -310,7 +315,11 @@ def _refuse_uncounted(limits: Limits) -> None:
 
 
 def _expected_output(output_type: Any, retries: int | None) -> ExpectedOutput | None:
-    return None if output_type is None else ExpectedOutput(output_type, retries)
+    if output_type is None:
+        return None
+    from agent_host.output import ExpectedOutput
+
+    return ExpectedOutput(output_type, retries)
 
 
 def _check_person(option: str, person: object) -> None:

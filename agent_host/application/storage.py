@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.store.protocol import SessionStore
-from agent_host.plugins.stores import open_store
-from agent_host.runs.storage import Storage
-from agent_host.store.plugin import DEFAULT_URL, database_files
 
 if TYPE_CHECKING:
     from agent_host.plugins.stacks import Stacks
+    from agent_host.runs.storage import Storage
 
 __all__ = ["choose_storage"]
 
@@ -26,10 +24,17 @@ def choose_storage(
 
     True is the user's own file if the config names none. Nothing is opened.
     """
-    if isinstance(given, bool) or given is None:
-        url = None if given is False else values.get("store")
-        given = url or (DEFAULT_URL if given is True else None)
-    if given is None or given == _NO_STORE:
+    named = values.get("store")
+    if given is False or (given is None and not named):
+        return None
+    # Here, because most programs store nothing.
+    from agent_host.plugins.stores import open_store
+    from agent_host.runs.storage import Storage
+    from agent_host.store.plugin import DEFAULT_URL, database_files
+
+    if given is True or given is None:
+        given = named or DEFAULT_URL
+    if given == _NO_STORE:
         return None
     if not isinstance(given, str):
         made = given

@@ -38,7 +38,7 @@ def trust(folder: Path, revoke: bool, yes: bool, as_json: bool) -> None:
     When any of it changes, this command shows what has changed, and asks.
     """
     from agent_host import trust as trusted
-    from agent_host.config import read_folder
+    from agent_host.config.folders import read_folder
 
     shown = show_exactly(folder.resolve())
     if revoke:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_host.agent.children import innermost
+from agent_host.agent.child_events import innermost
 from agent_host.cli.outside import clean_text
 from agent_host.usage import add_usage
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_hookspecs.values import dataclass
-from agent_host.config.files import is_trusted
+from agent_host.config.folders import is_trusted
 from agent_host.places import NAMES_AT_HOME, NAMES_IN_FOLDER, config_folder
 
 __all__ = ["Candidate", "find_candidates"]

@@ -1,7 +1,6 @@
-"""Finds, reads and checks config files.
+"""Finds, reads and checks config files: one JSON or TOML file, of a folder or the user's own.
 
-One JSON or TOML file, of the working folder or the user's own. A file that merely lies in the
-working folder is somebody else's until the user trusts what is there.
+What a file may say that merely lies in the working folder is for `folders` to judge.
 """
 
 from __future__ import annotations
@@ -9,28 +8,23 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.logs import redact, remember_secrets
-from agent_host.config.contents import read_contents
 from agent_host.config.placeholders import check_placeholders, config_error
-from agent_host.config.untrusted import add_untrusted, refuse_untrusted
 from agent_host.config.values import LoadedConfig
-from agent_host.places import find_config_file, find_folder_file, own_config_file
+from agent_host.places import find_config_file, own_config_file
 from agent_host.redaction import named_secrets
-from agent_host.trust import Contents, compare_contents, read_trusted
 
 __all__ = [
     "MAX_CONFIG_BYTES",
     "find_config",
-    "is_trusted",
     "load_config",
     "parse_config",
-    "read_folder",
+    "read_config",
 ]
 
 #: More than any config has; one that lies in a folder may be anybody's.
@@ -60,50 +54,20 @@ def load_config(file: Path | None = None, *, folder: Path | None = None) -> Load
     found = file or find_config(folder)
     if found is None:
         return LoadedConfig()
-    raw = _read_bytes(found)
-    config = parse_config(_decode(raw, found), found)
+    config, raw = read_config(found)
     own = _own_config()
     if file is not None or found == own:
         return config
-    trusted, difference = read_trusted(found.parent), None
-    if trusted is not None:
-        difference = compare_contents(trusted, read_contents(config, raw))
-        if not difference:
-            return config
-    refuse_untrusted(config, found, difference)
-    joined = add_untrusted(_load_own(own), config)
-    if difference is None:
-        return joined
-    ended = f"{found} is no longer what you have trusted: {difference.describe()}"
-    way_out = "it only adds names until you run: agent-host config trust"
-    return replace(joined, warnings=(f"{ended}; {way_out}", *joined.warnings))
+    # Here, because most configs are the user's own.
+    from agent_host.config.folders import judge_config
+
+    return judge_config(config, raw, own)
 
 
-def read_folder(folder: Path) -> Contents:
-    """What there is to trust in a folder: its config and what that loads."""
-    found = find_folder_file(folder)
-    if found is None:
-        raise ConfigError(
-            f"{folder} has no config to trust",
-            file=str(folder),
-            hint="name the folder in which the agent-host.json or agent-host.toml lies",
-        )
-    file = Path(found)
+def read_config(file: Path) -> tuple[LoadedConfig, bytes]:
+    """The config in a file, whoever it is from, and the bytes that it is."""
     raw = _read_bytes(file)
-    return read_contents(parse_config(_decode(raw, file), file), raw)
-
-
-def is_trusted(folder: Path) -> bool:
-    """Whether what lies in a folder is what the user has trusted."""
-    trusted = read_trusted(folder)
-    try:
-        return trusted is not None and not compare_contents(trusted, read_folder(folder))
-    except ConfigError:  # Nothing is lost: loading the config raises it too.
-        return False
-
-
-def _load_own(own: Path | None) -> LoadedConfig:
-    return parse_config(_decode(_read_bytes(own), own), own) if own else LoadedConfig()
+    return parse_config(_decode(raw, file), file), raw
 
 
 def parse_config(values: object, file: Path | None = None) -> LoadedConfig:

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Iterator,
-    Sequence,
-)
-from concurrent.futures import CancelledError, Future, TimeoutError as TimeoutOfWaiting, wait
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from contextvars import copy_context
 from functools import partial
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from agent_hookspecs.errors import TransportError
@@ -40,21 +29,17 @@ from agent_host.drivers.effects import (
     RunState,
     Sleep,
     Steps,
-    TimeUpError,
     conclude_stream,
-    exit_error,
     item_of,
     longest_wait,
     next_item,
-    result_of,
 )
-from agent_host.threads import start_call
 from agent_host.wire.deadlines import Canceller
 
 if TYPE_CHECKING:
-    import asyncio
     from types import TracebackType
 
+    from agent_host.drivers.waiting import LoopThread
     from agent_host.sessions.session import Session
     from agent_host.wire.client import WireClient
     from agent_host.wire.responses import Response
@@ -62,9 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["Stream", "complete"]
 
 T = TypeVar("T")
-
-#: How long a plugin's coroutines may take to clean up when they are cancelled.
-_CLEAN_UP_SECONDS = 1.0
 
 
 class _Driver:
@@ -81,7 +63,7 @@ class _Driver:
         self._iterator: Any = None
         self._canceller = Canceller()
         self._wake: threading.Event | None = None
-        self._loop_thread = _LoopThread()
+        self._loop_thread: LoopThread | None = None
         self._children: list[_Driver] = []
         self.reader: int | None = None
         self.closed = False
@@ -94,8 +76,8 @@ class _Driver:
             case Next(iterator, seconds):
                 self._iterator = iterator
                 if isinstance(iterator, AsyncIterator):
-                    return self._loop_thread.wait_for(item_of(iterator), longest_wait(effect))
-                return _call_within(partial(next_item, iterator), seconds)
+                    return self._wait_for(item_of(iterator), longest_wait(effect))
+                return _call(partial(next_item, iterator), seconds)
             case Open(request):
                 self._release()
                 response = self._wire.open(request, self._canceller)
@@ -111,10 +93,10 @@ class _Driver:
             case Drain():
                 self._drain()
             case Call(function, starts_coroutine, seconds):
-                result = _call_within(function, None if starts_coroutine else seconds)
+                result = _call(function, None if starts_coroutine else seconds)
                 if not inspect.isawaitable(result):
                     return result
-                return self._loop_thread.wait_for(result, longest_wait(effect))
+                return self._wait_for(result, longest_wait(effect))
             case Sleep(seconds):
                 wake = self._wake = threading.Event()
                 if not self.closed:
@@ -122,6 +104,16 @@ class _Driver:
             case Interrupt():
                 return self._interrupt
         return None
+
+    def _wait_for(self, awaitable: Awaitable[Any], seconds: float | None) -> Any:
+        from agent_host.drivers.waiting import LoopThread
+
+        if self._loop_thread is None:
+            self._loop_thread = LoopThread()
+        if self.closed:
+            # Whoever has closed the driver may have found none.
+            self._loop_thread.close()
+        return self._loop_thread.wait_for(awaitable, seconds)
 
     def _interrupt(self) -> None:
         self._canceller.cancel()
@@ -166,113 +158,17 @@ class _Driver:
             with suppress(ValueError):
                 # Nothing is lost: one that runs in another thread ends when it next yields.
                 iterator.close()
-        self._loop_thread.close()
+        if self._loop_thread is not None:
+            self._loop_thread.close()
 
 
-class _LoopThread:
-    """An event loop in a thread of its own, for the coroutines of plugins in a sync request.
-
-    One loop for all of them, because an async generator belongs to the loop it was started in.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._waiting: Future[Any] | None = None
-        self._closed = False
-
-    def wait_for(self, awaitable: Awaitable[Any], seconds: float | None = None) -> Any:
-        """What it awaits to; raises `CancelledError` when closed meanwhile."""
-        import asyncio
-
-        with self._lock:
-            if self._closed:
-                if isinstance(awaitable, Coroutine):
-                    awaitable.close()
-                raise CancelledError
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_run_loop, args=(self._loop,), daemon=True)
-                self._thread.start()
-            waiting = asyncio.run_coroutine_threadsafe(_await(awaitable), self._loop)
-            self._waiting = waiting
-        try:
-            # Not `wait`, which does not notice that a future was cancelled.
-            return waiting.result(seconds)
-        except TimeoutOfWaiting:
-            if waiting.done():
-                # It is the coroutine's own.
-                raise
-            waiting.cancel()
-            raise TimeUpError from None
-
-    def close(self) -> None:
-        """Cancel what runs, wake whoever waits for it, and wait until it has cleaned up."""
-        with self._lock:
-            self._closed = True
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            if self._waiting is not None:
-                self._waiting.cancel()
-            with suppress(RuntimeError):
-                # Nothing is lost: something that ended its thread has closed it already.
-                loop.call_soon_threadsafe(loop.stop)
-        # Also for those who come second: reader and closer may be two threads.
-        if self._thread not in (None, threading.current_thread()):
-            # A little longer than it may take: what blocks its loop is not waited for.
-            self._thread.join(_CLEAN_UP_SECONDS + 0.5)
-
-
-def _call_within(function: Callable[[], Any], seconds: float | None) -> Any:
-    """What it returns; with a time set in a thread of its own, where it is left if that is up."""
+def _call(function: Callable[[], T], seconds: float | None) -> T:
+    """What it returns, within a time if one is set."""
     if seconds is None:
         return function()
-    call: Future[Any] = Future()
-    context = copy_context()
+    from agent_host.drivers.waiting import call_within
 
-    def work() -> None:
-        try:
-            call.set_result(context.run(function))
-        except BaseException as error:
-            call.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    if not wait([call], seconds).done:
-        raise TimeUpError
-    return call.result()
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-        loop.run_until_complete(_clean_up(loop))
-    finally:
-        loop.close()
-
-
-async def _clean_up(loop: asyncio.AbstractEventLoop) -> None:
-    """Nothing, after all tasks and generators of the loop have ended, or a while has passed."""
-    import asyncio
-
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
-        task.cancel()
-
-    async def end_all() -> None:
-        await asyncio.gather(*left, return_exceptions=True)
-        await loop.shutdown_asyncgens()
-
-    # Not `wait_for`, which would wait for what ignores that it is cancelled.
-    await asyncio.wait([asyncio.ensure_future(end_all())], timeout=_CLEAN_UP_SECONDS)
-
-
-async def _await(awaitable: Awaitable[Any]) -> Any:
-    try:
-        return await result_of(awaitable)
-    except KeyboardInterrupt as error:
-        # Nobody at a keyboard interrupts this thread, and the interruption would end its loop.
-        raise exit_error(error) from error
+    return call_within(function, seconds)
 
 
 def _events(steps: Steps[T], driver: _Driver) -> Generator[Event, None, T]:
@@ -311,6 +207,12 @@ def _events(steps: Steps[T], driver: _Driver) -> Generator[Event, None, T]:
 
 def _gather(many: Sequence[Steps[Any]], driver: _Driver) -> Generator[Event, None, list[Any]]:
     """The events of steps that are carried out at once, each in a thread; then their results."""
+    from concurrent.futures import wait
+    from queue import SimpleQueue
+
+    from agent_host.drivers.waiting import CLEAN_UP_SECONDS
+    from agent_host.threads import start_call
+
     events: SimpleQueue[Event | None] = SimpleQueue()
 
     def carry(steps: Steps[Any], child: _Driver) -> Any:
@@ -337,7 +239,7 @@ def _gather(many: Sequence[Steps[Any]], driver: _Driver) -> Generator[Event, Non
         for child in drivers:
             child.close()
         # Not for ever: one that ignores that nobody waits for it must not keep its caller.
-        wait(futures, _CLEAN_UP_SECONDS)
+        wait(futures, CLEAN_UP_SECONDS)
     return [future.result() for future in futures]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_hookspecs.authoring.facts import selected_model
 from agent_hookspecs.errors import AgentError, CollisionError
@@ -28,7 +28,6 @@ from agent_host.drivers.effects import Call, Steps
 from agent_host.key_store import ToolKeys
 from agent_host.places import plugin_folder
 from agent_host.plugins.activate import Activator, LoadedPlugin
-from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.hook_time import HookTime
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager
@@ -38,6 +37,9 @@ from agent_host.plugins.resolve import BrokenPluginError, Resolution
 from agent_host.plugins.settings import ConfigSchema, read_settings, wants_tool
 from agent_host.plugins.stack import Lease, Managers, PlainWarning, PreparedTool, Stack
 from agent_host.sessions.frozen import plain_copy
+
+if TYPE_CHECKING:
+    from agent_host.plugins.key_sources import FreshKey
 
 __all__ = [
     "build_stack",

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import AnswerTooLargeError, ProtocolError
 from agent_hookspecs.logs import get_logger
@@ -16,7 +16,6 @@ from agent_hookspecs.messages import Config, ModelInfo
 from agent_hookspecs.values import dataclass
 from agent_host.drivers.effects import Call, Open, ReadAll, Steps
 from agent_host.plugins.activate import LoadedPlugin
-from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.hook_time import HookTime
 from agent_host.plugins.implementation import log_failure
 from agent_host.plugins.implementations import can_list_models
@@ -26,6 +25,9 @@ from agent_host.sessions.frozen import plain_copy
 from agent_host.wire.deadlines import shortest
 from agent_host.wire.failures import failure
 from agent_host.wire.framing import Framing, framing
+
+if TYPE_CHECKING:
+    from agent_host.plugins.key_sources import FreshKey
 
 __all__ = ["Listing", "Listings", "ask_models", "valid_models"]
 

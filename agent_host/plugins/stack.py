@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import ModelInfo, State
@@ -16,11 +16,13 @@ from agent_hookspecs.roles import PLUGIN_ROLES, PluginRole
 from agent_hookspecs.tool_interop import ToolDescriptor, ToolInteropRegistry
 from agent_hookspecs.values import dataclass
 from agent_host.plugins.activate import Activator, LoadedPlugin
-from agent_host.plugins.fresh_keys import FreshKey
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager, Tolerate
 from agent_host.plugins.resolve import Resolution
 from agent_host.plugins.settings import ConfigSchema
+
+if TYPE_CHECKING:
+    from agent_host.plugins.key_sources import FreshKey
 
 __all__ = ["Lease", "Managers", "PlainWarning", "PreparedTool", "Stack"]
 

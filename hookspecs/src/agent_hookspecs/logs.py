@@ -15,7 +15,7 @@ import threading
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import is_not
 from typing import Any
 from urllib.parse import quote
@@ -50,21 +50,20 @@ _HARMLESS_WORDS = re.compile(
 #: Schemas keep the names of parameters under these; what stands under such a name is its schema.
 _MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
 
+#: What looks like a credential, whatever it is; compiled when a text is first looked at.
 _LOOKS_SECRET = (
-    re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=*-]{6,}"),
-    re.compile(
-        r"(?i)((?:api[-_]?key|authorization|access[-_]?token|x-auth[\w-]*"
-        r"|[?&](?:key|token|sig|signature|code|password|secret))"
-        r"[\\\"']*\s*[:=]\s*[\\\"']*)[\w.~+/*-]{8,}"
-    ),
-    re.compile(r"()\b(?:sk|gsk|pk|rk|hf|key)[-_][\w*.-]{6,}"),
-    re.compile(r"()\b(?:AIza[\w-]{20,}|gh[opsru]_\w{20,}|xox[abprs]-[\w-]{10,})"),
+    r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=*-]{6,}",
+    r"(?i)((?:api[-_]?key|authorization|access[-_]?token|x-auth[\w-]*"
+    r"|[?&](?:key|token|sig|signature|code|password|secret))"
+    r"[\\\"']*\s*[:=]\s*[\\\"']*)[\w.~+/*-]{8,}",
+    r"()\b(?:sk|gsk|pk|rk|hf|key)[-_][\w*.-]{6,}",
+    r"()\b(?:AIza[\w-]{20,}|gh[opsru]_\w{20,}|xox[abprs]-[\w-]{10,})",
     # A signed token, of which even the part that anybody can read says who somebody is.
     # Of what may begin at every hyphen only a bounded part is looked at, for it may never end.
-    re.compile(r"()(?:(?<![\w-])eyJ[\w-]{8,}|(?<=-)eyJ[\w-]{8,100})\.[\w-]{4,}\.[\w-]{4,}"),
+    r"()(?:(?<![\w-])eyJ[\w-]{8,}|(?<=-)eyJ[\w-]{8,100})\.[\w-]{4,}\.[\w-]{4,}",
     # Who stands before the host of a URL is a secret too, but for the user of ssh, who is public.
-    re.compile(r"((?<!ssh)://)[^/?#\s\"]+(?=@)"),
-    re.compile(r"(ssh://[^/?#\s:@\"]*:)[^/?#\s\"]+(?=@)"),
+    r"((?<!ssh)://)[^/?#\s\"]+(?=@)",
+    r"(ssh://[^/?#\s:@\"]*:)[^/?#\s\"]+(?=@)",
 )
 
 _secrets: OrderedDict[str, tuple[str, ...]] = OrderedDict()
@@ -119,9 +118,14 @@ def redact(text: str) -> str:
             for form in forms:
                 if form in text:
                     text = text.replace(form, MASK)
-    for pattern in _LOOKS_SECRET:
+    for pattern in _secret_patterns():
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return text
+
+
+@cache
+def _secret_patterns() -> tuple[re.Pattern[str], ...]:
+    return tuple(map(re.compile, _LOOKS_SECRET))
 
 
 def mask_secrets(value: Any) -> Any:
