@@ -257,7 +257,7 @@ def test_drawings_agree_with_the_code(block: Block) -> None:
 
 def _rows(page: str, heading: str) -> list[list[str]]:
     """The cells of the first table below a heading."""
-    text = (DOCS / page).read_text("utf-8").partition(f"\n## {heading}\n")[2]
+    text = (DOCS / page).read_text("utf-8").partition(f"# {heading}\n")[2]
     table = re.search(r"^\|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
     assert table, f"{page} has no table below {heading!r}"
     lines = table[0].splitlines()[2:]
@@ -318,6 +318,37 @@ def test_every_key_of_a_context_is_explained() -> None:
     headings = ("Of a request", "Of an action", "Of a tool")
     rows = [row for heading in headings for row in _rows("contexts.md", heading)]
     assert {key for row in rows for key in _codes(row[0])} == RESERVED | {TRACE_CONTEXT}
+
+
+@pytest.mark.parametrize(
+    ("room", "heading"),
+    [("plugins", "From packages to a stack: `plugins/`"), ("wire", "`wire/`")],
+)
+def test_every_module_of_a_room_stands_in_its_table(room: str, heading: str) -> None:
+    folder = ROOT / "agent_host" / room
+    named = [Path(name) for row in _rows("architecture.md", heading) for name in _codes(row[0])]
+    here = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+    rooms = {file.parent.name for file in folder.glob("*/__init__.py")}
+    modules = {file.stem for file in folder.rglob("*.py")}
+    assert {name.parts[0] for name in named} >= here | rooms
+    assert {name.stem for name in named} <= modules | rooms
+
+
+def test_the_walk_of_a_request_names_what_there_is() -> None:
+    text = (DOCS / "architecture.md").read_text("utf-8")
+    walk = text.partition("\n## The walk of one request\n")[2].partition("\n## ")[0]
+    files = {str(file) for file in (ROOT / "agent_host").rglob("*")}
+    code = "".join(
+        file.read_text("utf-8")
+        for folder in (ROOT / "agent_host", ROOT / "hookspecs" / "src")
+        for file in folder.rglob("*.py")
+    )
+    defined = {*re.findall(r"(?:def|class) (\w+)", code)}
+    for name in _codes(walk):
+        if "/" in name or name.endswith(".py"):
+            assert any(file.endswith(f"/{name.rstrip('/')}") for file in files), name
+        elif name != "done":
+            assert name.rpartition(".")[2] in defined | {"keep"}, name
 
 
 def test_everything_that_errors_have_is_explained() -> None:
