@@ -8,7 +8,10 @@ from typing import Final
 
 from agent_hookspecs.errors import ProtocolError, StreamCutError
 
-__all__ = ["Decompressor", "decompressor_for"]
+__all__ = ["MAX_SILENT_BYTES", "Decompressor", "decompressor_for"]
+
+#: What may come of an answer, one after the other, of which nothing is made.
+MAX_SILENT_BYTES: Final = 64 * 1024
 
 #: As much as is read from a socket at once: what is made of a piece may take a while.
 _PIECE_BYTES: Final = 64 * 1024
@@ -53,7 +56,7 @@ class Decompressor:
     def _note_silence(self, size: int) -> None:
         """Refuse what goes on and says nothing: no other limit would ever end it."""
         self._silent_bytes += size
-        if self._silent_bytes > _PIECE_BYTES:
+        if self._silent_bytes > MAX_SILENT_BYTES:
             raise ProtocolError(f"the compressed answer of {self._host} goes on and says nothing")
 
     def flush(self) -> None:
