@@ -30,6 +30,7 @@ from agent_host.agent.policy import Approval, ToolUse
 from agent_host.cli import asking
 from agent_host.cli.approval import approval_rows
 from agent_host.cli.outside import GUTTER
+from agent_host.cli.plugins import plugins
 from agent_host.config import parse_config
 from agent_host.plugins.descriptor import parse_descriptor
 from documented import (
@@ -215,6 +216,20 @@ def _names_the_address_of_the_gateway(block: Block) -> None:
     assert f":{port}" in block.text
 
 
+def _draws_what_a_team_runs(block: Block) -> None:
+    group = import_or_skip("agent_host_gateway.command").make_group(lambda: None)
+    assert f"agent-host {group.name}" in block.text
+    page = (DOCS / "gateway.md").read_text("utf-8")
+    assert all(path in page for path in re.findall(r"/[a-z]+(?=\))", block.text))
+
+
+def _names_commands_and_distributions(block: Block) -> None:
+    for name in re.findall(r"^agent-host plugins (\w+)", block.text, re.MULTILINE):
+        assert name in plugins.list_commands(click.Context(plugins))
+    for name in re.findall(r" agent-host-([\w-]+)", block.text):
+        assert (ROOT / "plugins" / name / "pyproject.toml").is_file()
+
+
 def import_or_skip(module: str) -> Any:
     return pytest.importorskip(module, reason=f"needs {module.partition('.')[0]}")
 
@@ -230,6 +245,8 @@ DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("performance.md", "Measuring"): _installs_the_peers_of_the_benchmarks,
     ("gateway.md", "Design"): _draws_the_way_through_a_gateway,
     ("gateway.md", "Clients"): _names_the_address_of_the_gateway,
+    ("team.md", "For a team"): _draws_what_a_team_runs,
+    ("team.md", "One environment"): _names_commands_and_distributions,
 }
 
 
@@ -240,7 +257,7 @@ def test_drawings_agree_with_the_code(block: Block) -> None:
 
 def _rows(page: str, heading: str) -> list[list[str]]:
     """The cells of the first table below a heading."""
-    text = (DOCS / page).read_text("utf-8").partition(f"\n## {heading}\n")[2]
+    text = (DOCS / page).read_text("utf-8").partition(f"# {heading}\n")[2]
     table = re.search(r"^\|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
     assert table, f"{page} has no table below {heading!r}"
     lines = table[0].splitlines()[2:]
@@ -295,11 +312,43 @@ def test_every_bundled_provider_is_in_the_overview() -> None:
 
 
 def test_every_key_of_a_context_is_explained() -> None:
+    from agent_host.plugins.outgoing import TRACE_CONTEXT
     from agent_host.turn.context import RESERVED
 
     headings = ("Of a request", "Of an action", "Of a tool")
     rows = [row for heading in headings for row in _rows("contexts.md", heading)]
-    assert {key for row in rows for key in _codes(row[0])} == RESERVED
+    assert {key for row in rows for key in _codes(row[0])} == RESERVED | {TRACE_CONTEXT}
+
+
+@pytest.mark.parametrize(
+    ("room", "heading"),
+    [("plugins", "From packages to a stack: `plugins/`"), ("wire", "`wire/`")],
+)
+def test_every_module_of_a_room_stands_in_its_table(room: str, heading: str) -> None:
+    folder = ROOT / "agent_host" / room
+    named = [Path(name) for row in _rows("architecture.md", heading) for name in _codes(row[0])]
+    here = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+    rooms = {file.parent.name for file in folder.glob("*/__init__.py")}
+    modules = {file.stem for file in folder.rglob("*.py")}
+    assert {name.parts[0] for name in named} >= here | rooms
+    assert {name.stem for name in named} <= modules | rooms
+
+
+def test_the_walk_of_a_request_names_what_there_is() -> None:
+    text = (DOCS / "architecture.md").read_text("utf-8")
+    walk = text.partition("\n## The walk of one request\n")[2].partition("\n## ")[0]
+    files = {str(file) for file in (ROOT / "agent_host").rglob("*")}
+    code = "".join(
+        file.read_text("utf-8")
+        for folder in (ROOT / "agent_host", ROOT / "hookspecs" / "src")
+        for file in folder.rglob("*.py")
+    )
+    defined = {*re.findall(r"(?:def|class) (\w+)", code)}
+    for name in _codes(walk):
+        if "/" in name or name.endswith(".py"):
+            assert any(file.endswith(f"/{name.rstrip('/')}") for file in files), name
+        elif name != "done":
+            assert name.rpartition(".")[2] in defined | {"keep"}, name
 
 
 def test_everything_that_errors_have_is_explained() -> None:

@@ -51,17 +51,17 @@ class Agent:
         def begin(prompt: str, parent: AgentRun) -> AgentRun:
             return self._runs.begin_run(
                 prompt,
-                asynchronous=parent.asynchronous,
+                asynchronous=parent.setup.asynchronous,
                 agent=self.name,
                 parent=parent.run_id,
                 park=False,
                 settings=own_settings,
                 tools=own_tools,
-                deps=parent.deps,
-                approve=parent.approve,
-                ask=parent.ask,
+                deps=parent.setup.deps,
+                approve=parent.setup.approve,
+                ask=parent.setup.ask,
                 limits=limits,
-                context=parent.context,
+                context=parent.setup.context,
             )
 
         said = description or f"Ask the agent {self.name!r}."

@@ -22,6 +22,7 @@ from agent_host.agent.limits import Limits, LimitSettings
 from agent_host.agent.loop import AgentRun
 from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask
+from agent_host.agent.setup import RunSetup
 from agent_host.agent.unanswered import close_calls
 from agent_host.application.limits import read_limits
 from agent_host.application.options import Decisions, RunOptions
@@ -267,10 +268,8 @@ class RunMaker:
         if recorder is None:
             _refuse_uncounted(chosen_limits)
         run_id = recorder.run.id if recorder else new_id()
-        return AgentRun(
+        setup = RunSetup(
             stacks=self.core.stacks,
-            start=start,
-            config=config,
             core=self.core,
             policy=self.policy,
             limits=chosen_limits,
@@ -283,16 +282,21 @@ class RunMaker:
             context=context,
             tools=_check_tools(tools),
             deps=deps,
-            layer={**self.layer(), "run_path": (run_id,), "agent": agent},
-            observe=self.observe(run_id, agent, context),
-            prompt=prompt,
-            output=output,
-            recorder=recorder,
             first_warnings=[
                 *((text, None) for text in self.config.warnings),
                 *fallback_warnings(self.core.stacks.catalog, config),
             ],
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
+        )
+        return AgentRun(
+            setup,
+            start,
+            config,
+            layer={**self.layer(), "run_path": (run_id,), "agent": agent},
+            observe=self.observe(run_id, agent, context),
+            prompt=prompt,
+            output=output,
+            recorder=recorder,
         )
 
 

@@ -24,6 +24,7 @@ from agent_host.turn.prepare import begin_state, prepare_turn
 from agent_host.turn.read import Reading
 from agent_host.turn.send import make_request, own_hook, read_answer
 from agent_host.turn.turn import Turn, deliver_all
+from agent_host.usage import check_usage, describe_wrong_usage
 from agent_host.wire.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -222,8 +223,13 @@ def _usage_so_far(turn: Turn) -> Usage | None:
     (own, *_) = provider.implementations("usage_so_far")
     try:
         usage = provider.hook.usage_so_far(state=reading.state)
-        if usage is None or isinstance(usage, dict):
-            return cast("Usage | None", usage)
+        if usage is None:
+            return None
+        if isinstance(usage, dict):
+            known, wrong = check_usage(usage)
+            if wrong:
+                turn.warnings.add(describe_wrong_usage(turn.provider, wrong), turn.provider)
+            return known
         raise own.wrong_result("a dict or None", usage)
     except Exception as error:
         turn.warnings.add(

@@ -30,6 +30,7 @@ from agent_host.turn.size import SizeLimits
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
+    from agent_host.turn.actions import Offer
 
 __all__ = ["Keep", "Sink", "Turn", "Warnings", "deliver_all"]
 
@@ -132,6 +133,8 @@ class Turn:
     #: What features have said in it, by the hook that gave the text.
     spoken: dict[str, str] = field(default_factory=dict)
     reading: Reading | None = None
+    #: The actions on offer, once somebody has looked.
+    offers: list[Offer] | None = None
     #: The key it is sent with, if the config says where to get one.
     key: str = field(default="", repr=False)
 
@@ -155,6 +158,7 @@ class Turn:
         )
         self.context["config"].update(self.settings or {})
         self.reading = None
+        self.offers = None
         self.spoken = {}
 
     def _pick_managers(self) -> Managers:
