@@ -188,6 +188,7 @@ class Manager:
         except ConflictError:
             # Nothing is lost: with what is there it does not fit; the changes say what must move.
             pins = self._installer.resolve(Resolving(asked))
+        pins = {name: pin if name in free else self._as_built(pin) for name, pin in pins.items()}
         left = {*self._locked, *gone} - {*pins}
         return self._compare(wanted, pins, gone=left, cooldown=cooldown)
 
@@ -212,15 +213,28 @@ class Manager:
     ) -> Plan:
         installed = installed_versions()
         editable = {name for name in pins if _is_editable(_find_installed(name))}
-        changeable = {name: pin for name, pin in pins.items() if name not in editable}
-        altered = [name for name, pin in changeable.items() if _is_altered(pin)]
-        changes = compare_pins(changeable, installed, gone=gone, changed=altered)
-        coming = [pins[each.name] for each in changes if each.kind != "remove"]
+        altered = {name for name, pin in pins.items() if not pin.version or _is_altered(pin)}
+
+        def compare() -> list[Change]:
+            changeable = {name: pin for name, pin in pins.items() if name not in editable}
+            return compare_pins(changeable, installed, gone=gone, changed=altered)
+
+        changes = compare()
         fetched: dict[str, Fetched] = {}
-        if coming:
-            self._tell(f"fetching {', '.join(pin.name for pin in coming)}")
-            self._installer.stage(coming, self._stage)
+        if wanting := [pins[each.name] for each in changes if each.kind != "remove"]:
+            self._tell(f"fetching {', '.join(pin.name for pin in wanting)}")
+            self._installer.stage(wanting, self._stage)
             fetched = read_fetched(self._stage)
+        # uv does not tell which version it would build; now it has.
+        versions = {name: installed[name] for name in editable} | {
+            name: each.version for name, each in fetched.items()
+        }
+        pins = {
+            name: replace(pin, version=pin.version or versions.get(name, ""))
+            for name, pin in pins.items()
+        }
+        changes = compare()
+        coming = [pins[each.name] for each in changes if each.kind != "remove"]
         known, told = look_up_published(
             coming,
             self._locked,
@@ -242,6 +256,13 @@ class Manager:
             full,
             wanted,
         )
+
+    def _as_built(self, pin: Pin) -> Pin:
+        """With the version that was built of the same source, where the installer tells none."""
+        locked = self._locked.get(pin.name)
+        if pin.version or locked is None or (locked.url, locked.commit) != (pin.url, pin.commit):
+            return pin
+        return replace(pin, version=locked.version)
 
     def _as_locked(self, pin: Pin) -> Pin:
         """With the publisher that the lock has, which no installer tells."""
