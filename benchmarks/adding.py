@@ -1,7 +1,7 @@
 """What it costs to add twenty plugins at once, beside the bare installer with the same wheels.
 
-All install with caches that are warm into an environment that is put back to what it was before
-every run. From a folder, the CPU of all processes is taken, because installers wait a lot and a
+All install with caches that are warm into an environment from which they are removed before every
+run. From a folder, the CPU of all processes is taken, because installers wait a lot and a
 busy machine would be measured; the time until the end stands beside it. From an index that answers
 late, it is the time until the end, as on a network.
 
@@ -72,8 +72,6 @@ def _measure(table: Table, late: Table, at: Place, maker: str, wheels: Path, rou
         prefix = make_environment(maker, folder, index).prefix
     # A host that has run before has its bytecode; the template in it is no Python.
     compileall.compile_dir(prefix / "lib", quiet=2)
-    pristine = folder / "pristine"
-    shutil.copytree(prefix, pristine, symlinks=True)
     python = str(prefix / "bin" / "python")
     wanted = folder / "wanted.txt"
     wanted.write_text("\n".join(["agent-host-core", *NAMES]), encoding="utf-8")
@@ -99,7 +97,7 @@ def _measure(table: Table, late: Table, at: Place, maker: str, wheels: Path, rou
     def compete(variables: dict[str, str], shown: Table, *, is_late: bool) -> None:
         used: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
         tasks: dict[str, Task] = {
-            name: partial(_install, commands, prefix, pristine, variables, used[name], is_late)
+            name: partial(_install, commands, prefix, variables, used[name], is_late)
             for name, commands in contestants.items()
         }
         found = interleaved(tasks, rounds)
@@ -138,14 +136,13 @@ def _variables(folder: Path, wheels: Path, index: str = "") -> dict[str, str]:
 def _install(
     commands: list[list[str]],
     prefix: Path,
-    pristine: Path,
     variables: dict[str, str],
     used: list[tuple[float, float]],
     is_late: bool,
 ) -> float:
     """CPU, or time, of commands and of all that they start; both are noted on the side."""
-    shutil.rmtree(prefix)
-    shutil.copytree(pristine, prefix, symlinks=True)
+    for left in prefix.glob("lib/python*/site-packages/bench_*"):
+        shutil.rmtree(left)
     shutil.rmtree(variables["AGENT_HOST_HOME"], ignore_errors=True)
     before, started = _spent_by_children(), time.perf_counter()
     for command in commands:

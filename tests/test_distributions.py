@@ -174,6 +174,7 @@ def test_upgrading_brings_what_is_newer_and_nothing_else(place: Place, index: In
         ("acme-one", "1.1"),
         ("acme-two", "1.1"),
     ]
+    assert place.host("plugins", "sync", "--dry-run").out == "Nothing has to be changed.\n"
     assert place.host("plugins", "sync", "--yes").out == "Nothing had to be changed.\n"
     upgraded = place.host("plugins", "upgrade", "acme-two", "--yes")
     assert upgraded.out.splitlines() == ["~ acme-two 1.0 -> 1.1  (wanted)", "Done."]

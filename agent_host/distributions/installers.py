@@ -50,7 +50,7 @@ _PASSING = (
 )
 _UNKNOWN = re.compile(
     r"satisfies the requirement (?P<pip>[^\s(]+).*\(from versions: none\)"
-    r"|Because (?P<uv>\S+) was not found in the package registry"
+    r"|Because (?P<uv>\S+) was not found in the (package registry|provided package locations)"
 )
 _CONFLICTS = ("conflict", "no solution found", "resolutionimpossible")
 

@@ -292,7 +292,8 @@ class Manager:
         """Change the environment, then list and lock; or leave all as it was."""
         try:
             if plan.changes:
-                self._tell("installing")
+                is_removal = all(each.kind == "remove" for each in plan.changes)
+                self._tell("removing" if is_removal else "installing")
                 names = [each.name for each in plan.changes]
                 change_files(self._environment, names, self._stage)
             plan.wanted.write()
