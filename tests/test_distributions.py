@@ -335,6 +335,21 @@ def test_what_is_young_is_refused(make: Callable[[str], Place], index: Index, ma
     assert place.host("plugins", "add", "acme-young", "--cooldown", "0", "--yes").code == 0
 
 
+@pytest.mark.parametrize("maker", ["uv", "venv"])
+def test_what_its_author_withdrew_is_refused_unless_it_is_named(
+    make: Callable[[str], Place], index: Index, maker: str
+) -> None:
+    place = make(maker)
+    withdrawn = make_wheel(index.folder, "needed-lib", is_plugin=False)
+    index.yanked.add(withdrawn.name)
+    make_wheel(index.folder, "acme-one", requires=["needed-lib==1.0"])
+    refused = place.host("plugins", "add", "acme-one", "--yes")
+    assert refused.code == 1
+    assert "yanked" in refused.out + refused.err
+    assert "acme_one-1.0" not in place.freeze()
+    assert place.host("plugins", "add", "acme-one", "needed-lib==1.0", "--yes").code == 0
+
+
 @needs_uv
 def test_what_python_runs_at_every_start_is_told(place: Place, index: Index) -> None:
     make_wheel(index.folder, "acme-one", files={"acme.pth": "import os\n"}, scripts=["acme"])
@@ -492,13 +507,20 @@ def test_verifying_finds_what_was_changed(place: Place, index: Index) -> None:
     (packages / "acme_one" / "agent_plugin.json").unlink()
     (packages / "planted.pth").write_text("import os\n", encoding="utf-8")
     (packages / "sitecustomize.py").write_text("\n", encoding="utf-8")
+    with open(packages / "acme_one-1.0.dist-info" / "RECORD", "a", encoding="utf-8") as record:
+        record.write("../../../../outside.txt,,\n")
     found = place.host("plugins", "verify", "--json")
     assert found.code == 1
     said = {Path(each["file"]).name: each["message"] for each in found.json["found"]}
     assert said["plugin.py"] == "is not the file that was installed"
     assert "cannot be read" in said["agent_plugin.json"]
+    assert said["outside.txt"] == "lies outside of the environment"
     for name in ("planted.pth", "sitecustomize.py"):
         assert "is run by Python whenever it starts" in said[name]
+    outside = place.prefix.parent / "outside.txt"
+    outside.touch()
+    assert place.host("plugins", "remove", "acme-one", "--yes").code == 0
+    assert outside.exists()
 
 
 @needs_uv
