@@ -13,11 +13,9 @@ import pytest
 pytest.importorskip("agent_host_gateway", reason="needs agent-host-gateway")
 
 from browser import DESK, PHONE, Browser, open_browser
-from gateway_process import running_gateway
+from gateway_process import opened_store, running_gateway
 
-from agent_host import AgentApplication
-from agent_host_gateway.keys import KeyFile
-from agent_host_gateway.serving import own_config
+from agent_host_gateway.keys import Keys
 
 ROOMS = ("chat", "sessions", "runs", "plugins", "usage")
 #: What a hostile model may say; none of it may become more than text.
@@ -173,9 +171,8 @@ def test_plugins_are_explained_with_a_picture(console: Browser) -> None:
 
 
 def test_only_a_key_of_the_console_opens_it(browser: Browser, config: str) -> None:
-    with AgentApplication({}) as application:
-        keys = KeyFile(own_config(application)["plugin_folder"])
-    _, secret = keys.add("desk", console=True)
+    with opened_store(config) as store:
+        _, secret = Keys(store).add("desk", console=True)
     with running_gateway(config) as address:
         browser.visit(f"http://{address}/")
         until(lambda: browser.find_all("#key"))[0].send_keys("wrong\n")

@@ -14,10 +14,11 @@ from typing import Any
 
 import uvicorn
 
+from agent_hookspecs.store import SessionStore
 from agent_host import AgentApplication
 from agent_host_gateway.serving import LimitedProtocol, make_app
 
-__all__ = ["DOORS", "Answered", "ask", "minimal_body", "running_gateway"]
+__all__ = ["DOORS", "Answered", "ask", "minimal_body", "opened_store", "running_gateway"]
 
 DOORS = {
     "chat": "/v1/chat/completions",
@@ -62,6 +63,13 @@ def running_gateway(
         server.should_exit = True
         thread.join(20)
         listener.close()
+
+
+@contextmanager
+def opened_store(config: dict[str, Any] | str | None = None) -> Iterator[SessionStore]:
+    """The store in which a gateway of this config has its keys."""
+    with AgentApplication(config or {}) as application:
+        yield application.open_store()
 
 
 @dataclass(frozen=True)
