@@ -131,6 +131,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        sock = transport.get_extra_info("socket")
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            # asyncio does not see that it is TCP, and the body of an answer would wait for the
+            # client to confirm the head, which takes 40 milliseconds.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = 0
         self._in_head = True
         self._timer = self.loop.call_later(_HEAD_SECONDS, self._end_slow_head)

@@ -1,6 +1,7 @@
 """The tables of what plugins keep in a store: notes and counts.
 
-Each function runs in a transaction. Names stand there as bytes, because databases do not agree on how texts are sorted.
+Each function runs in a transaction. Names stand there as bytes, because databases do not agree on
+how texts are sorted.
 """
 
 from __future__ import annotations
