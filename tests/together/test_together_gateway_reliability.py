@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,20 @@ def test_many_streams_at_once_end_whole_and_leave_nothing_open() -> None:
         wait_for(lambda: len(os.listdir("/proc/self/fd")) <= before + 2 * count)
         wait_for(lambda: "active_requests 0" in ask(address, "/metrics").text)
     wait_for(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+def test_requests_end_in_time_and_no_more_are_carried_out_at_once_than_is_said() -> None:
+    limits = {"max_requests": 1, "request_seconds": 2}
+    with Upstreams("google.generate", **limits) as upstreams:
+        upstreams.servers["google.generate"].queue(say("late"), fault=Stall())
+        body = minimal_body("chat", model=upstreams.model("google.generate"))
+        with running_gateway(upstreams.config) as address, ThreadPoolExecutor() as pool:
+            first = pool.submit(ask, address, DOORS["chat"], body)
+            wait_for(lambda: "active_requests 1" in ask(address, "/metrics").text)
+            second = ask(address, DOORS["chat"], body)
+            assert (second.status, "retry-after" in second.headers) == (503, True)
+            assert first.result().status == 504
+            assert ask(address, DOORS["chat"], body).status == 200
 
 
 def test_an_upstream_that_fails_again_and_again_is_left_alone() -> None:
