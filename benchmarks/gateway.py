@@ -366,16 +366,19 @@ def run(quick: bool) -> list[Table]:
         start = start_table(behind, folder, quick)
         team = [behind, stack.enter_context(ours(behind, folder))]
         team.append(limited(team[1], folder))
-        notes = [f"no {PEER}: say where its proxy is with --peers"]
+        note = f"no {PEER}: say where its proxy is with --peers"
         if is_installed(PEER):
-            notes = [f"{PEER} {versions()[PEER]}"]
+            note = f"{PEER} {versions()[PEER]}"
             progress(f"gateway, starting {PEER}")
-            team.append(stack.enter_context(litellm(behind, folder)))
-            start.add(f"starting: {PEER}", Samples((team[-1].start,)))
+            try:
+                team.append(stack.enter_context(litellm(behind, folder)))
+                start.add(f"starting: {PEER}", Samples((team[-1].start,)))
+            except (OSError, RuntimeError) as failure:
+                note = f"{PEER} is left out: {failure}"[:500]
+        start.notes.append(note)
         stack.callback(pin_contestants)
         pin(server_core())
         tables = [start, *work_tables(team, quick), growth_table(team[1], quick)]
-        tables[0].notes += notes
     return [*tables, streams_table(quick)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from gateway_process import DOORS, ask, minimal_body, opened_store, running_gateway
 
 from agent_hookspecs.store import SessionStore, StoreUnavailableError
+from agent_host_gateway import keys
 from agent_host_gateway.keys import Keys
 from agent_host_gateway.queueing import Turns
 from agent_host_gateway.refusals import Refused
@@ -84,3 +86,25 @@ def test_without_its_store_a_gateway_is_not_ready_and_lets_nobody_in(tmp_path: P
             store.is_away = False
             assert ask(address, "/readyz").status == 200
             assert ask(address, DOORS["chat"], body, key=secret).status == 200
+
+
+def test_a_store_that_says_nothing_holds_nobody_up_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "_STORE_SECONDS", 0.3)
+    config = {"store": f"sqlite:///{tmp_path}/store.db"}
+    answers = threading.Event()
+    with opened_store(config) as opened:
+        _, secret = Keys(opened).add("team", requests_per_minute=1000)
+
+        class Mute(Unsteady):
+            def add_counts(self, amounts: Any) -> Any:
+                answers.wait(20)
+                return opened.add_counts(amounts)
+
+        store: Any = Mute(opened)
+        with running_gateway(config, store=store) as address:
+            refused = ask(address, DOORS["chat"], minimal_body("chat"), key=secret)
+            assert refused.status == 503
+            answers.set()
+            assert ask(address, DOORS["chat"], minimal_body("chat"), key=secret).status == 200

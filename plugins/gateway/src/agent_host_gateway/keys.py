@@ -14,12 +14,20 @@ from hashlib import sha256
 from typing import Any
 
 from agent_hookspecs import ConfigError
-from agent_hookspecs.store import Note, NoteChangedError, SessionStore, StoreCorruptError
+from agent_hookspecs.store import (
+    Note,
+    NoteChangedError,
+    SessionStore,
+    StoreCorruptError,
+    StoreUnavailableError,
+)
 
-__all__ = ["Key", "KeyList", "Keys"]
+__all__ = ["KEPT_SECONDS", "Key", "KeyList", "Keys", "wait_for_store"]
 
 #: For how long what was read of the keys holds: so long a key that was revoked may still open.
 KEPT_SECONDS = 2.0
+#: How long a request waits for the store before it is refused.
+_STORE_SECONDS = 10.0
 _PREFIX = "agh_"
 #: Begins the names of the notes that are keys.
 _NOTES = "gateway.key."
@@ -126,8 +134,7 @@ class KeyList:
         # However many wait for them, they are read once at a time.
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
-        reading = self._reading
-        await asyncio.shield(reading)
+        await wait_for_store(asyncio.shield(self._reading))
 
     async def _read(self) -> None:
         begun = time.monotonic()
@@ -137,6 +144,17 @@ class KeyList:
             self._reading = None
         self._known = {key.hash: key for key in listed}
         self._read_at = begun
+
+
+async def wait_for_store(answer: asyncio.Future[None]) -> None:
+    """Wait, but not for ever: a server that has vanished does not say so."""
+    try:
+        await asyncio.wait_for(answer, _STORE_SECONDS)
+    except asyncio.TimeoutError:
+        raise StoreUnavailableError(
+            f"the store has not answered within {_STORE_SECONDS:g} s",
+            hint="see whether its server can be reached",
+        ) from None
 
 
 def _read_key(note: Note) -> Key:

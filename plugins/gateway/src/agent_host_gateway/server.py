@@ -436,7 +436,9 @@ class _Exchange:
             end = events.left
         except Exception as error:
             end = self._form.failure_event(_logged_refusal(error))
-        answer.usage = usage_of_bytes(wish.form, first + b"".join(last), is_streamed=True)
+        finally:
+            # Also of an answer that nobody waits for any more.
+            answer.usage = usage_of_bytes(wish.form, first + b"".join(last), is_streamed=True)
         await self._send(end, is_last=True)
 
     async def _tell(

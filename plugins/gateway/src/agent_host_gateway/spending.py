@@ -17,7 +17,7 @@ from agent_hookspecs import Usage
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.store import SessionStore, StoreError
 from agent_host_gateway.access import Caller
-from agent_host_gateway.keys import Key
+from agent_host_gateway.keys import Key, wait_for_store
 from agent_host_gateway.refusals import Refused
 
 __all__ = ["Spending"]
@@ -65,7 +65,7 @@ class Spending:
         asking = _Asking(key, asyncio.get_running_loop().create_future())
         self._asking.append(asking)
         self._write_soon()
-        await asking.answer
+        await wait_for_store(asking.answer)
 
     def note(self, caller: Caller, model: str, usage: Usage) -> None:
         """Add what an answer has used; does not wait."""
