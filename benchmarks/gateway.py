@@ -495,7 +495,7 @@ def streams_table(quick: bool) -> Table:
             # One that is cut raises.
             ask_many(each, count, count, True)
             taken = Samples((time.perf_counter() - begun,))
-            table.add(f"streams: {each.name}", taken, **{"peak MB": each.peak})
+            table.add(f"streams: {each.name}", taken, peak=each.peak)
         left = _settle(lambda: running.descriptors - open_before)
         pin_contestants()
     table.notes.append(f"before: {before:.0f} MB; descriptors that are left open: {left}")

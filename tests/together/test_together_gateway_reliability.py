@@ -168,8 +168,7 @@ def test_many_streams_at_once_end_whole_and_leave_nothing_open() -> None:
 
 
 def test_requests_end_in_time_and_no_more_are_carried_out_at_once_than_is_said() -> None:
-    limits = {"max_requests": 1, "request_seconds": 2}
-    with Upstreams("google.generate", **limits) as upstreams:
+    with Upstreams("google.generate", max_requests=1, request_seconds=2) as upstreams:
         upstreams.servers["google.generate"].queue(say("late"), fault=Stall())
         body = minimal_body("chat", model=upstreams.model("google.generate"))
         with running_gateway(upstreams.config) as address, ThreadPoolExecutor() as pool:
