@@ -49,6 +49,7 @@ NAMES = (
     "storing",
     "fairness",
     "adding",
+    "gateway",
 )
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

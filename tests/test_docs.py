@@ -210,6 +210,12 @@ def _draws_the_way_through_a_gateway(block: Block) -> None:
     assert upstream.__doc__.startswith("Whom a request is for")
 
 
+def _has_the_limits_of_the_gateway(block: Block) -> None:
+    settings = import_or_skip("agent_host_gateway.settings").Settings()
+    assert f"client_max_body_size {settings.max_body_bytes >> 20}m;" in block.text
+    assert f"proxy_read_timeout {settings.request_seconds}s;" in block.text
+
+
 def _names_the_address_of_the_gateway(block: Block) -> None:
     command = import_or_skip("agent_host_gateway.command").make_group(lambda: None)
     (port,) = [each.default for each in command.params if each.name == "port"]
@@ -244,6 +250,7 @@ DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("errors.md", "Errors"): _is_the_tree,
     ("performance.md", "Measuring"): _installs_the_peers_of_the_benchmarks,
     ("gateway.md", "Design"): _draws_the_way_through_a_gateway,
+    ("gateway.md", "Several machines"): _has_the_limits_of_the_gateway,
     ("gateway.md", "Clients"): _names_the_address_of_the_gateway,
     ("team.md", "For a team"): _draws_what_a_team_runs,
     ("team.md", "One environment"): _names_commands_and_distributions,

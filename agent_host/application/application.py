@@ -121,6 +121,8 @@ class AgentApplication:
         self.prices = Prices(values.get("prices", {}), self.core.stacks)
         self._selector = Selector(self.config, self.core.stacks)
         self._observers = Observers(self, self.core.stacks.activator, self._layer, self.policy)
+        storage = choose_storage(store, values, self.core.stacks)
+        self._storage = storage
         self._runs = RunMaker(
             config=self.config,
             core=self.core,
@@ -128,7 +130,7 @@ class AgentApplication:
             policy=self.policy,
             limits=self.limits,
             prices=self.prices,
-            storage=choose_storage(store, values, self.core.stacks),
+            storage=storage,
             layer=self._layer,
             observe=self._observers.for_run,
             approve=approve,
@@ -155,6 +157,16 @@ class AgentApplication:
         from agent_host.runs.runs import Runs
 
         return Runs(self._runs.require_storage())
+
+    def open_store(self) -> SessionStore:
+        """The store itself, for what plugins keep there: that of the config, or the user's file.
+
+        Where the config names none, sessions and runs are not stored in it.
+        """
+        if self._storage is None:
+            self._storage = choose_storage(True, {}, self.core.stacks)
+        assert self._storage is not None, "the user's own file is always there"
+        return self._storage.open()
 
     def agent(self, name: str) -> Agent:
         """An agent of the config, for instance to make a tool of it."""
@@ -577,8 +589,8 @@ class AgentApplication:
         try:
             self.core.close()
         finally:
-            if self._runs.storage is not None:
-                self._runs.storage.close()
+            if self._storage is not None:
+                self._storage.close()
 
     async def aclose(self) -> None:
         """`close`, and the connections of the running event loop."""

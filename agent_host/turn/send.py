@@ -351,6 +351,7 @@ def _warn_of_unused_knobs(turn: Turn, state: State) -> None:
             f"{knob!r} is set, but {turn.provider} has no use for it"
             + (f" with the model {model!r}; it was not sent" if model else "; it was not sent"),
             turn.provider,
+            unsent=knob,
         )
 
 

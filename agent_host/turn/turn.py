@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import AgentError, ConfigError
-from agent_hookspecs.events import Event
+from agent_hookspecs.events import Event, WarningEvent
 from agent_hookspecs.logs import get_logger, redact
 from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, NativeMessage, State
 from agent_hookspecs.roles import PluginRole
@@ -49,11 +49,12 @@ class Warnings:
     """
 
     def __init__(self, said: set[PlainWarning] | None = None) -> None:
-        self._waiting: list[PlainWarning] = []
+        #: Each with the setting that was not sent, if that is what it says.
+        self._waiting: list[tuple[PlainWarning, str | None]] = []
         self._said = set() if said is None else said
 
-    def add(self, message: str, plugin: str | None = None) -> None:
-        self._waiting += self._unsaid([(message, plugin)])
+    def add(self, message: str, plugin: str | None = None, *, unsent: str | None = None) -> None:
+        self._waiting += [(warning, unsent) for warning in self._unsaid([(message, plugin)])]
 
     def say(self, warnings: Iterable[PlainWarning]) -> list[Event]:
         """Those that were not said before, for what whoever found it has logged."""
@@ -73,13 +74,16 @@ class Warnings:
         Not earlier: which secrets a plugin has brought is known once it has had its turn.
         """
         waiting, self._waiting = self._waiting, []
-        for message, plugin in waiting:
+        for (message, plugin), _ in waiting:
             log.warning("request_warning", plugin=plugin, says=message)
-        return [_warning_event(*warning) for warning in waiting]
+        return [_warning_event(*warning, unsent) for warning, unsent in waiting]
 
 
-def _warning_event(message: str, plugin: str | None) -> Event:
-    return {"type": "warning", "message": redact(message), "plugin": plugin}
+def _warning_event(message: str, plugin: str | None, unsent: str | None = None) -> Event:
+    event: WarningEvent = {"type": "warning", "message": redact(message), "plugin": plugin}
+    if unsent is not None:
+        event["unsent"] = unsent
+    return event
 
 
 def deliver_all(events: list[Event]) -> list[Event]:

@@ -50,6 +50,8 @@ class ProviderSpec(Protocol):
     def get_models(self, config: Config) -> list[ModelInfo]:
         """The models on offer, each with a non-empty string ``id``; extensions and features add on.
 
+        Configs that differ in knobs and tools alone share a list.
+
         Fires: before a request's stack is resolved, when the cached list has expired and
         ``dynamic`` names it or there is no descriptor.
         May change: nothing.
