@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from hypothesis import given, strategies as st
@@ -101,6 +102,28 @@ def test_a_method_bound_by_hand_is_a_tool_as_well() -> None:
     with app_with(Keeper(words).keep) as app:
         result_of(app, '/call keep {"word": "hello"}')
     assert words == ["hello"]
+
+
+def test_an_object_without_tools_is_refused_with_what_would_do() -> None:
+    for wrong in (Keeper([]), functools.partial(add, 1)):
+        with pytest.raises(ContractError, match="has no tools") as error:
+            AgentApplication({}, tools=[wrong], store=False)
+        assert "@tool" in error.value.hint
+
+
+class Visit(TypedDict):
+    place: str
+    days: int | None
+
+
+def test_a_typed_dict_may_be_an_argument() -> None:
+    def plan(visits: list[Visit]) -> str:
+        """Plan visits."""
+        return ", ".join(visit["place"] for visit in visits)
+
+    with app_with(plan) as app:
+        call = '/call plan {"visits": [{"place": "Ulm", "days": null}]}'
+        assert result_of(app, call)["content"] == "Ulm"
 
 
 class Keeper:

@@ -8,11 +8,12 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field
+from typing_extensions import NotRequired
 
 from agent_hookspecs.authoring import tool
 from agent_host import (
@@ -26,6 +27,9 @@ from agent_host import (
 from agent_host.output import choose_mode
 from agent_host.output.shape import MismatchError, shape_of
 from scripted import WAYS, Way, app_with, call, calling, delta, end, saying, scripted
+
+#: pydantic does not take the typed dicts of ``typing`` before 3.12.
+OLD = sys.version_info < (3, 12)
 
 
 class Size(Enum):
@@ -46,6 +50,13 @@ class Tour(TypedDict, total=False):
     visits: list[Visit]
 
 
+class Trip(Tour):
+    """A tour with a first stop."""
+
+    first: Visit | None
+    notes: NotRequired[str]
+
+
 @dataclass
 class Point:
     x: float
@@ -62,6 +73,14 @@ class Point:
             Tour,
             {"visits": [{"place": "Ulm", "days": 2}]},
             {"visits": [{"place": "Ulm", "days": 2}]},
+        ),
+        (Trip, {"first": {"place": "Ulm", "days": 2}}, {"first": {"place": "Ulm", "days": 2}}),
+        (Visit | int, {"value": 3}, 3),
+        (Visit | None, {"value": None}, None),
+        (
+            Annotated[dict[str, Visit], "by guest"],
+            {"Ann": {"place": "Ulm", "days": 2}},
+            {"Ann": {"place": "Ulm", "days": 2}},
         ),
         (City | Point, {"value": {"x": 1}}, Point(1.0)),
         (int | str, {"value": "x"}, "x"),
@@ -132,6 +151,36 @@ def test_an_answer_deeper_than_its_check_can_go_is_told_to_be() -> None:
 def test_what_is_no_type_is_refused(output_type: Any) -> None:
     with AgentApplication({}) as app, pytest.raises(ConfigError, match="no answer can be asked"):
         app.run("x", provider="echo", output_type=output_type)
+
+
+class Tree(TypedDict):
+    trees: list[Tree]
+
+
+@dataclass
+class Diary:
+    visits: list[Visit]
+
+
+@pytest.mark.parametrize(
+    ("output_type", "hint"),
+    [
+        ([City, Point], "A | B"),
+        (len, "with the answer's data"),
+        (lambda city: city, "with the answer's data"),
+        *([(Tree, "typing_extensions"), (Diary, "typing_extensions")] if OLD else []),
+    ],
+)
+def test_what_is_nearly_a_type_is_refused_with_the_way_out(output_type: Any, hint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        shape_of(output_type)
+    assert hint in error.value.hint
+
+
+def test_a_key_that_may_be_absent_stays_so() -> None:
+    schema = shape_of(Trip).schema
+    assert schema["required"] == ["first"]
+    assert schema["description"] == "A tour with a first stop."
 
 
 def test_the_way_of_asking_follows_the_tags() -> None:
