@@ -36,7 +36,11 @@ def minimal_body(door: str, text: str = "Hello", model: str = "echo/echo-1") -> 
 
 @contextmanager
 def running_gateway(
-    config: dict[str, Any] | str | None = None, *, is_open: bool = True, **app: Any
+    config: dict[str, Any] | str | None = None,
+    *,
+    is_open: bool = True,
+    protocol: type[LimitedProtocol] = LimitedProtocol,
+    **app: Any,
 ) -> Iterator[str]:
     """A gateway of this config in a thread; gives its address as ``host:port``."""
     application = AgentApplication(config or {}, **app)
@@ -44,7 +48,7 @@ def running_gateway(
     server = uvicorn.Server(
         uvicorn.Config(
             make_app(application, is_open=is_open),
-            http=LimitedProtocol,
+            http=protocol,
             ws="none",
             log_level="critical",
             access_log=False,

@@ -13,9 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
-from gateway_process import DOORS, ask, minimal_body
+from gateway_process import DOORS, ask, minimal_body, running_gateway
+
+from agent_host_gateway.serving import LimitedProtocol
 
 HOST = "import sys; from agent_host.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -45,6 +48,21 @@ def serving(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[byte
     finally:
         process.kill()
         process.wait()
+
+
+def test_what_is_written_is_sent_at_once() -> None:
+    found: list[int] = []
+
+    class Watched(LimitedProtocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            own = transport.get_extra_info("socket")
+            found.append(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    with running_gateway(protocol=Watched) as address:
+        assert ask(address, "/healthz").status == 200
+    assert found
+    assert all(found)
 
 
 def test_streams_that_have_begun_are_finished_before_the_end(tmp_path: Path) -> None:

@@ -130,6 +130,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        own = transport.get_extra_info("socket")
+        if own is not None and own.family in (socket.AF_INET, socket.AF_INET6):
+            # asyncio does so only for sockets that name their protocol, and those of a listener
+            # that was made beforehand do not: every answer would wait 40 ms for its head's receipt.
+            own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = 0
         self._in_head = True
         self._timer = self.loop.call_later(_HEAD_SECONDS, self._end_slow_head)
