@@ -76,6 +76,16 @@ def test_a_key_that_is_revoked_or_expired_ends_at_once() -> None:
         assert ask(address, DOORS["chat"], body, key=revoked).status == 401
 
 
+def test_revoking_the_last_key_lets_nobody_in() -> None:
+    keys = key_file()
+    _, secret = keys.add("only")
+    with running_gateway() as address:
+        assert ask(address, "/v1/models", key=secret).status == 200
+        keys.revoke("only")
+        assert ask(address, "/v1/models", key=secret).status == 401
+        assert ask(address, "/v1/models").status == 401
+
+
 def test_a_key_opens_the_models_and_agents_that_it_names() -> None:
     _, secret = key_file().add("narrow", models=("agent/*",))
     config = {"agents": {"greeter": {"provider": "echo"}}}

@@ -38,8 +38,9 @@ class Access:
 
     def __init__(self, keys: KeyFile, *, is_open: bool) -> None:
         self._keys = keys
-        #: Whether nobody needs a key while there is none.
-        self._is_open = is_open
+        #: Whether nobody needs a key while there is none: not where there were some, because who
+        #: revokes the last one wants nobody in, and a proxy lets everybody come from this machine.
+        self._is_open = is_open and not keys.list()
         self._guesses: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def list_keys(self) -> list[Key]:

@@ -63,9 +63,10 @@ def make_group(open_application: OpenApplication) -> click.Group:
         from agent_host_gateway.server import is_loopback
         from agent_host_gateway.serving import AppMaker, check_listening, serve
 
-        is_open = is_loopback(host)
-        if not is_open:
-            check_listening(host, read_keys(config_file))
+        known_keys = read_keys(config_file)
+        check_listening(host, known_keys)
+        # Once for all workers: one that is begun later finds other keys than there were.
+        is_open = is_loopback(host) and not known_keys.list()
         maker = AppMaker(open_application, config_file, is_open)
         serve(maker, host, port, workers)
 
