@@ -215,6 +215,35 @@ def _names_the_address_of_the_gateway(block: Block) -> None:
     assert f":{port}" in block.text
 
 
+def _draws_what_a_team_has(block: Block) -> None:
+    doors = import_or_skip("agent_host_gateway.serving")
+    assert doors.serve
+    for name in ("agent-host serve", "/metrics", "PostgreSQL", "OTLP"):
+        assert name in block.text
+
+
+def _names_commands_that_there_are(block: Block) -> None:
+    from agent_host.cli.app import root
+
+    for line in block.text.splitlines():
+        program, *words = shlex.split(line, comments=True)
+        assert program == "agent-host"
+        command: click.Command = root
+        while isinstance(command, click.Group):
+            found = command.get_command(click.Context(command), words.pop(0))
+            assert found is not None, line
+            command = found
+        known = {option for param in command.params for option in param.opts}
+        assert {word for word in words if word.startswith("-")} <= known, line
+
+
+def _passes_on_what_the_gateway_takes(block: Block) -> None:
+    settings = import_or_skip("agent_host_gateway.settings").Settings()
+    assert f"proxy_read_timeout {settings.request_seconds:.0f}s;" in block.text
+    assert f"client_max_body_size {settings.max_body_bytes >> 20}m;" in block.text
+    assert "proxy_buffering off;" in block.text
+
+
 def import_or_skip(module: str) -> Any:
     return pytest.importorskip(module, reason=f"needs {module.partition('.')[0]}")
 
@@ -230,6 +259,9 @@ DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("performance.md", "Measuring"): _installs_the_peers_of_the_benchmarks,
     ("gateway.md", "Design"): _draws_the_way_through_a_gateway,
     ("gateway.md", "Clients"): _names_the_address_of_the_gateway,
+    ("team.md", "For a team"): _draws_what_a_team_has,
+    ("team.md", "One environment"): _names_commands_that_there_are,
+    ("team.md", "One address"): _passes_on_what_the_gateway_takes,
 }
 
 
@@ -295,11 +327,13 @@ def test_every_bundled_provider_is_in_the_overview() -> None:
 
 
 def test_every_key_of_a_context_is_explained() -> None:
+    from agent_host.plugins.outgoing import TRACE_CONTEXT
     from agent_host.turn.context import RESERVED
 
     headings = ("Of a request", "Of an action", "Of a tool")
     rows = [row for heading in headings for row in _rows("contexts.md", heading)]
-    assert {key for row in rows for key in _codes(row[0])} == RESERVED
+    # This one a caller may name, too.
+    assert {key for row in rows for key in _codes(row[0])} == {*RESERVED, TRACE_CONTEXT}
 
 
 def test_everything_that_errors_have_is_explained() -> None:
@@ -330,6 +364,18 @@ def test_exit_codes_stand_in_the_docs_as_they_are() -> None:
 
     rows = _rows("cli.md", "Exit codes")
     assert {int(code): text.replace("`", "") for code, text in rows} == EXIT_CODES
+
+
+def test_every_benchmark_that_a_page_names_is_one() -> None:
+    from benchmarks.__main__ import NAMES
+
+    for page in (DOCS / "scale.md", DOCS / "performance.md"):
+        text = page.read_text("utf-8")
+        named = " ".join(re.findall(r"`python -m benchmarks ([a-z_ ]+)`", text)).split()
+        assert named
+        assert {*named} <= {*NAMES}
+        for module in re.findall(r"`python -m benchmarks\.(\w+)", text):
+            assert (ROOT / "benchmarks" / f"{module}.py").exists()
 
 
 # Links.
