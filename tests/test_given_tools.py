@@ -55,7 +55,7 @@ def test_a_plain_function_is_a_tool_that_may_do_anything() -> None:
 
 @pytest.mark.parametrize("wrong", [print, 3, "add", lambda a: a])
 def test_what_cannot_be_a_tool_is_refused_at_once(wrong: Any) -> None:
-    with pytest.raises(ContractError):
+    with pytest.raises((ContractError, ConfigError)):
         AgentApplication({}, tools=[wrong], store=False)
 
 
@@ -231,6 +231,11 @@ def test_a_name_that_is_taken_and_a_pattern_in_the_wrong_place_are_refused() -> 
             app.run("Hello", provider="echo", tools=["add"])
         with pytest.raises(ConfigError, match="use_tools"):
             app.run("Hello", provider="echo", tools="add")
+        alone: Any = add
+        with pytest.raises(ConfigError, match="tools is function, and not a list"):
+            app.run("Hello", provider="echo", tools=alone)
+        with pytest.raises(ConfigError, match="tools is function, and not a list"):
+            AgentApplication({}, tools=alone)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -18,6 +18,7 @@ from typing_extensions import NotRequired
 from agent_hookspecs.authoring import tool
 from agent_host import (
     AgentApplication,
+    AgentError,
     ConfigError,
     OutputCutError,
     OutputError,
@@ -311,6 +312,28 @@ def test_what_has_arrived_can_be_looked_at_while_it_streams(mode: str) -> None:
     assert {0, 1, 2, 3} & set(lengths) >= {1, 3}
 
 
+@pytest.mark.parametrize("read", [0, 2])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_that_is_left_has_no_answer(way: Way, read: int) -> None:
+    async def leave() -> Any:
+        async with app.astream("go") as stream:
+            for _ in range(read):
+                await anext(stream)
+        return stream
+
+    pieces = [*(delta(content=word) for word in ("a", "b", "c")), end()]
+    with app_with(scripted([pieces])) as app:
+        if way == "sync":
+            with app.stream("go") as left:
+                for _ in range(read):
+                    next(left)
+            stream: Any = left
+        else:
+            stream = asyncio.run(leave())
+    with pytest.raises(AgentError, match="closed or cancelled before its answer"):
+        stream.answer  # noqa: B018
+
+
 def test_a_stored_run_that_goes_on_takes_its_type_again(tmp_path: Any) -> None:
     @tool(effect="write")
     def save() -> str:
@@ -335,6 +358,7 @@ def test_usage_is_that_of_all_turns_and_costs_are_known_or_none() -> None:
     assert answer.cost is None
 
 
-def test_a_negative_number_of_retries_is_refused() -> None:
-    with AgentApplication({}) as app, pytest.raises(ConfigError, match="output_retries is -1"):
-        app.run("Hello", output_type=int, output_retries=-1)
+@pytest.mark.parametrize("wrong", [-1, "2"])
+def test_what_is_no_number_of_retries_is_refused(wrong: Any) -> None:
+    with AgentApplication({}) as app, pytest.raises(ConfigError, match="output_retries is"):
+        app.run("Hello", output_type=int, output_retries=wrong)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.events import ChildEvent, Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.values import dataclass
@@ -101,6 +102,11 @@ class Observers:
 
     def add_listener(self, listener: Listener) -> Callable[[], None]:
         """Show every event to the listener, from now on; gives what ends that."""
+        if not callable(listener):
+            raise ConfigError(
+                f"the listener is {type(listener).__name__}, and not a function",
+                hint="give a function, which is called with every event",
+            )
         with self._lock:
             self._listeners = (*self._listeners, listener)
         return lambda: self._remove_listener(listener)

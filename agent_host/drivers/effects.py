@@ -209,7 +209,13 @@ class Running(Protocol):
 
 
 def conclude_stream(run: Running, conclude: Callable[[], R_co] | None) -> R_co:
-    """What a stream came to; raises if its run goes on, or was never read."""
+    """What a stream came to; raises if its run goes on, was never read, or did not end well."""
     if conclude is None or run.state in ("pending", "running"):
         raise AgentError("the stream has no answer yet", hint="read all of its events first")
+    if run.state in ("cancelled", "failed"):
+        how = "failed" if run.state == "failed" else "was closed or cancelled"
+        raise AgentError(
+            f"the stream {how} before its answer was there",
+            hint="the text so far is in stream.session",
+        )
     return conclude()
