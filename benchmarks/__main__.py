@@ -47,6 +47,7 @@ NAMES = (
     "running",
     "store",
     "storing",
+    "room",
     "fairness",
     "adding",
     "gateway",

@@ -72,6 +72,7 @@ GOALS = (
     Goal("async_request", "the same, async", 0.75),
     Goal("run", "CPU of AgentApplication.run, to AgentCore.send_request", 1.5),
     Goal("typed_run", "CPU of a run with an answer of a type, to one with the same text", 1.1),
+    Goal("traced", "CPU of a streamed run with telemetry and no exporter, to one without", 1.02),
     Goal("session_length", "a session of 10,000 messages opened, listed or added to, to 100", 1.5),
     Goal("search", "a search over 100,000 stored messages", 50.0, " ms"),
     Goal("storing", "CPU of a run of 200 chunks that is stored, to one that is not", 1.15),

@@ -30,7 +30,6 @@ from agent_host.agent.policy import Approval, ToolUse
 from agent_host.cli import asking
 from agent_host.cli.approval import approval_rows
 from agent_host.cli.outside import GUTTER
-from agent_host.cli.plugins import plugins
 from agent_host.config import parse_config
 from agent_host.plugins.descriptor import parse_descriptor
 from documented import (
@@ -229,9 +228,19 @@ def _draws_what_a_team_runs(block: Block) -> None:
     assert all(path in page for path in re.findall(r"/[a-z]+(?=\))", block.text))
 
 
-def _names_commands_and_distributions(block: Block) -> None:
-    for name in re.findall(r"^agent-host plugins (\w+)", block.text, re.MULTILINE):
-        assert name in plugins.list_commands(click.Context(plugins))
+def _names_commands_that_there_are(block: Block) -> None:
+    from agent_host.cli.app import root
+
+    for line in block.text.splitlines():
+        program, *words = shlex.split(line, comments=True)
+        assert program == "agent-host"
+        command: click.Command = root
+        while isinstance(command, click.Group):
+            found = command.get_command(click.Context(command), words.pop(0))
+            assert found is not None, line
+            command = found
+        known = {option for param in command.params for option in param.opts}
+        assert {word for word in words if word.startswith("-")} <= known, line
     for name in re.findall(r" agent-host-([\w-]+)", block.text):
         assert (ROOT / "plugins" / name / "pyproject.toml").is_file()
 
@@ -253,7 +262,7 @@ DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("gateway.md", "Several machines"): _has_the_limits_of_the_gateway,
     ("gateway.md", "Clients"): _names_the_address_of_the_gateway,
     ("team.md", "For a team"): _draws_what_a_team_runs,
-    ("team.md", "One environment"): _names_commands_and_distributions,
+    ("team.md", "One environment"): _names_commands_that_there_are,
 }
 
 
@@ -324,7 +333,8 @@ def test_every_key_of_a_context_is_explained() -> None:
 
     headings = ("Of a request", "Of an action", "Of a tool")
     rows = [row for heading in headings for row in _rows("contexts.md", heading)]
-    assert {key for row in rows for key in _codes(row[0])} == RESERVED | {TRACE_CONTEXT}
+    # This one a caller may name, too.
+    assert {key for row in rows for key in _codes(row[0])} == {*RESERVED, TRACE_CONTEXT}
 
 
 @pytest.mark.parametrize(
@@ -386,6 +396,18 @@ def test_exit_codes_stand_in_the_docs_as_they_are() -> None:
 
     rows = _rows("cli.md", "Exit codes")
     assert {int(code): text.replace("`", "") for code, text in rows} == EXIT_CODES
+
+
+def test_every_benchmark_that_a_page_names_is_one() -> None:
+    from benchmarks.__main__ import NAMES
+
+    for page in (DOCS / "scale.md", DOCS / "performance.md"):
+        text = page.read_text("utf-8")
+        named = " ".join(re.findall(r"`python -m benchmarks ([a-z_ ]+)`", text)).split()
+        assert named
+        assert {*named} <= {*NAMES}
+        for module in re.findall(r"`python -m benchmarks\.(\w+)", text):
+            assert (ROOT / "benchmarks" / f"{module}.py").exists()
 
 
 # Links.

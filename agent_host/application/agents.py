@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.roles import Effect
 from agent_host.agent.children import AgentTool
-from agent_host.agent.limits import Limits
+from agent_host.agent.limits import Limits, LimitSettings
 from agent_host.application.answer import answer_of_run
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Agent:
         name: str | None = None,
         description: str | None = None,
         effect: Effect = "read",
-        limits: Limits | None = None,
+        limits: Limits | LimitSettings | None = None,
         tools: Iterable[object] = (),
         settings: Mapping[str, Any] | None = None,
     ) -> AgentTool:

@@ -26,7 +26,7 @@ from agent_host.application.observers import Observers
 from agent_host.application.options import Decisions, ResumeOptions, RunOptions, Selected
 from agent_host.application.replaying import add_placeholder_keys
 from agent_host.application.request_config import make_request_config
-from agent_host.application.run_maker import RunMaker
+from agent_host.application.run_maker import RunMaker, check_tools
 from agent_host.application.storage import choose_storage
 from agent_host.application.watching import EventFeed, Listener
 from agent_host.config import LoadedConfig, load_config, parse_config
@@ -113,7 +113,7 @@ class AgentApplication:
             replay=replay,
         )
         self.core.stacks.protect(*self.config.own_paths())
-        for tool in tools:
+        for tool in check_tools(tools):
             self.core.register_tool(tool)
         described = values.get("tools", {})
         self.limits = Limits.of(described)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from agent_host.runs.recorder import RunRecorder
     from agent_host.runs.storage import Storage
 
-__all__ = ["RunMaker"]
+__all__ = ["RunMaker", "check_tools"]
 
 
 @dataclass(slots=True)
@@ -280,7 +280,7 @@ class RunMaker:
             parallel=self.parallel,
             asynchronous=asynchronous,
             context=context,
-            tools=_check_tools(tools),
+            tools=check_tools(tools),
             deps=deps,
             first_warnings=[
                 *((text, None) for text in self.config.warnings),
@@ -336,8 +336,14 @@ def _check_person(option: str, person: object) -> None:
         )
 
 
-def _check_tools(tools: Iterable[object]) -> tuple[object, ...]:
+def check_tools(tools: Iterable[object]) -> tuple[object, ...]:
     """The tools of a run; names of tools are another option."""
+    if not isinstance(tools, (str, Iterable)):
+        raise ConfigError(
+            f"tools is {type(tools).__name__}, and not a list",
+            key="tools",
+            hint="give a list of tools: tools=[…]",
+        )
     given = (tools,) if isinstance(tools, str) else tuple(tools)
     for each in given:
         if isinstance(each, str):

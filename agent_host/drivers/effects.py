@@ -222,8 +222,15 @@ class StreamBase(Generic[R_co]):
     @property
     def answer(self) -> R_co:
         """What the run came to; only once all events were read."""
-        if self._conclude is None or self._run.state in ("pending", "running"):
+        state = self._run.state
+        if self._conclude is None or state in ("pending", "running"):
             raise AgentError("the stream has no answer yet", hint="read all of its events first")
+        if state in ("cancelled", "failed"):
+            how = "failed" if state == "failed" else "was closed or cancelled"
+            raise AgentError(
+                f"the stream {how} before its answer was there",
+                hint="the text so far is in stream.session",
+            )
         return self._conclude()
 
     @property

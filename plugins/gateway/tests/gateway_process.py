@@ -16,7 +16,8 @@ import uvicorn
 
 from agent_hookspecs.store import SessionStore
 from agent_host import AgentApplication
-from agent_host_gateway.serving import LimitedProtocol, make_app
+from agent_host_gateway.keys import Keys
+from agent_host_gateway.serving import LimitedProtocol, is_open_to_all, make_app
 
 __all__ = ["DOORS", "Answered", "ask", "minimal_body", "opened_store", "running_gateway"]
 
@@ -39,12 +40,12 @@ def minimal_body(door: str, text: str = "Hello", model: str = "echo/echo-1") -> 
 def running_gateway(
     config: dict[str, Any] | str | None = None,
     *,
-    is_open: bool = True,
     protocol: type[LimitedProtocol] = LimitedProtocol,
     **app: Any,
 ) -> Iterator[str]:
     """A gateway of this config in a thread; gives its address as ``host:port``."""
     application = AgentApplication(config or {}, **app)
+    is_open = is_open_to_all("127.0.0.1", Keys(application.open_store()))
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(

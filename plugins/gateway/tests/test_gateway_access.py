@@ -18,7 +18,7 @@ from agent_host.cli import main
 from agent_host_gateway.access import Caller
 from agent_host_gateway.keys import KEPT_SECONDS, Keys
 from agent_host_gateway.refusals import Refused
-from agent_host_gateway.serving import check_listening
+from agent_host_gateway.serving import is_open_to_all
 from agent_host_gateway.spending import Spending
 
 
@@ -96,6 +96,18 @@ def test_a_key_that_is_revoked_or_expired_ends(keys: Keys) -> None:
         assert ask(address, DOORS["chat"], body, key=new).status == 200
 
 
+def test_revoking_the_last_key_lets_nobody_in(keys: Keys) -> None:
+    _, secret = keys.add("only")
+    with running_gateway() as address:
+        assert ask(address, "/v1/models", key=secret).status == 200
+        keys.revoke("only")
+        end = time.monotonic() + KEPT_SECONDS
+        while ask(address, "/v1/models", key=secret).status == 200:
+            assert time.monotonic() < end + 1
+        assert ask(address, "/v1/models", key=secret).status == 401
+        assert ask(address, "/v1/models").status == 401
+
+
 def test_a_key_opens_the_models_and_agents_that_it_names(keys: Keys) -> None:
     _, secret = keys.add("narrow", models=("agent/*",))
     config = {"agents": {"greeter": {"provider": "echo"}}}
@@ -147,11 +159,11 @@ def test_whoever_guesses_keys_is_told_to_wait(keys: Keys) -> None:
 
 
 def test_without_keys_it_listens_on_this_machine_alone(keys: Keys) -> None:
-    check_listening("127.0.0.1", keys)
+    assert is_open_to_all("127.0.0.1", keys)
     with pytest.raises(ConfigError, match="without keys"):
-        check_listening("0.0.0.0", keys)
+        is_open_to_all("0.0.0.0", keys)
     keys.add("laptop")
-    check_listening("0.0.0.0", keys)
+    assert not is_open_to_all("0.0.0.0", keys)
 
 
 @pytest.mark.parametrize(

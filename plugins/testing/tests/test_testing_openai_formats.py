@@ -61,6 +61,16 @@ def _function(name: str = "f", **fields: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": parameters, **fields}}
 
 
+def _closed(**properties: Any) -> dict[str, Any]:
+    """The schema of an object that has exactly these."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
 def _json_schema(**fields: Any) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "n", "schema": {}, **fields}}
 
@@ -139,6 +149,10 @@ CHAT_REFUSED: list[tuple[str, dict[str, Any]]] = [
             tools=[_function(parameters={"type": "object", "properties": {"a": {"type": "array"}}})]
         ),
     ),
+    (
+        "tools[0].function.parameters.properties.a.anyOf[0]",
+        chat(tools=[_function(parameters=_closed(a={"anyOf": [{"type": "array"}]}))]),
+    ),
     ("tools[0].function.parameters", chat(tools=[_function(strict=True)])),
     ("tools[0].function.returns", chat(tools=[_function(returns={})])),
     ("tool_choice", chat(tool_choice="auto")),
@@ -166,6 +180,19 @@ CHAT_REFUSED: list[tuple[str, dict[str, Any]]] = [
     (
         "response_format.json_schema.schema",
         chat(response_format=_json_schema(schema={"type": "object"}, strict=True)),
+    ),
+    *(
+        (
+            "response_format.json_schema.schema.properties.a",
+            chat(response_format=_json_schema(schema=_closed(a=inner), strict=True)),
+        )
+        for inner in (
+            {},
+            {"type": "integer", "default": 3},
+            {"oneOf": [{"type": "integer"}]},
+            {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "integer"}},
+            {"$ref": "#/$defs/b", "description": "what it is"},
+        )
     ),
     ("messages", chat(response_format={"type": "json_object"})),
 ]

@@ -84,7 +84,7 @@ class _AdditionSpec(GatingSpec, Protocol):
     def get_actions(self, state: State) -> list[Action]:
         """Session-scoped actions the plugin offers; those of extensions work on native history.
 
-        Fires: when an application lists actions, and before the first lifecycle trigger of a request.
+        Fires: when actions are listed, and before the first lifecycle trigger of a request.
         May change: nothing.
         On exception: the plugin's actions are left out and a warning says so.
         """

@@ -342,7 +342,7 @@ class ProviderSpec(Protocol):
     def get_actions(self, state: State) -> list[Action]:
         """Session-scoped actions the provider offers, with their inputs and triggers.
 
-        Fires: when an application lists actions, and before the first lifecycle trigger of a request.
+        Fires: when actions are listed, and before the first lifecycle trigger of a request.
         May change: nothing.
         On exception: the provider's actions are left out and a warning says so.
         """

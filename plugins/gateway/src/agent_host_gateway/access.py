@@ -38,7 +38,8 @@ class Access:
 
     def __init__(self, keys: KeyList, *, is_open: bool) -> None:
         self._keys = keys
-        #: Whether nobody needs a key while there is none.
+        #: Whether nobody needs a key while there is none: not where there were some, because who
+        #: revokes the last one wants nobody in, and a proxy lets everybody come from this machine.
         self._is_open = is_open
         self._guesses: OrderedDict[str, tuple[int, float]] = OrderedDict()
 

@@ -68,13 +68,11 @@ def make_group(open_application: OpenApplication) -> click.Group:
         """
         if context.invoked_subcommand is not None:
             return
-        from agent_host_gateway.server import is_loopback
-        from agent_host_gateway.serving import AppMaker, check_listening, serve
+        from agent_host_gateway.serving import AppMaker, is_open_to_all, serve
 
-        is_open = is_loopback(host)
-        if not is_open:
-            with open_keys(config_file) as keys:
-                check_listening(host, keys)
+        with open_application(config_file) as application:
+            # Once for all workers: one that is begun later may find other keys than there were.
+            is_open = is_open_to_all(host, Keys(application.open_store()))
         maker = AppMaker(open_application, config_file, is_open)
         serve(maker, host, port, workers)
 

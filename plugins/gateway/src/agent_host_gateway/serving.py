@@ -38,7 +38,7 @@ from agent_host_gateway.spending import Spending
 __all__ = [
     "AppMaker",
     "LimitedProtocol",
-    "check_listening",
+    "is_open_to_all",
     "make_app",
     "own_config",
     "run_worker",
@@ -70,14 +70,17 @@ def own_config(application: Any) -> Config:
     )
 
 
-def check_listening(host: str, keys: Keys) -> None:
-    """Refuse to let anybody in from elsewhere who has no key."""
-    if not is_loopback(host) and not keys.list():
+def is_open_to_all(host: str, keys: Keys) -> bool:
+    """Whether nobody needs a key, as there is none; refuses that where others can get at it."""
+    if keys.list():
+        return False
+    if not is_loopback(host):
         raise ConfigError(
             f"without keys the gateway listens on this machine alone, and not on {host!r}",
             key="host",
             hint="run: agent-host serve keys add NAME",
         )
+    return True
 
 
 def make_app(application: Any, *, is_open: bool) -> Starlette:
