@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -37,6 +38,7 @@ from agent_host.drivers.blocking import Stream, complete
 from agent_host.drivers.effects import Emit
 from agent_host.input import Part, Prompt
 from agent_host.places import ignored_variables
+from agent_host.plugins.hook_time import take_slow
 from agent_host.plugins.prices import Prices
 from agent_host.sessions.frozen import freeze
 from agent_host.sessions.session import Session
@@ -166,7 +168,10 @@ class AgentApplication:
         if self._storage is None:
             self._storage = choose_storage(True, {}, self.core.stacks)
         assert self._storage is not None, "the user's own file is always there"
-        return self._storage.open()
+        store = self._storage.open()
+        # No request has waited for it, so that the next one is not to say that it took long.
+        take_slow(inf)
+        return store
 
     def agent(self, name: str) -> Agent:
         """An agent of the config, for instance to make a tool of it."""

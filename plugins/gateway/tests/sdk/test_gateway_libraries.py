@@ -82,7 +82,7 @@ def run(script: str, bench: tuple[Upstreams, str]) -> list[Any]:
         [sys.executable, "-W", "ignore", "-c", script, url, *names],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         # Prices come with the library, and are not to be fetched from anywhere.
         env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         check=False,
