@@ -1,7 +1,7 @@
 """What an index says of the distributions that would come, and what speaks against it.
 
-Their age and whether they were withdrawn, where the installer did not tell it, and their publishers:
-the first one is trusted, and a change is asked about. It must not know how an index is read.
+Their age and whether they were withdrawn, where the installer did not tell it; their publishers, of
+whom the first is trusted and a change is asked about. It must not know how an index is read.
 Whatever asks one is imported when there is something to ask.
 """
 
