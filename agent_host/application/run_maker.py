@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import ConfigError
@@ -117,47 +118,27 @@ class RunMaker:
         message = make_message(prompt)
         options["output"] = _expected_output(output_type, output_retries)
         park = self.park if park is None else park
-        if self.storage is None:
-            if isinstance(session, str) or park:
-                # There is nothing to find it in, nor to wait in.
-                self.require_storage()
-            start = close_calls(cast(Session, session)).with_added(message)
-            return self._make_run(
-                start,
-                config,
-                agent=agent,
-                provider=chosen.provider,
-                own=own,
-                asynchronous=asynchronous,
-                park=park,
-                **options,
-            )
-        from agent_host.runs.recorder import RunRecorder
-
-        asked["settings"] = without_secrets(asked["settings"])
-        now = time.time()
-        run = StoredRun(
-            id=new_id(),
-            session="",
-            state="pending",
-            parent=parent,
-            agent=agent,
-            created=now,
-            updated=now,
-            details={"asked": asked, "park": park},
-        )
-        return self._make_run(
-            session if isinstance(session, Session) else Session(),
+        make_run: Callable[..., AgentRun] = partial(
+            self._make_run,
             config,
             agent=agent,
             provider=chosen.provider,
             own=own,
             asynchronous=asynchronous,
             park=park,
-            prompt=message,
-            recorder=RunRecorder(self.storage, run, session, is_new=is_new, name=session_name),
             **options,
         )
+        if self.storage is None:
+            if isinstance(session, str) or park:
+                # There is nothing to find it in, nor to wait in.
+                self.require_storage()
+            return make_run(close_calls(cast(Session, session)).with_added(message))
+        from agent_host.runs.recorder import RunRecorder
+
+        run = _new_run(agent, parent, {"asked": asked, "park": park})
+        recorder = RunRecorder(self.storage, run, session, is_new=is_new, name=session_name)
+        start = session if isinstance(session, Session) else Session()
+        return make_run(start, prompt=message, recorder=recorder)
 
     def begin_request(
         self, session: Session, config: Config, context: Mapping[str, Any] | None
@@ -203,8 +184,8 @@ class RunMaker:
             stored = stored_decisions(storage.open().find_run(run), decisions or {})
             asked = stored.details.get("asked", {})
             return self._make_run(
-                Session(id=stored.session),
                 make_request_config(self.selector, **asked),
+                Session(id=stored.session),
                 agent=stored.agent,
                 provider=asked.get("provider"),
                 own=asked.get("settings", {}).keys(),
@@ -239,8 +220,8 @@ class RunMaker:
 
     def _make_run(
         self,
-        start: Session,
         config: dict[str, Any],
+        start: Session,
         *,
         agent: str | None,
         provider: str | None,
@@ -298,6 +279,22 @@ class RunMaker:
             output=output,
             recorder=recorder,
         )
+
+
+def _new_run(agent: str | None, parent: str | None, details: dict[str, Any]) -> StoredRun:
+    """The record of a run that begins; its settings are stored without secrets."""
+    asked, now = details["asked"], time.time()
+    details["asked"] = {**asked, "settings": without_secrets(asked["settings"])}
+    return StoredRun(
+        id=new_id(),
+        session="",
+        state="pending",
+        parent=parent,
+        agent=agent,
+        created=now,
+        updated=now,
+        details=details,
+    )
 
 
 def _refuse_unknown(options: Iterable[str]) -> None:
