@@ -214,7 +214,7 @@ def test_a_tool_that_is_gone_is_referred_to_no_more(searching: Stop) -> None:
         session = app.run("Assign issue 7.", settings=config).session
         for tools in (["mcp_slack*", "mcp_github*"], ["look"]):
             server.queue(say("I cannot do that any more."))
-            more = {"use_tools": [*tools, "find_tools"], "session": session}
+            more: dict[str, Any] = {"use_tools": [*tools, "find_tools"], "session": session}
             session = app.run("Again.", settings={**config, "tool_tokens": 3000}, **more).session
         assert server.problems == []
 

@@ -129,12 +129,12 @@ def placed_calls(items: list[Item], tools: Iterable[Item]) -> None:
     for at, item in enumerate(items):
         if item.get("type") not in _CALLS:
             continue
-        name, namespace = str(item.get("name")), item.get("namespace")
+        name, given = str(item.get("name")), item.get("namespace")
         known = places.get(name, [])
-        if namespace is not None and (namespace in known or (name, namespace) in declared):
+        if given is not None and (given in known or (name, given) in declared):
             continue
         wanted = None if name in free or not known else known[0]
-        if wanted != namespace:
+        if wanted != given:
             bare = {key: value for key, value in item.items() if key != "namespace"}
             items[at] = bare if wanted is None else {**bare, "namespace": wanted}
 
