@@ -97,7 +97,7 @@ def test_to_any_other_provider_deferred_tools_go_whole_and_that_is_told(
     sent: list[Any] = []
     core = core_with(watching(sent), Tools, choosing(deferring))
     assert sent_names(core, sent) == ["a", "b"]
-    assert "1 tools are sent whole though features have deferred them" in caplog.text
+    assert "features have deferred 1 of the tools, and all are sent whole" in caplog.text
 
 
 def test_none_leaves_them_as_they_are() -> None:

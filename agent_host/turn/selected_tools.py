@@ -59,8 +59,8 @@ def _without_deferring(turn: Turn, tools: Sequence[ToolDescriptor]) -> list[Tool
     if not deferred:
         return [*tools]
     turn.warnings.add(
-        f"{deferred} tools are sent whole though features have deferred them: the provider does "
-        f"not search tools, for it lacks the tag {_SEARCHES!r}"
+        f"features have deferred {deferred} of the tools, and all are sent whole: the provider "
+        f"searches none, for it lacks the tag {_SEARCHES!r}"
     )
     return [replace(each, deferred=False) for each in tools]
 
