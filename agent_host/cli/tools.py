@@ -73,8 +73,8 @@ def list_tools(choice: Choice, as_json: bool, strict: bool) -> int:
     if unannounced and not as_json:
         names = clean_text(", ".join(sorted(unannounced)))
         click.echo(
-            f"\nAnnouncing none: {names}. Tools that such a plugin has all the same are known once it "
-            "is used; agent-host plugins explain shows them."
+            f"\nAnnouncing none: {names}. Tools that such a plugin has are known once it is used; "
+            "agent-host plugins explain shows them."
         )
     return report_unusable(catalog, strict)
 
