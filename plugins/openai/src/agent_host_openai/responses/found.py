@@ -30,16 +30,15 @@ _CALLS = ("function_call", "custom_tool_call")
 
 def declared_deferred(tools: Sequence[Item], deferred: Collection[str]) -> list[Item]:
     """The tools as they are sent: the search first, those that are deferred in namespaces, last."""
-    waiting = [tool for tool in tools if _is_function(tool) and tool["name"] in deferred]
+    waiting: list[Item] = []
+    others: list[Item] = []
+    for tool in tools:
+        waits = tool.get("type") == "function" and tool["name"] in deferred
+        (waiting if waits else others).append(tool)
     if not waiting:
-        return [*tools]
-    others = [tool for tool in tools if tool not in waiting]
+        return others
     has_search = any(tool.get("type") == _SEARCH["type"] for tool in others)
     return [*([] if has_search else [{**_SEARCH}]), *others, *_namespaces(waiting)]
-
-
-def _is_function(tool: Item) -> bool:
-    return tool.get("type") == "function"
 
 
 def _namespaces(functions: Sequence[Item]) -> Iterator[Item]:
