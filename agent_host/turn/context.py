@@ -38,6 +38,7 @@ RESERVED = frozenset(
     {
         "core",
         "config",
+        "deferred_tools",
         "excerpt",
         "refusal",
         "tools",

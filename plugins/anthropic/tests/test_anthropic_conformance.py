@@ -21,6 +21,7 @@ class TestAnthropic(ProviderConformance):
         "supports_streaming",
         "supports_structured_output",
         "supports_structured_output_with_tools",
+        "supports_tool_search",
         "supports_tools",
     )
     wire = "anthropic.messages"

@@ -21,10 +21,11 @@ class TestResponses(ProviderConformance):
         "supports_streaming",
         "supports_structured_output",
         "supports_structured_output_with_tools",
+        "supports_tool_search",
         "supports_tools",
     )
     wire = "openai.responses"
-    settings: ClassVar[dict[str, object]] = {"model": "gpt-5", "api": "responses"}
+    settings: ClassVar[dict[str, object]] = {"model": "gpt-5.4", "api": "responses"}
     reasoning_settings: ClassVar[dict[str, object]] = {
         "effort": "high",
         "reasoning_summary": "auto",

@@ -92,7 +92,10 @@ class OpenAIProvider(ProviderPlugin):
         tags = [f"provider:{self.name}", _WIRES[api], "supports_streaming"]
         # The chat API takes files only as data.
         fetching = ["supports_file_urls"] if api == "responses" else []
-        return [*tags, *fetching, *tags_of(config.get("model"))]
+        of_model = tags_of(config.get("model"))
+        if api == "chat":
+            of_model = [tag for tag in of_model if tag != "supports_tool_search"]
+        return [*tags, *fetching, *of_model]
 
     def accepted_tool_schema_formats(self, config: Config) -> list[str]:
         api = self._chat if api_of(config) == "chat" else self._responses

@@ -108,6 +108,20 @@ BREAKAGES = (
         Change("answers.py", 'metadata["citations"] = citations', "pass"),
     ),
     _breakage(
+        "anthropic-forgets-what-a-search-found",
+        "exact bytes",
+        "A search of tools goes back without what it found, so that nothing stays found.",
+        ("test_deferred_tools_are_found_and_stay_found",),
+        Change("found.py", 'if each.get("tool_name") in known]', "if not known]"),
+    ),
+    _breakage(
+        "anthropic-sends-half-a-search",
+        "broken streams",
+        "A search that was cut off goes back without its result, and the API refuses all turns.",
+        ("test_a_search_that_was_cut_off_does_no_harm",),
+        Change("found.py", "if not _is_search(block) or block", "if True or block"),
+    ),
+    _breakage(
         "anthropic-empties-results-of-its-own-tools",
         "answers",
         "What the API's own tools found is left out of the history.",

@@ -38,6 +38,13 @@ def _own_error(status: int, error: str, **more: object) -> Change:
 
 BREAKAGES = (
     _breakage(
+        "openai-hides-what-was-found-elsewhere",
+        "calls",
+        "Of tools that another provider's search has found the model sees nothing.",
+        ("test_tools_found_elsewhere_stay_found",),
+        Change("responses/replay.py", "return self._found - self._loaded", "return set()"),
+    ),
+    _breakage(
         "openai-takes-any-end",
         "broken streams",
         "An answer without its closing event counts as complete.",

@@ -16,6 +16,7 @@ from agent_host_testing.formats.google_generate_rules import (
     remember,
     signs_calls,
 )
+from agent_host_testing.formats.tool_search import refuse_search
 from agent_host_testing.script import (
     Call,
     Failure,
@@ -24,6 +25,7 @@ from agent_host_testing.script import (
     Part,
     Picture,
     Reply,
+    Search,
     Text,
     Thought,
     Tokens,
@@ -218,6 +220,8 @@ def _sign_parts(
                 signed.append((part, None))
             after_call = False
             continue
+        if isinstance(part, Search):
+            refuse_search()
         own = None if isinstance(part, Picture) else part.signature
         signature, carried = own or carried, None
         if isinstance(part, Call) and signature is None and signs_calls and not after_call:
@@ -232,6 +236,8 @@ def _data(part: Part, signature: str | None) -> dict[str, Any]:
         data: dict[str, Any] = {"text": part.text}
     elif isinstance(part, Thought):
         data = {"text": part.text, "thought": True}
+    elif isinstance(part, Search):
+        refuse_search()
     elif isinstance(part, Picture):
         data = {"inlineData": {"mimeType": part.media_type, "data": part.data}}
     else:

@@ -17,6 +17,7 @@ from agent_host_testing.suites.pictures import PictureChecks
 from agent_host_testing.suites.restraint import RestraintChecks
 from agent_host_testing.suites.secrecy import SecrecyChecks
 from agent_host_testing.suites.speech import SpeechChecks
+from agent_host_testing.suites.tool_search import ToolSearchChecks
 from agent_host_testing.suites.tool_turns import ToolTurnChecks
 from agent_host_testing.suites.wire_shapes import ShapeChecks
 from agent_host_testing.violations import require
@@ -39,6 +40,7 @@ class ProviderConformance(
     MarkupChecks,
     KnobChecks,
     ConversationChecks,
+    ToolSearchChecks,
     ToolTurnChecks,
     AnswerChecks,
 ):
