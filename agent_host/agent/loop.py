@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.events import Event, WarningEvent
@@ -44,8 +44,11 @@ if TYPE_CHECKING:
     from agent_host.plugins.stacks import Stacks
     from agent_host.runs.recorder import RunRecorder
     from agent_host.sessions.session import Session
+    from agent_host.wire.request import WireRequest
 
 __all__ = ["AgentRun"]
+
+T = TypeVar("T")
 
 FINAL_ANSWER = "Please provide your final answer."
 
@@ -66,7 +69,8 @@ class AgentRun:
     """One run of an agent. Has ``steps``, ``session`` and ``finals`` like a single request.
 
     With a ``recorder`` it is stored: ``start`` is then what the recorder gives, and ``prompt`` is
-    added to it. A run that may ``park`` waits for people who are not there.
+    added to it. A run that may ``park`` waits for people who are not there. One that does not
+    ``stream`` asks for whole answers.
     ``first_warnings`` are said before anything else; ``warnings`` is what was said altogether.
     ``defaults`` are the keys of the config that are for whoever has a use for them.
     ``output`` is what is expected of the answer, if that is more than text. ``account`` has what
@@ -85,6 +89,7 @@ class AgentRun:
     ask: Ask | None = None
     park: bool = False
     parallel: bool = False
+    stream: bool = True
     asynchronous: bool = False
     context: Mapping[str, Any] | None = None
     tools: Sequence[object] = ()
@@ -206,13 +211,24 @@ class AgentRun:
 
     def check_steps(self) -> Steps[None]:
         """What a run does before it sends anything: it raises and warns of the same."""
+        yield from self.look_at_request(lambda turn, request: None)
+
+    def look_at_request(self, look: Callable[[Turn, WireRequest | None], T]) -> Steps[T]:
+        """What ``look`` says of the first request, which is not sent."""
         try:
-            yield from self._with_stack(self._check_with)
+            return (yield from self._with_stack(partial(self._look_with, look)))
         except AgentError as error:
             redact_error(error)
             raise
 
-    def _with_stack(self, act: Callable[[Stack], Steps[None]]) -> Steps[None]:
+    def look_at_budgets(self) -> Steps[bool]:
+        """Whether the first request would pass a budget."""
+        passed = yield from self._with_stack(
+            lambda stack: self.account.find_passed_budget(stack, self._first_session())
+        )
+        return passed is not None
+
+    def _with_stack(self, act: Callable[[Stack], Steps[T]]) -> Steps[T]:
         """Carry something out with the stack of the run, which is held as long as that takes."""
         yield from self._warn(self.first_warnings)
         leased = yield from self.stacks.lease(self.config)
@@ -221,7 +237,7 @@ class AgentRun:
             stack = yield from own_tools.add_to(leased)
             yield from self._warn(self._unused_settings(stack))
             self._look_at_stack(stack)
-            yield from act(stack)
+            return (yield from act(stack))
         finally:
             own_tools.close()
             leased.lease.leave()
@@ -230,9 +246,12 @@ class AgentRun:
         session = yield from self._begin(stack)
         yield from self._run_turns(stack, session)
 
-    def _check_with(self, stack: Stack) -> Steps[None]:
-        start = self.start.with_added(self.prompt) if self.prompt else self.start
-        yield from check_turn(self._make_turn(stack, start))
+    def _look_with(self, look: Callable[[Turn, WireRequest | None], T], stack: Stack) -> Steps[T]:
+        turn = self._make_turn(stack, self._first_session())
+        return look(turn, (yield from check_turn(turn)))
+
+    def _first_session(self) -> Session:
+        return self.start.with_added(self.prompt) if self.prompt else self.start
 
     def _warn(self, warnings: Iterable[PlainWarning]) -> Steps[None]:
         new = Warnings(self._warned)
@@ -506,7 +525,7 @@ class AgentRun:
             session,
             self.config,
             core=self.core,
-            stream=True,
+            stream=self.stream,
             asynchronous=self.asynchronous,
             caller_context=self.context,
             layer=self.layer,

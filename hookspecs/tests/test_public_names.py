@@ -243,7 +243,14 @@ STORE = [
     "without_content",
 ]
 PROTECTION = ["ProtectedPaths"]
-BATCH = ["BatchEngine", "BatchLimits", "BatchWorker"]
+BATCH = [
+    "BatchEndpoint",
+    "BatchEngine",
+    "BatchLimits",
+    "BatchReply",
+    "BatchWorker",
+    "SubmittedBatch",
+]
 
 
 def test_the_public_names_are_these() -> None:
