@@ -363,6 +363,10 @@ async def _in_order(
                 elif not lines.is_answered(key):
                     break
                 place += 1
+    # Behind a line that has no result, as it still waits.
+    for key in lines.keys[place:]:
+        if key in waiting:
+            yield waiting.pop(key)
 
 
 class _Changed:

@@ -21,7 +21,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from agent_hookspecs.batch import BatchLimits, BatchReply, BatchWorker, SubmittedBatch
-from agent_hookspecs.errors import ConfigError, ProviderError
+from agent_hookspecs.errors import AgentError, ConfigError, ProviderError
 from agent_hookspecs.values import dataclass
 from agent_host.batch.endpoint import (
     EndpointCaller,
@@ -35,6 +35,7 @@ from agent_host.batch.limits import LearntLimits
 from agent_host.batch.progress import BatchProgress, WaitingBatch
 from agent_host.batch.results import BatchResult
 from agent_host.batch.worker import FetchedReply, LineWorker
+from agent_host.sessions.frozen import plain_copy
 from agent_host.threads import in_thread
 from agent_host.wire.client import AsyncWireClient
 from agent_host.wire.retry import RetryPolicy
@@ -219,7 +220,13 @@ class _LinesFile:
         self._file = file
 
     def add(self, line: _Line) -> _Place:
-        content = json.dumps(line).encode()
+        try:
+            content = json.dumps(plain_copy(line)).encode()
+        except (TypeError, ValueError) as error:
+            raise BatchError(
+                f"line {line['number']} holds what is no JSON: {error}",
+                hint="a batch of a provider's own is gone on with later, and keeps its lines",
+            ) from error
         place = self._file.seek(0, os.SEEK_END), len(content)
         self._file.write(content)
         return place
@@ -318,14 +325,18 @@ class _Batches:
             await self._give(line, "", prepared, BatchReply(key, None, problem=problem))
             return
         count = min(endpoint.max_requests, self._settings.batch_lines or endpoint.max_requests)
+        full = None
         if filling.size + len(encoded) > most or len(filling.encoded) >= count:
-            await self._submit(filling)
-            filling = self._filling[prepared.group] = _Filling(prepared)
+            full, filling = filling, _Filling(prepared)
             encoded = self._encode(filling, key, prepared)
+            # Before anybody waits: others may have lines for it, too.
+            self._filling[prepared.group] = filling
         filling.encoded.append(encoded)
         # A line has at least a character between it and the next.
         filling.size += len(encoded) + 1
         filling.lines[key] = self._lines_file.add(line)
+        if full is not None:
+            await self._submit(full)
 
     def _encode(self, filling: _Filling, key: str, prepared: PreparedRequest) -> bytes:
         with EndpointCaller(self._wire, prepared).blame():
@@ -433,7 +444,15 @@ class _Batches:
     # --- waiting and fetching --------------------------------------------------------------------
 
     async def _follow(self, waiting: _Waiting) -> None:
-        """Wait for a batch and give what it has brought."""
+        """Wait for a batch and give what it has brought; tell at once what keeps it from that."""
+        try:
+            await self._follow_to_end(waiting)
+        except AgentError as error:
+            name = waiting.batch.id or waiting.batch.mark
+            self._say(f"the batch {name} is left for now: {error.message}")
+            raise
+
+    async def _follow_to_end(self, waiting: _Waiting) -> None:
         self._tell(waiting)
         if waiting.batch.id is None and not await self._find_among_candidates(waiting):
             return
@@ -460,6 +479,7 @@ class _Batches:
             if batch.id is not None:
                 return True
         await self._release(waiting)
+        await self._submit_all()
         return False
 
     async def _wait_until_over(self, waiting: _Waiting, id: str) -> SubmittedBatch | None:
@@ -477,9 +497,8 @@ class _Batches:
                     await self._caller_of(waiting, renew=True)
                     continue
                 if not error.retryable or failures >= _FAILED_POLLS:
-                    self._warn(f"the batch {id} is given up for now: {error.message}")
                     raise
-                self._warn(f"the batch {id} could not be looked at: {error.message}")
+                self._say(f"the batch {id} could not be looked at: {error.message}")
             else:
                 failures, is_new = 0, False
                 waiting.answered = state.done
@@ -528,10 +547,22 @@ class _Batches:
             with tempfile.TemporaryFile() as file:
                 await caller.download(request, file)
                 for document in read_documents(file, request.get("framing") or "ndjson"):
-                    with caller.blame():
-                        replies = [*caller.endpoint.read_replies(document)]
+                    try:
+                        with caller.blame():
+                            replies = [*caller.endpoint.read_replies(document)]
+                    except AgentError as error:
+                        # The line that it is of has an error then, and the others their answers.
+                        self._say(
+                            f"a result of the batch {over.id} cannot be read: {error.message}"
+                        )
+                        continue
                     for reply in replies:
                         yield reply
+
+    def _say(self, warning: str) -> None:
+        self._warn(warning)
+        if self._progress.watch is not None:
+            self._progress.watch()
 
     def _tell(self, waiting: _Waiting) -> None:
         batch = waiting.batch

@@ -81,8 +81,8 @@ class BatchDisplay:
         for each in self._batch.progress.waiting.values():
             if each.id is not None and each.id not in self._submitted:
                 self._submitted.add(each.id)
-                lines = "1 line" if each.lines == 1 else f"{each.lines:,} lines"
-                self._print(f"{lines} wait at {each.provider} in {clean_text(each.id)}")
+                where = f"at {each.provider} in {clean_text(each.id)}"
+                self._print(f"{_count_waiting(each.lines)} {where}")
         self._show_progress(self._batch.progress)
 
     def _show_progress(self, progress: BatchProgress) -> None:
@@ -173,12 +173,16 @@ def describe_progress(progress: BatchProgress) -> str:
     return " · ".join(parts)
 
 
+def _count_waiting(lines: int) -> str:
+    return "1 line waits" if lines == 1 else f"{lines:,} lines wait"
+
+
 def describe_waiting(progress: BatchProgress) -> str:
     """What waits at providers when the command ends, and what can be done about it."""
     ids = [each.id or "one that is looked for" for each in progress.waiting.values()]
     more = f" and {len(ids) - _FAILURES} more" if len(ids) > _FAILURES else ""
     return (
-        f"{progress.submitted:,} lines wait at their provider, whatever happens here, in "
+        f"{_count_waiting(progress.submitted)} at a provider, whatever happens here, in "
         f"{clean_text(', '.join(ids[:_FAILURES]))}{more}: the same command fetches them, and with "
         "--engine-set cancel=true ends them"
     )

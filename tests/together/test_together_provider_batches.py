@@ -20,7 +20,7 @@ from stops import TOOL_BUNDLES, Stop, stop
 from agent_host import AgentApplication
 from agent_host.batch import BatchError
 from agent_host_testing import Call, Failure, FakeServer, Reply, Text, Tokens
-from agent_host_testing.batches import BatchDesk
+from agent_host_testing.batches import BatchDesk, LineAnswer
 from agent_host_testing.script import Answer
 from agent_host_testing.wire import Request
 from batching import read_results, write_lines
@@ -212,22 +212,23 @@ def test_a_reply_that_is_lost_does_not_make_a_second_batch(who: Stop, tmp_path: 
 
 def test_a_batch_of_somebody_else_is_not_taken_for_ones_own(tmp_path: Path) -> None:
     who, lost = stop("anthropic"), [False]
+    api: FakeServer
 
     def lose(line: str) -> None:
         if lost[0]:
             lost[0] = False
             # As if it had never arrived.
-            desk_of(server).kept.pop()
+            desk_of(api).kept.pop()
             raise ConnectionResetError
 
-    with who.serve(rest=answer, log=lose) as server, open_app(who, server) as app:
+    with who.serve(rest=answer, log=lose) as api, open_app(who, api) as app:
         options: dict[str, Any] = {"engine": "provider", "engine_options": FAST}
         waiting = {**options, "engine_options": {"wait": False}}
         app.batch(["another word"], out=tmp_path / "other", **waiting).run()
         lost[0] = True
         (result,) = app.batch(["word word"], out=tmp_path / "o", **options)
         assert result["text"] == "about 2 words"
-        assert [len(each.lines) for each in desk_of(server).kept] == [1, 1]
+        assert [len(each.lines) for each in desk_of(api).kept] == [1, 1]
         (other,) = app.batch(["another word"], out=tmp_path / "other", **options)
         assert other["text"] == "about 1 words"
 
@@ -247,7 +248,7 @@ def begin(folder: Path, *words: str) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize(
     ("name", "moments"),
     [
-        ("openai-responses", ["POST /v1/files", "POST /v1/batches", "GET /v1/files/"]),
+        ("openai-responses", ["POST /v1/batches", "GET /v1/files/"]),
         ("anthropic", ["POST /v1/messages/batches", "/results"]),
     ],
 )
@@ -314,6 +315,33 @@ def test_a_batch_that_fails_as_a_whole_is_an_error_of_each_line(tmp_path: Path) 
     assert all("Enqueued token limit" in each["error"]["message"] for each in results)
 
 
+def test_a_result_that_cannot_be_read_is_an_error_of_its_line_alone(
+    one: Stop, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"out": tmp_path / "o", "engine": "provider", "ordered": True}
+    with one.serve(rest=answer) as server, open_app(one, server) as app:
+        app.batch(["a word", "b"], engine_options={"wait": False}, **options).run()
+        (made,) = desk_of(server).kept
+        made.answers[[*made.lines][1]] = LineAnswer(500, "no object")
+        batch = app.batch(["a word", "b"], engine_options=FAST, **options)
+        first, second = batch
+    assert first["text"] == "about 1 words"
+    assert "nothing was said of this line" in second["error"]["message"]
+    assert any("cannot be read" in warning for warning in batch.warnings)
+
+
+def test_results_behind_a_line_that_waits_are_given_too(one: Stop, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"out": tmp_path / "o", "engine": "provider", "ordered": True}
+    no_wait = {"wait": False, "batch_lines": 1}
+    with one.serve(rest=answer) as server, open_app(one, server) as app:
+        desk_of(server).looks = 9
+        app.batch(["a", "b", "c"], engine_options=no_wait, **options).run()
+        desk_of(server).end(desk_of(server).kept[1], "expired", answered=1)
+        batch = app.batch(["a", "b", "c"], engine_options=no_wait, **options)
+        assert [result["line"] for result in batch] == [2]
+        assert (batch.progress.done, batch.progress.submitted) == (1, 2)
+
+
 def test_other_settings_do_not_take_what_was_submitted(one: Stop, tmp_path: Path) -> None:
     options: dict[str, Any] = {"out": tmp_path / "o", "engine": "provider"}
     with one.serve(rest=answer) as server, open_app(one, server) as app:
@@ -362,13 +390,14 @@ def test_the_command_says_what_waits_and_how_to_come_back(one: Stop, tmp_path: P
         (tmp_path / "c.json").write_text(json.dumps(config_for(one, server)))
         desk_of(server).looks = 1000
         with begin(tmp_path) as process:
-            assert server.wait(lambda each: any(r.method == "GET" for r in each.requests), 60)
+            assert process.stderr is not None
+            first = process.stderr.readline().decode()
             process.send_signal(signal.SIGINT)
             _, told = process.communicate()
         (made,) = desk_of(server).kept
         said = " ".join(told.decode().split())
         assert process.returncode == 130
-        assert f"1 line wait at anthropic in {made.id}" in said
+        assert first == f"1 line waits at anthropic in {made.id}\n"
         assert "the same command fetches them" in said
         assert "cancel=true" in said
         with begin(tmp_path, "--json", "--engine-set", "wait=false") as process:
