@@ -55,6 +55,8 @@ _FAILED_POLLS: Final = 20
 #: How far the clock of a server may be from ours, when a batch is looked for by its time.
 _CLOCKS_APART: Final = 3600.0
 _POLICY: Final = RetryPolicy(max_retries=4)
+#: How servers refuse what they do not have.
+_NOT_THERE: Final = frozenset({404, 405, 501})
 
 _Line = Mapping[str, Any]
 
@@ -193,7 +195,7 @@ class ProviderEngine:
         with closing(Journal(self._journal_path)) as journal:
             known = [each.id for each in journal.batches.values() if each.id is not None]
         if known:
-            self._warn(f"what was submitted before is not fetched: {', '.join(known)}")
+            self._warn(f"what was submitted before is not looked at: {', '.join(known)}")
         os.truncate(self._journal_path, 0)
 
 
@@ -382,6 +384,12 @@ class _Batches:
                 is_certain = is_refused(error)
                 if is_certain and delay is None:
                     await in_thread(self._journal.note_lost, batch)
+                    if error.status in _NOT_THERE:
+                        raise BatchError(
+                            f"{prepared.provider} takes no batches at this address: "
+                            f"{error.message}",
+                            hint="use --engine local (engine='local'), which asks for each line",
+                        ) from error
                     raise
                 await asyncio.sleep(delay or 0)
                 # Whether it was made nobody said: to submit it again might be to pay twice.

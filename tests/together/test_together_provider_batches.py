@@ -282,6 +282,7 @@ def test_a_process_that_is_killed_at_any_moment_pays_for_nothing_twice(
         assert process.returncode == 0, told.decode()
         assert [*asked_in_batches(server).values()] == [1] * 5
         assert server.problems == []
+    assert who.key not in (tmp_path / "o.batches").read_text()
     results = read_results(tmp_path / "o")
     assert sorted(each["id"] for each in results) == [f"i{n}" for n in range(5)]
     assert {each["text"] for each in results} == {"about 1 words"}
@@ -382,6 +383,14 @@ def test_a_refusal_of_the_key_ends_it_and_is_no_batch(one: Stop, tmp_path: Path)
         with open_app(one, server) as app:
             assert app.batch(["a"], engine_options=FAST, **options).run().done == 1
         assert len(desk_of(server).kept) == 1
+
+
+def test_a_server_without_batches_is_told_with_the_way_out(one: Stop, tmp_path: Path) -> None:
+    with one.serve(rest=answer) as server, open_app(one, server) as app:
+        server.batches = None
+        with pytest.raises(BatchError, match="takes no batches at this address") as caught:
+            app.batch(["a"], out=tmp_path / "o", engine="provider").run()
+        assert "--engine local" in caught.value.hint
 
 
 def test_the_command_says_what_waits_and_how_to_come_back(one: Stop, tmp_path: Path) -> None:
