@@ -259,7 +259,8 @@ class LineWorker:
                     )
                 result = result_of_answer(head, answer, run.output is not None)
                 if wire is not None and wire.sent:
-                    told = f"sent {wire.sent} more requests for this line at the usual price"
+                    more = "1 more request" if wire.sent == 1 else f"{wire.sent} more requests"
+                    told = f"sent {more} for this line at the usual price"
                     result["warnings"] = [*result.get("warnings", ()), told]
                 return result
         raise AssertionError("the last attempt gives a result")

@@ -139,7 +139,7 @@ def test_what_follows_on_a_first_answer_is_asked_directly(
         (result,) = app.batch(["the weather"], out=tmp_path / "o", **options)
     assert result["status"] == "succeeded", result
     assert result["text"].startswith("about")
-    assert "sent 1 more requests for this line at the usual price" in result["warnings"]
+    assert "sent 1 more request for this line at the usual price" in result["warnings"]
     # A thousand tokens in and out: at half the price, and at the whole.
     assert Decimal(result["cost"] or 0) == Decimal("0.006")
 

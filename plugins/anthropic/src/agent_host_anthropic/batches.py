@@ -141,10 +141,14 @@ def _submitted(told: Any) -> SubmittedBatch:
 
 
 def _time(told: object) -> float | None:
+    """A time in UTC, to the second: the oldest Python reads fractions of three or six digits."""
     if not isinstance(told, str):
         return None
-    # Python 3.10 knows no Z.
-    return datetime.fromisoformat(told.replace("Z", "+00:00")).timestamp()
+    try:
+        return datetime.fromisoformat(f"{told[:19]}+00:00").timestamp()
+    except ValueError:
+        # Nothing is lost: it is a time that nobody has told.
+        return None
 
 
 def _object(told: Any, key: str) -> dict[str, Any]:
