@@ -245,6 +245,10 @@ TAGS = {
         "parts of the prompt can be marked for the provider's cache",
         "`anthropic`",
     ),
+    "supports_batches": (
+        "the provider takes [many requests at once](batch.md#batches-of-a-provider), for less",
+        "`anthropic`, `google`, `openai`",
+    ),
     "supports_images": (
         "the model sees pictures: PNG, JPEG, GIF and WebP",
         "providers, by model",

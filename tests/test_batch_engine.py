@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from decimal import Decimal
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,9 +18,11 @@ from agent_hookspecs.errors import ConfigError, HookError, HookResultError
 from agent_host import AgentApplication, AgentCore
 from agent_host.batch import BatchError
 from agent_host.batch.engine import LocalEngine, open_engine
+from agent_host.batch.journal import Journal, JournalledBatch
 from agent_host.batch.limits import LearntLimits
 from agent_host.plugins.load import load_catalog
 from agent_host.plugins.manager import RoleManager
+from agent_host.prices import read_prices
 from agent_host.wire.rate_limits import Allowance, read_allowances
 from batching import read_results, repeating_server
 from making import POISON, install
@@ -304,6 +307,85 @@ def test_a_budget_of_a_day_ends_the_batch_before_it_is_passed(tmp_path: Path) ->
             app.batch(["a", "b"], out=out).run()
         assert "again" in caught.value.hint
     assert read_results(out) == []
+
+
+# Batches of the providers -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"poll_seconds": 0}, "poll_seconds is 0"),
+        ({"poll_seconds": "soon"}, "poll_seconds is 'soon'"),
+        ({"batch_lines": 1.5}, "batch_lines is 1.5"),
+        ({"batch_lines": True}, "batch_lines is True"),
+        ({"wait": "no"}, "wait is 'no'"),
+        ({"nodes": 2}, "has no setting nodes"),
+    ],
+)
+def test_a_wrong_setting_of_the_engine_of_providers_is_told(
+    core: AgentCore, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        opened(core, "provider", **settings)
+
+
+def ask_provider(out: Path | None, config: Mapping[str, Any], **options: Any) -> None:
+    agents = {"default": {"provider": "echo", "tools": []}}
+    with AgentApplication({"agents": agents, **config}, **options) as app:
+        app.batch(["a"], engine="provider", out=out).run()
+
+
+def test_a_provider_without_batches_is_named_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(BatchError, match="'echo' takes no such request") as caught:
+        ask_provider(tmp_path / "out", {}, store=False)
+    assert "--engine local" in caught.value.hint
+
+
+def test_a_batch_of_a_provider_needs_a_file_of_results() -> None:
+    with pytest.raises(BatchError, match="noted somewhere") as caught:
+        ask_provider(None, {}, store=False)
+    assert "--out" in caught.value.hint
+
+
+def test_what_nobody_could_count_or_record_is_refused(tmp_path: Path) -> None:
+    budget, store = {"tools": {"max_day_cost": 5}}, f"sqlite:///{tmp_path}/s.db"
+    with pytest.raises(BatchError, match="max_day_cost is set"):
+        ask_provider(tmp_path / "out", budget, store=store)
+    with pytest.raises(BatchError, match="recorded or replayed"):
+        ask_provider(tmp_path / "out", {}, store=False, record=tmp_path / "cassette")
+
+
+@pytest.mark.parametrize("content", ["[]\n", '{"mark": "a", "id": "b"}\n', "nonsense\n"])
+def test_a_file_that_is_no_journal_is_not_touched(tmp_path: Path, content: str) -> None:
+    journal = tmp_path / "out.batches"
+    journal.write_text(content)
+    with pytest.raises(BatchError, match="no entry of a journal"):
+        ask_provider(tmp_path / "out", {}, store=False)
+    assert journal.read_text() == content
+
+
+def test_half_an_entry_of_a_journal_is_cut_off(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    journal.note_begun(JournalledBatch("m", "p", "s", 1.0, ["1-a", "2-b"]))
+    journal.note_id(journal.batches["m"], "id")
+    journal.close()
+    whole = (tmp_path / "j").read_bytes()
+    (tmp_path / "j").write_bytes(whole + b'{"mark": "m", "is_l')
+    again = Journal(tmp_path / "j")
+    assert (again.latest["2-b"].id, again.latest["2-b"].is_lost) == ("id", False)
+    again.close()
+    assert (tmp_path / "j").read_bytes() == whole
+
+
+def test_prices_of_a_share_are_those_of_tokens_alone() -> None:
+    usual = read_prices(
+        {"input": 2, "output": 8, "request": 1, "tiers": [{"above": 10, "input": 4}]}
+    )
+    half = usual.times(Decimal("0.5"))
+    told = [half.input, half.output, half.request, half.cached_input]
+    assert told == [Decimal(1), Decimal(4), Decimal(1), None]
+    assert half.for_input(11).input == 2
 
 
 # In other processes -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.events import Event, WarningEvent
@@ -43,8 +43,11 @@ if TYPE_CHECKING:
     from agent_host.plugins.stack import PlainWarning, Stack
     from agent_host.runs.recorder import RunRecorder
     from agent_host.sessions.session import Session
+    from agent_host.wire.request import WireRequest
 
 __all__ = ["AgentRun"]
+
+T = TypeVar("T")
 
 #: The triggers that fire when a run leaves its session to the store.
 _LEAVING = ("session_save_prepare", "session_close")
@@ -191,13 +194,24 @@ class AgentRun:
 
     def check_steps(self) -> Steps[None]:
         """What a run does before it sends anything: it raises and warns of the same."""
+        yield from self.look_at_request(lambda turn, request: None)
+
+    def look_at_request(self, look: Callable[[Turn, WireRequest | None], T]) -> Steps[T]:
+        """What ``look`` says of the first request, which is not sent."""
         try:
-            yield from self._with_stack(self._check_with)
+            return (yield from self._with_stack(partial(self._look_with, look)))
         except AgentError as error:
             redact_error(error)
             raise
 
-    def _with_stack(self, act: Callable[[Stack], Steps[None]]) -> Steps[None]:
+    def look_at_budgets(self) -> Steps[bool]:
+        """Whether the first request would pass a budget."""
+        passed = yield from self._with_stack(
+            lambda stack: self.account.find_passed_budget(stack, self._first_session())
+        )
+        return passed is not None
+
+    def _with_stack(self, act: Callable[[Stack], Steps[T]]) -> Steps[T]:
         """Carry something out with the stack of the run, which is held as long as that takes."""
         yield from self._warn(self.setup.first_warnings)
         leased = yield from self.setup.stacks.lease(self.config)
@@ -207,7 +221,7 @@ class AgentRun:
             yield from self._warn(self._unused_settings(stack))
             self._check.begin(stack)
             self._refuse_unsupported(stack)
-            yield from act(stack)
+            return (yield from act(stack))
         finally:
             own_tools.close()
             leased.lease.leave()
@@ -216,9 +230,12 @@ class AgentRun:
         session = yield from self._begin(stack)
         yield from self._run_turns(stack, session)
 
-    def _check_with(self, stack: Stack) -> Steps[None]:
-        start = self.start.with_added(self.prompt) if self.prompt else self.start
-        yield from check_turn(self._make_turn(stack, start))
+    def _look_with(self, look: Callable[[Turn, WireRequest | None], T], stack: Stack) -> Steps[T]:
+        turn = self._make_turn(stack, self._first_session())
+        return look(turn, (yield from check_turn(turn)))
+
+    def _first_session(self) -> Session:
+        return self.start.with_added(self.prompt) if self.prompt else self.start
 
     def _warn(self, warnings: Iterable[PlainWarning]) -> Steps[None]:
         new = Warnings(self._warned)
@@ -460,7 +477,7 @@ class AgentRun:
             session,
             self.config,
             core=self.setup.core,
-            stream=True,
+            stream=self.setup.stream,
             asynchronous=self.setup.asynchronous,
             caller_context=self.setup.context,
             layer=self.layer,

@@ -22,11 +22,12 @@ __all__ = ["RunSetup"]
 class RunSetup:
     """Where a run has its stack from, who decides about its calls, and where it ends.
 
-    A run that may ``park`` waits for people who are not there. ``costs`` knows what answers cost;
-    without it only what providers tell is known. ``context`` are the keys that the caller adds to
-    the plugins' context. ``tools`` are on offer in this run alone, and ``deps`` is what the program
-    has for all tools. ``first_warnings`` are said before anything else, and ``defaults`` are the
-    keys of the config that are for whoever has a use for them.
+    A run that may ``park`` waits for people who are not there, and one that does not ``stream``
+    asks for whole answers. ``costs`` knows what answers cost; without it only what providers tell
+    is known. ``context`` are the keys that the caller adds to the plugins' context. ``tools`` are
+    on offer in this run alone, and ``deps`` is what the program has for all tools.
+    ``first_warnings`` are said before anything else, and ``defaults`` are the keys of the config
+    that are for whoever has a use for them.
     """
 
     stacks: Stacks
@@ -38,6 +39,7 @@ class RunSetup:
     ask: Ask | None = None
     park: bool = False
     parallel: bool = False
+    stream: bool = True
     asynchronous: bool = False
     context: Mapping[str, Any] | None = None
     tools: Sequence[object] = ()

@@ -73,6 +73,7 @@ class RunMaker:
         prompt: Prompt,
         *,
         asynchronous: bool,
+        stream: bool = True,
         is_only_shown: bool = False,
         session: AnySession | str | None = None,
         agent: str | None = None,
@@ -88,7 +89,10 @@ class RunMaker:
         output_retries: int | None = None,
         **options: Any,
     ) -> AgentRun:
-        """A new run of a prompt; one that ``is_only_shown`` is never carried out."""
+        """A new run of a prompt; one that ``is_only_shown`` is never carried out.
+
+        Without ``stream`` it asks for whole answers.
+        """
         _refuse_unknown(options)
         if not (is_only_shown or self._is_loading_checked):
             check_loading(self.config, self.core.stacks.catalog)
@@ -125,6 +129,7 @@ class RunMaker:
             provider=chosen.provider,
             own=own,
             asynchronous=asynchronous,
+            stream=stream,
             park=park,
             **options,
         )
@@ -228,6 +233,7 @@ class RunMaker:
         own: Collection[str],
         asynchronous: bool,
         park: bool,
+        stream: bool = True,
         approve: Approve | None = None,
         ask: Ask | None = None,
         limits: Limits | LimitSettings | None = None,
@@ -260,6 +266,7 @@ class RunMaker:
             park=park,
             parallel=self.parallel,
             asynchronous=asynchronous,
+            stream=stream,
             context=context,
             tools=check_tools(tools),
             deps=deps,

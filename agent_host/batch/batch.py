@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from agent_hookspecs.values import dataclass
-from agent_host.batch.engine import open_engine
+from agent_host.batch.engine import OwnEngines, open_engine
 from agent_host.batch.errors import BatchError
 from agent_host.batch.lines import Key, Line, Source, count_lines, digest_of, read_lines
 from agent_host.batch.progress import BatchProgress
@@ -167,7 +167,14 @@ class AsyncBatch:
     def _open_engine(self) -> BatchEngine:
         options, stacks = self._setup.options, self._setup.runs.core.stacks
         name, settings = options.get("engine") or "local", options.get("engine_options") or {}
-        return open_engine(name, settings, stacks.catalog, stacks.activator)
+        out = options.get("out")
+        own = OwnEngines(
+            None if out is None else Path(out),
+            self.progress,
+            self.warnings.append,
+            fresh=bool(options.get("fresh")),
+        )
+        return open_engine(name, settings, stacks.catalog, stacks.activator, own)
 
     def _open_file(self, path: Path, lines: _Lines) -> ResultsFile:
         source = self._setup.source
@@ -246,6 +253,8 @@ class _Lines:
         self._progress = progress
         self._wrong: list[BatchResult] = []
         self._answered: Mapping[Key, BatchResult] = {}
+        #: The provider's batches that lines have failed in which are asked again.
+        self._failed_in: dict[Key, str | None] = {}
         #: The lines, if they can be read only once; else they are read again.
         self._read: list[Line] | None = None
         self.settings_digest = setup.digest()
@@ -289,6 +298,7 @@ class _Lines:
                 raise _changed_error(f"the settings or the config are not those of {path}")
             if retries and before["status"] == "failed":
                 self.has_replaced = True
+                self._failed_in[line.key] = before.get("batch")
                 continue
             found[line.key] = before
             self._progress.add(before, resumed=True)
@@ -318,6 +328,7 @@ class _Lines:
                 "id": line.id,
                 "digest": line.digest,
                 "content": line.content,
+                "failed_in": self._failed_in.get(line.key),
             }
 
     def take_wrong(self) -> list[BatchResult]:
@@ -352,6 +363,14 @@ async def _in_order(
                 elif not lines.is_answered(key):
                     break
                 place += 1
+    # Behind a line that has no result, as it still waits.
+    for key in lines.keys[place:]:
+        if key in waiting:
+            yield waiting.pop(key)
+
+
+class _Changed:
+    """Stands among the results where what waits has changed."""
 
 
 class Batch:
@@ -391,7 +410,7 @@ class Batch:
             self._results.close()
 
     def _iterate(self) -> Generator[BatchResult, None, None]:
-        found: SimpleQueue[BatchResult | BaseException | None] = SimpleQueue()
+        found: SimpleQueue[BatchResult | BaseException | _Changed | None] = SimpleQueue()
         room = threading.Semaphore(_WAITING)
         stopping: list[Callable[[], object]] = []
 
@@ -418,6 +437,8 @@ class Batch:
             finally:
                 begun.set()
 
+        # Whoever watches does so where the results are taken.
+        watch, self.progress.watch = self.progress.watch, lambda: found.put(_Changed())
         begun = threading.Event()
         thread = threading.Thread(target=run, name="batch", daemon=True)
         thread.start()
@@ -425,8 +446,11 @@ class Batch:
             while (result := found.get()) is not None:
                 if isinstance(result, BaseException):
                     raise result
-                room.release()
-                yield result
+                if not isinstance(result, _Changed):
+                    room.release()
+                    yield result
+                elif watch is not None:
+                    watch()
         finally:
             begun.wait()
             for stop in stopping:

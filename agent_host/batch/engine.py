@@ -1,35 +1,55 @@
-"""The engine of a batch by its name, through pluggy: ours answers in this process, others are
-plugins'.
+"""The engine of a batch by its name, through pluggy: ours answer in this process or by batches of
+the providers, others are plugins'.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.batch import BatchEngine, BatchLimits, BatchWorker
 from agent_hookspecs.errors import ConfigError, HookResultError
+from agent_host.batch.errors import BatchError
 from agent_host.batch.limits import LearntLimits
 from agent_host.plugins.offers import manager_of_offers
 
 if TYPE_CHECKING:
+    from agent_host.batch.progress import BatchProgress
     from agent_host.plugins.activate import Activator
     from agent_host.plugins.catalog import Catalog
 
-__all__ = ["LocalEngine", "LocalEngines", "open_engine"]
+__all__ = ["LocalEngine", "OwnEngines", "open_engine"]
 
 _HOOK = "open_batch_engine"
-_BUILT_IN = "host:local"
+_BUILT_IN = "host:engines"
 
 
-class LocalEngines:
-    """The host's own implementation of `open_batch_engine`, registered as that of any plugin."""
+class OwnEngines:
+    """The host's own implementation of `open_batch_engine`, registered as that of any plugin.
 
-    name = "local"
+    ``out`` is the file of results, if there is one, begun anew if ``fresh``. What an engine knows
+    of batches that wait it tells to ``progress``, and what the user should know to ``warn``.
+    """
+
+    def __init__(
+        self,
+        out: Path | None = None,
+        progress: BatchProgress | None = None,
+        warn: Callable[[str], object] = lambda message: None,
+        *,
+        fresh: bool = False,
+    ) -> None:
+        self._fresh = fresh
+        self._out = out
+        self._progress = progress
+        self._warn = warn
 
     def open_batch_engine(self, name: str, config: Mapping[str, Any]) -> BatchEngine | None:
-        if name != self.name:
+        if name == "provider":
+            return self._open_provider_engine(config)
+        if name != "local":
             return None
         if config:
             raise ConfigError(
@@ -38,6 +58,18 @@ class LocalEngines:
                 hint="leave it out",
             )
         return LocalEngine()
+
+    def _open_provider_engine(self, config: Mapping[str, Any]) -> BatchEngine:
+        # Here, because most batches do without.
+        from agent_host.batch.provider_engine import EngineSettings, ProviderEngine
+
+        settings = EngineSettings.of(config)
+        if self._out is None or self._progress is None:
+            raise BatchError(
+                "a batch of a provider's own outlives the process, and has to be noted somewhere",
+                hint="name a file of results with --out (out=…)",
+            )
+        return ProviderEngine(settings, self._out, self._progress, self._warn, fresh=self._fresh)
 
 
 class LocalEngine:
@@ -83,11 +115,15 @@ class LocalEngine:
 
 
 def open_engine(
-    name: str, config: Mapping[str, Any], catalog: Catalog, activator: Activator
+    name: str,
+    config: Mapping[str, Any],
+    catalog: Catalog,
+    activator: Activator,
+    own: OwnEngines | None = None,
 ) -> BatchEngine:
     """The engine of a name; ``config`` is what the caller has set for it."""
     manager = manager_of_offers(
-        catalog, activator, lambda entry: name in entry.engines, LocalEngines(), _BUILT_IN
+        catalog, activator, lambda entry: name in entry.engines, own or OwnEngines(), _BUILT_IN
     )
     engine = manager.hook.open_batch_engine(name=name, config=dict(config))
     if engine is None:

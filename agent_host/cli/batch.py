@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from agent_host.cli.batch_display import BatchDisplay
+from agent_host.cli.batch_display import BatchDisplay, describe_waiting
 from agent_host.cli.event_lines import EventLines, interruption_error
 from agent_host.cli.options import (
     cassette_options,
@@ -43,7 +43,9 @@ _STANDARD = "-"
     "object with prompt or messages, and if need be id, agent, provider, model, system, settings, "
     "use_tools, output_schema and metadata; what it does not say the options do. Calls that need "
     "an approval are denied, unless --yes is given. It exits with 1 if a line has failed, and with "
-    "3 if only answers are not whole."
+    "3 if only answers are not whole, or wait. With --engine provider lines go into batches of "
+    "their providers, which take their time and cost less; --engine-set wait=false submits them "
+    "and ends, --engine-set cancel=true ends what was submitted."
 )
 @click.argument("file", metavar="FILE|-")
 @config_option
@@ -94,6 +96,7 @@ def batch(
         try:
             with end_on_signals(interruptions, lambda: None), closing(made), show:
                 show.begin(made)
+                made.progress.watch = show.show_waiting
                 for result in made:
                     show.add(result)
                 show.end(made)
@@ -101,7 +104,7 @@ def batch(
             _tell_of_interruption(made, out if not is_piped else None, show)
             return exit_code_of(interruption)
     progress = made.progress
-    return 1 if progress.failed else 3 if progress.not_whole else 0
+    return 1 if progress.failed else 3 if progress.not_whole or progress.submitted else 0
 
 
 def open_application(config_file: Path | None, **options: Any) -> AgentApplication:
@@ -123,13 +126,18 @@ def _tell_of_interruption(made: Batch, out: str | None, show: BatchDisplay | _Ev
     total = "" if progress.total is None else f" of {progress.total}"
     message = f"interrupted: {progress.done}{total} lines are done"
     hint = f"the same command goes on; what is done is in {out}" if out else ""
+    if progress.submitted:
+        hint = f"{hint}. {describe_waiting(progress)}"
     if isinstance(show, _EventOutput):
         show.lines.end({**interruption_error(message), "hint": hint})
     print_wrapped(f"{message}; {hint}" if hint else message)
 
 
 class _EventOutput:
-    """Prints events: ``batch_started``, ``batch_result`` for each line, ``done``."""
+    """Prints events: ``batch_started``, ``batch_result`` for each line, ``done``.
+
+    ``batch_waiting`` comes between them, when what waits at a provider has changed.
+    """
 
     def __init__(self, interruptions: Interruptions) -> None:
         self.lines = EventLines(interruptions)
@@ -150,6 +158,11 @@ class _EventOutput:
         self._start(self._batch)
         progress = self._batch.progress.to_dict()
         self.lines.print({"type": "batch_result", "result": result, "progress": progress})
+
+    def show_waiting(self) -> None:
+        assert self._batch is not None
+        self._start(self._batch)
+        self.lines.print({"type": "batch_waiting", "progress": self._batch.progress.to_dict()})
 
     def end(self, made: Batch) -> None:
         self._start(made)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agent_host.plugins.stack import Stack
     from agent_host.plugins.stacks import Stacks
     from agent_host.sessions.session import Session
+    from agent_host.wire.request import WireRequest
 
 __all__ = ["SingleTurn", "check_turn", "done_event", "error_event", "run_turn"]
 
@@ -254,16 +255,19 @@ def _prepare_reading(turn: Turn) -> Steps[None]:
     )
 
 
-def check_turn(turn: Turn) -> Steps[None]:
-    """What a turn does before it sends anything, but for the actions at its start."""
+def check_turn(turn: Turn) -> Steps[WireRequest | None]:
+    """What a turn does before it sends anything, but for the actions at its start.
+
+    Gives what it would send; None for a provider that talks to its server itself.
+    """
     yield turn.emit(turn.warnings.say(turn.stack.warnings))
     _retries(turn.stack.config)
     yield from begin_state(turn)
     yield from _prepare_reading(turn)
-    if own_hook(turn) is None:
-        make_request(turn)
+    request = make_request(turn)[0] if own_hook(turn) is None else None
     if turn.warnings:
         yield turn.emit_warnings()
+    return request
 
 
 def _retries(config: Config) -> int:

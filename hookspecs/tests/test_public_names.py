@@ -247,7 +247,14 @@ STORE = [
     "without_content",
 ]
 PROTECTION = ["ProtectedPaths"]
-BATCH = ["BatchEngine", "BatchLimits", "BatchWorker"]
+BATCH = [
+    "BatchEndpoint",
+    "BatchEngine",
+    "BatchLimits",
+    "BatchReply",
+    "BatchWorker",
+    "SubmittedBatch",
+]
 
 
 def test_the_public_names_are_these() -> None:

@@ -1,16 +1,26 @@
-"""Where the lines of a batch are answered: what an engine must offer, and what it is given.
+"""Where the lines of a batch are answered: engines, and the batch endpoints of providers.
 
 Lines and results are plain JSON, so that an engine may send them to other processes and machines.
-Whoever writes an engine needs this room alone. It must not know what a line says, nor how a result
-is stored.
+Whoever writes an engine, or lets a provider take many requests at once, needs this room alone. It
+must not know what a line says, nor how a result is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-__all__ = ["BatchEngine", "BatchLimits", "BatchWorker"]
+from agent_hookspecs.messages import RequestSpec
+from agent_hookspecs.values import dataclass
+
+__all__ = [
+    "BatchEndpoint",
+    "BatchEngine",
+    "BatchLimits",
+    "BatchReply",
+    "BatchWorker",
+    "SubmittedBatch",
+]
 
 
 class BatchLimits(Protocol):
@@ -62,3 +72,85 @@ class BatchEngine(Protocol):
         Whoever closes the iterator early wants what is being
         answered cancelled. What a worker raises is raised here.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedBatch:
+    """What a provider says of a batch that it was given.
+
+    - ``id`` is what it is known by there, ``mark`` what it was submitted with; None if the API
+      keeps no such thing.
+    - ``is_over`` says that nothing more comes of it, however it ended; ``results`` are then what
+      `BatchEndpoint.result_requests` needs to know of it.
+    - ``total``, ``done`` and ``failed`` count requests, ``created`` is a Unix time; None where the
+      API does not tell.
+    - ``problem`` is why all of it has failed, if it has.
+    """
+
+    id: str
+    is_over: bool
+    mark: str | None = None
+    total: int | None = None
+    done: int | None = None
+    failed: int | None = None
+    created: float | None = None
+    results: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReply:
+    """What became of one request of a batch; ``id`` is what it was encoded with.
+
+    ``status`` and ``body`` are those of the answer that the request would have had by itself. It
+    has no ``status`` if it was never asked, and then ``problem`` says why.
+    """
+
+    id: str
+    status: int | None
+    body: Any = None
+    problem: str = ""
+
+
+class BatchEndpoint(Protocol):
+    """Where a provider takes many requests at once, and answers them when it has the time.
+
+    It does no I/O. What has to be asked is a generator: it yields requests, each of which the host
+    sends, is sent the decoded body of the answer, and returns what it has come to. A refusal is
+    raised by the host and is not for it to handle.
+
+    - ``group`` is the same for requests that may be in one batch: those of a model, as a rule.
+    - ``max_requests`` and ``max_bytes`` bound a batch; its bytes are those of its encoded requests.
+    - ``price_share`` is what tokens cost there of what they cost else; None if nobody knows.
+    """
+
+    group: str
+    max_requests: int
+    max_bytes: int
+    price_share: float | None
+
+    def encode_request(self, id: str, request: RequestSpec) -> bytes:
+        """A request as a part of a batch. ``id`` has at most 64 letters, digits, ``-`` or ``_``."""
+
+    def submit(
+        self, mark: str, requests: Sequence[bytes]
+    ) -> Generator[RequestSpec, Any, SubmittedBatch]:
+        """Submit a batch of encoded requests, under a mark that no other batch has."""
+
+    def list_batches(self, since: float) -> Generator[RequestSpec, Any, list[SubmittedBatch]]:
+        """The batches of the account, at least those that were made since a Unix time.
+
+        By these one is found again that was submitted when nobody was left to note its id.
+        """
+
+    def look_up(self, id: str) -> Generator[RequestSpec, Any, SubmittedBatch]:
+        """How far a batch is."""
+
+    def cancel(self, id: str) -> Generator[RequestSpec, Any, SubmittedBatch]:
+        """Have no more of a batch answered; what was answered is still to be had."""
+
+    def result_requests(self, batch: SubmittedBatch) -> list[RequestSpec]:
+        """The requests for the results of a batch that is over; ``framing`` is ndjson or json."""
+
+    def read_replies(self, document: Any) -> Iterable[BatchReply]:
+        """The replies in one JSON document of the results: in a line of them, or in the whole."""

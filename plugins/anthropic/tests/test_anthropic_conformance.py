@@ -12,6 +12,7 @@ class TestAnthropic(ProviderConformance):
     plugin = "anthropic"
     key_variable = "ANTHROPIC_API_KEY"
     expects = (
+        "supports_batches",
         "supports_documents",
         "supports_file_urls",
         "supports_image_urls",

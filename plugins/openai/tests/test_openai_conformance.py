@@ -12,6 +12,7 @@ class TestResponses(ProviderConformance):
     plugin = "openai"
     key_variable = "OPENAI_API_KEY"
     expects = (
+        "supports_batches",
         "supports_custom_tools",
         "supports_documents",
         "supports_file_urls",
@@ -37,6 +38,7 @@ class TestChat(ProviderConformance):
     plugin = "openai"
     key_variable = "OPENAI_API_KEY"
     expects = (
+        "supports_batches",
         "supports_documents",
         "supports_image_urls",
         "supports_images",

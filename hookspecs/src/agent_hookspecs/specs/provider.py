@@ -8,7 +8,7 @@ request.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.markers import hookspec
@@ -26,6 +26,9 @@ from agent_hookspecs.messages import (
     Usage,
 )
 from agent_hookspecs.session import Session
+
+if TYPE_CHECKING:
+    from agent_hookspecs.batch import BatchEndpoint
 
 __all__ = ["ProviderSpec"]
 
@@ -189,6 +192,18 @@ class ProviderSpec(Protocol):
         Fires: once a request, after every ``initialize_request``.
         May change: nothing.
         On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single")
+    def get_batch_endpoint(self, config: Config, request: RequestSpec) -> BatchEndpoint | None:
+        """Where the provider takes requests like this one in batches, or None if it does not.
+
+        ``config`` is the one that the request was made with, key included; ``request`` is not sent.
+        A provider that has it gives the tag ``supports_batches``.
+
+        Fires: for each line of a batch with the engine ``provider``, after ``build_request``.
+        May change: nothing.
+        On exception: the line fails with a HookError.
         """
 
     @hookspec(

@@ -296,4 +296,22 @@ BREAKAGES = (
         ("test_failed_results_say_so",),
         Change("messages.py", '        **({"is_error": True} if failed else {}),\n', ""),
     ),
+    _breakage(
+        "anthropic-forgets-when-a-batch-was-made",
+        "batches",
+        "A batch that is listed has no time by which it could be found again.",
+        ("test_a_batch_is_found_again",),
+        Change("batches.py", 'created=_time(batch.get("created_at")),', "created=None,"),
+    ),
+    _breakage(
+        "anthropic-takes-a-cancelled-line-for-an-answer",
+        "batches",
+        "A line that was never asked has a status, as if it had been answered.",
+        ("test_what_a_batch_leaves_unanswered_has_no_status",),
+        Change(
+            "batches.py",
+            'yield BatchReply(id, None, problem=f"it was {other}")',
+            "yield BatchReply(id, 200, {})",
+        ),
+    ),
 )

@@ -248,4 +248,15 @@ BREAKAGES = (
             "return bool(item)",
         ),
     ),
+    _breakage(
+        "openai-fetches-no-refusals-of-a-batch",
+        "batches",
+        "Of a batch that is over, only the file with the answers is fetched.",
+        ("test_batches_bring_what_requests_bring",),
+        Change(
+            "batches.py",
+            'files = (batch.get("output_file_id"), batch.get("error_file_id"))',
+            'files = (batch.get("output_file_id"),)',
+        ),
+    ),
 )

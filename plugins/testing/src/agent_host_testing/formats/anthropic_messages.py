@@ -6,7 +6,7 @@ Which requests it refuses is in `anthropic_messages_rules`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_host_testing.formats.anthropic_messages_rules import (
     credential,
@@ -44,6 +44,9 @@ from agent_host_testing.wire import (
     WireFormat,
     pieces,
 )
+
+if TYPE_CHECKING:
+    from agent_host_testing.batches import BatchDesk
 
 __all__ = ["AnthropicMessages"]
 
@@ -122,6 +125,11 @@ class AnthropicMessages(WireFormat):
         headers = {"x-should-retry": retry, **failure.headers}
         body = {**_error(failure), "request_id": "req_011FakeServer"}
         return Refusal(status, compact(body).encode(), headers)
+
+    def open_desk(self) -> BatchDesk:
+        from agent_host_testing.formats.anthropic_batches import AnthropicBatchDesk
+
+        return AnthropicBatchDesk()
 
     def models(self, names: Sequence[str], request: Request) -> bytes:
         first = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_host_testing.formats.encoding import arguments_value, made_signature, sse
 from agent_host_testing.formats.google_generate_rules import (
@@ -39,6 +39,9 @@ from agent_host_testing.wire import (
     WireFormat,
     pieces,
 )
+
+if TYPE_CHECKING:
+    from agent_host_testing.batches import BatchDesk
 
 __all__ = ["GoogleGenerate"]
 
@@ -131,6 +134,11 @@ class GoogleGenerate(WireFormat):
         if problem.status == 401:
             return self.refusal(Failure("authentication", str(problem)))
         return super().rejection(problem)
+
+    def open_desk(self) -> BatchDesk:
+        from agent_host_testing.formats.google_batches import GoogleBatchDesk
+
+        return GoogleBatchDesk()
 
     def models(self, names: Sequence[str], request: Request) -> bytes:
         first = int(request.query.get("pageToken") or 0)

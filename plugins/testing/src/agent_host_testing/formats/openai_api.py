@@ -6,13 +6,16 @@ Knows neither messages nor items; those belong to the one or the other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_host_testing.formats.checks import Check, Node, Refused, one_of, text
 from agent_host_testing.formats.encoding import compact
 from agent_host_testing.formats.notation import Rules
 from agent_host_testing.script import Failure, FailureKind
 from agent_host_testing.wire import Operation, Problem, Refusal, Request, WireFormat
+
+if TYPE_CHECKING:
+    from agent_host_testing.batches import BatchDesk
 
 __all__ = [
     "API_FUNCTIONS",
@@ -219,6 +222,11 @@ class OpenAIFormat(WireFormat):
             "code": codes.get(problem.status, "invalid_value"),
         }
         return Refusal(problem.status, _body(error))
+
+    def open_desk(self) -> BatchDesk:
+        from agent_host_testing.formats.openai_batches import OpenAIBatchDesk
+
+        return OpenAIBatchDesk()
 
     def models(self, names: Sequence[str], request: Request) -> bytes:
         """All the models, or the one that the path names. Raises Refused if there is none such."""

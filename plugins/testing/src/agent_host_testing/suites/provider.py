@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_host.plugins.catalog import PluginRecord
 from agent_host_testing.suites.addresses import AddressChecks
 from agent_host_testing.suites.answers import AnswerChecks
+from agent_host_testing.suites.batches import BatchChecks
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.conversation import ConversationChecks
 from agent_host_testing.suites.costs import CostChecks
@@ -29,6 +30,7 @@ __all__ = ["ProviderConformance"]
 class ProviderConformance(
     ShapeChecks,
     SecrecyChecks,
+    BatchChecks,
     CostChecks,
     FailureChecks,
     SpeechChecks,
