@@ -109,7 +109,8 @@ def find_endpoint(run: AgentRun, turn: Turn, request: WireRequest | None) -> Pre
             hook=_HOOK,
             hint="agent_hookspecs.batch.BatchEndpoint says what it has",
         )
-    account = turn.provider if run.setup.costs is None else run.costs.account_of(turn.stack)
+    costs = run.setup.costs
+    account = turn.provider if costs is None else costs.account_of(turn.stack)
     return PreparedRequest(spec, endpoint, turn.provider, account, config)
 
 

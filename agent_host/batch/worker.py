@@ -213,7 +213,8 @@ class LineWorker:
             run = self._begin(line["content"], stream=False)
             # It is not carried out: that is for the run that gets the answer.
             run.observe = None
-            if run.setup.limits.cost is None or not await acomplete(run.look_at_budgets(), self._wire):
+            has_budget = run.setup.limits.cost is not None
+            if not (has_budget and await acomplete(run.look_at_budgets(), self._wire)):
                 looking = run.look_at_request(partial(find_endpoint, run))
                 return await acomplete(looking, self._wire)
         except BatchError:
