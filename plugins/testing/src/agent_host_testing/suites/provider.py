@@ -8,6 +8,7 @@ from agent_host_testing.suites.answers import AnswerChecks
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.conversation import ConversationChecks
 from agent_host_testing.suites.costs import CostChecks
+from agent_host_testing.suites.declared_tools import DeclaredToolChecks
 from agent_host_testing.suites.failures import FailureChecks
 from agent_host_testing.suites.history import HistoryChecks
 from agent_host_testing.suites.interleaving import InterleavingChecks
@@ -39,6 +40,7 @@ class ProviderConformance(
     MarkupChecks,
     KnobChecks,
     ConversationChecks,
+    DeclaredToolChecks,
     ToolTurnChecks,
     AnswerChecks,
 ):
