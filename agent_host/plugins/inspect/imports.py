@@ -1,7 +1,8 @@
 """What importing a plugin does besides defining things, seen in a process of its own.
 
 A plugin is imported in the middle of somebody's request, so that must not open a connection or a
-file, start a process or a thread, print, or bring in the host.
+file, start a process or a thread, print, change what all of the process shares, or bring in the
+host.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _HOST = "agent_host"
 
 #: Run by the other process, which is given the modules and puts what it saw on its last line.
 _WATCH = r"""
-import importlib, io, json, os, sys, threading
+import importlib, io, json, logging, os, signal, socket, sys, threading
 import agent_hookspecs.authoring.mixins, agent_hookspecs.tool_interop.context
 seen, watching = [], True
 CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".zip", ".pth")
@@ -57,6 +58,19 @@ def watched_start(thread):
         seen.append(("starts a thread", thread.name))
     return start(thread)
 
+def shared():
+    mask = os.umask(0)
+    os.umask(mask)
+    root = logging.getLogger()
+    return {
+        "logging of everybody": (root.level, [*root.handlers]),
+        "the timeout of all sockets": socket.getdefaulttimeout(),
+        "what signals do": [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)],
+        "the limit of recursion": sys.getrecursionlimit(),
+        "the search path of modules": [*sys.path],
+        "the umask": mask,
+    }
+
 request = json.loads(sys.stdin.read())
 before = set(sys.modules)
 printed = io.BytesIO()
@@ -66,10 +80,12 @@ sys.addaudithook(audit)
 found, failed = {}, {}
 for module in request["modules"]:
     del seen[:]
+    known = shared()
     try:
         importlib.import_module(module)
     except BaseException as error:
         failed[module] = f"{type(error).__name__}: {error}"
+    seen.extend(("changes " + what, "") for what, now in shared().items() if now != known[what])
     text = printed.getvalue().decode(errors="replace").strip()
     printed.seek(0)
     printed.truncate()

@@ -322,6 +322,10 @@ class FakeServer:
     def _problem(self, request: Request) -> Problem | None:
         if request.body is None:
             return Problem("the body is no JSON", "the body of the request is a JSON document")
+        kind = request.header("content-type")
+        if kind and "json" not in kind.lower():
+            rule = "the content-type of a JSON document is application/json"
+            return Problem(f"the body is JSON, and its content-type {kind!r}", rule, "", 415)
         with self._changed:
             return self.format.problem(request, self.ledger)
 

@@ -9,6 +9,7 @@ from breakages import (
     everywhere,
     files,
     google,
+    neglected,
     ollama,
     openai,
     openai_compatible,
@@ -37,6 +38,7 @@ BREAKAGES: tuple[Breakage, ...] = (
     *speaking.BREAKAGES,
     *postgres.BREAKAGES,
     *everywhere.BREAKAGES,
+    *neglected.BREAKAGES,
 )
 #: The suites that judge them, each once.
 SUITES: tuple[Suite, ...] = tuple(dict.fromkeys(each.suite for each in BREAKAGES))

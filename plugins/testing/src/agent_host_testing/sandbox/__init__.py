@@ -33,7 +33,7 @@ class Order:
     """What to try: a plugin of packages, with a config, in a folder that is its world.
 
     ``samples`` are the payloads of a tool's suite, ``parameters`` the schemas of those that are
-    objects; a feature has none.
+    objects, and ``effects`` what each says that it does; a feature has none.
     """
 
     kind: Literal["tool", "feature"]
@@ -45,6 +45,12 @@ class Order:
     world: str
     samples: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    effects: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def confined(self) -> list[str]:
+        """The tools that can be kept in the sandbox; only they get payloads nobody has seen."""
+        return [name for name in self.samples if self.effects.get(name) in ("read", "write")]
 
 
 def try_in_sandbox(order: Order) -> dict[str, Any]:

@@ -21,14 +21,14 @@ def main() -> None:
 
 
 def _try_tools(order: Order) -> dict[str, Any]:
-    # Before anything else is imported: hypothesis reads the source of every module that is not
-    # installed for good, which takes longer than all calls.
-    from agent_host_testing.sandbox.payloads import make_up_payloads
+    made_up = {}
+    if order.confined:
+        # Before anything else is imported: hypothesis reads the source of every module that is not
+        # installed for good, which takes longer than all calls.
+        from agent_host_testing.sandbox.payloads import make_up_payloads
 
-    made_up = {
-        name: make_up_payloads(order.parameters.get(name), sample)
-        for name, sample in order.samples.items()
-    }
+        for name in order.confined:
+            made_up[name] = make_up_payloads(order.parameters.get(name), order.samples[name])
     from agent_host_testing.sandbox.tool_trial import try_tools
 
     return try_tools(order, made_up)

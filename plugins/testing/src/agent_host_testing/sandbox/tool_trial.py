@@ -41,8 +41,6 @@ ALLOWED: Mapping[Effect, frozenset[Kind]] = {
     "network": frozenset({"network", "files"}),
     "execute": frozenset({"files", "environment", "working folder", "processes", "network"}),
 }
-#: What nobody has looked at before it is run: so only tools that can be kept in the sandbox.
-_TRIED: tuple[Effect, ...] = ("read", "write")
 _KINDS: tuple[Kind, ...] = ("files", "environment", "working folder", "processes", "network")
 #: Seconds of work for all made-up payloads, and how many each tool gets however slow it is.
 _SECONDS, _LEAST = 0.6, 12
@@ -71,13 +69,13 @@ class _Found:
 def try_tools(order: Order, made_up: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """For each tool with a sample: ``changes``, ``properties``, ``crashes`` and ``generated``.
 
-    ``made_up`` has the payloads at random that each is tried with.
+    ``made_up`` has the payloads at random that those are tried with that can be confined.
     """
     world = Path(order.world)
     host = Host(catalog_of(order.packages, folder=order.folder, enabled=order.enabled))
     with tempfile.TemporaryDirectory() as copies:
         trial = _Trial(host, order, World(world, Path(copies)), Watch(world))
-        found = {name: trial.look_at(name, made_up[name]) for name in order.samples}
+        found = {name: trial.look_at(name, made_up.get(name, ())) for name in order.samples}
     host.close()
     return {"tools": {name: vars(each) for name, each in found.items()}}
 
@@ -89,6 +87,7 @@ class _Trial:
         self._tool: PreparedTool = prepared_tool(stack, order.plugin)
         self._context = tool_context(stack, None)
         self._samples = order.samples
+        self._confinable = order.confined
         #: What payloads besides the sample did to the world.
         self._done: dict[tuple[Kind, str], None] = {}
         self._world = world
@@ -105,10 +104,10 @@ class _Trial:
         found.changes = [*seen]
         if changed and not any(kind == "files" for kind, _ in seen):
             found.changes += [("files", f"changes {path}") for path in changed[:3]]
-        effect = self._tool.plugin.entry.tools.get(name)
-        if effect not in _TRIED or baseline.ending != "result":
+        if name not in self._confinable or baseline.ending != "result":
             return found
-        refused = frozenset(_KINDS) - ALLOWED[effect]
+        allowed = ALLOWED[self._tool.plugin.entry.tools[name]]
+        refused = frozenset(_KINDS) - allowed
         schema = self._schema(name)
         self._done.clear()
         if schema.payload_kind == "object" and isinstance(sample, Mapping):
@@ -117,7 +116,7 @@ class _Trial:
         found.changes += [
             (kind, what)
             for kind, what in self._done
-            if kind not in ALLOWED[effect] and (kind, what) not in found.changes
+            if kind not in allowed and (kind, what) not in found.changes
         ]
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 from agent_host.turn.send import make_request, own_hook
 from agent_host.wire.deadlines import Timeouts
@@ -17,6 +18,7 @@ from agent_host_testing.violations import require
 __all__ = ["AddressChecks"]
 
 _WHERE = "docs/testing.md#addresses-and-keys"
+_PROXY = "/kit-proxy"
 #: What a user may set, and what it means for the waits of a request.
 _TIMEOUTS = (
     (7.5, Timeouts(7.5, 7.5, 7.5, None)),
@@ -49,6 +51,22 @@ class AddressChecks(ProviderSuite):
                 talk.ask(say("Yes.")).expect()
             paths = [exchange.request for exchange in self.exchanges()]
             require(len({*paths}) == 1, f"with and without the slash it asks {' and '.join(paths)}")
+
+    @check("addresses", _WHERE)
+    def test_a_path_in_the_address_is_kept(self) -> None:
+        """A base_url with a path of its own, as behind a proxy, is asked below that path."""
+        self.require_wire()
+        with self.talk() as talk:
+            parts = urlsplit(talk.config["base_url"])
+            base = f"{parts.scheme}://{parts.netloc}{_PROXY}{parts.path}"
+            talk.config["base_url"] = base
+            talk.say("Yes?")
+            turn = prepare_by_hand(talk.host.core, talk.session, talk.config)
+            if own_hook(turn) is not None:
+                not_claimed("the provider does its own I/O, and makes addresses as it likes")
+            path = urlsplit(make_request(turn)[0].url).path
+            kept = path.startswith(f"{_PROXY}/")
+            require(kept, f"with the base_url {base} it asks {path}")
 
     @check("addresses", _WHERE)
     def test_the_key_is_in_no_address(self) -> None:

@@ -165,9 +165,12 @@ class AnswerChecks(ProviderSuite):
             parts: tuple[Part, ...] = (Text("Some words."),)
             if self.claims("supports_reasoning"):
                 parts = (Thought("Hm.", signature="c2lnbmVkLXVzYWdl"), *parts)
-            for _ in range(2):
+            kinds = [parts, parts]
+            if self.claims("supports_tools"):
+                kinds.append((*parts, Call("weather", {"place": "Oslo"}, id="call_usage_1")))
+            for kind in kinds:
                 talk.again()
-                outcome = talk.ask(Reply(parts, tokens=_TOKENS)).expect()
+                outcome = talk.ask(Reply(kind, tokens=_TOKENS)).expect()
                 reported = [event["usage"] for event in outcome.of("usage")]
                 if self.wire is None and not reported and not outcome.metadata.get("usage"):
                     not_claimed("the provider has no wire, and counts nothing itself")
@@ -213,6 +216,10 @@ class AnswerChecks(ProviderSuite):
             wanted = {*server.models} if server is not None else {self.settings.get("model")}
             missing = sorted(map(str, wanted - {*ids}))
             require(not missing, f"{', '.join(missing)} is missing from {ids}")
+        if self.wire is not None:
+            with self.host() as host:
+                none = host.core.get_models(self.request_config(self.serve(models=())))
+                require(none == [], f"where the API lists none the models are {none}")
 
     @check("models", "docs/hooks.md#provider-get_models")
     def test_models_are_empty_on_failure(self) -> None:
@@ -223,6 +230,7 @@ class AnswerChecks(ProviderSuite):
             server = self.serve(key="another key")
             models = host.core.get_models(self.request_config(server))
             require(models == [], f"with a key that is refused the models are {models}")
+            host.core.get_ui_elements(self.request_config(server))
 
     def _require_models(self) -> None:
         if not can_list_models(self.loaded().implementations):

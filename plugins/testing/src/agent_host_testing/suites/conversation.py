@@ -64,6 +64,42 @@ class ConversationChecks(ProviderSuite):
             lost = [text for text in spoken if text not in inside]
             require(not lost, f"{', '.join(lost)} does not stand among the turns")
 
+    @check("conversation", _WHERE)
+    def test_what_is_said_twice_is_sent_twice(self) -> None:
+        """Messages and results that are the same as others before them are sent as well."""
+        self.require_wire()
+        with self.talk() as talk:
+            for _ in range(2):
+                talk.say("twice-asked")
+            if self.claims(_TOOLS):
+                calls = [Call("weather", {"place": "Oslo"}, id=f"call_twice_{n}") for n in (1, 2)]
+                talk.go_on(Reply(tuple(calls))).expect()
+                talk.run_calls()
+            talk.go_on(say("twice-said")).expect()
+            talk.say("Again?")
+            talk.go_on(say("twice-said")).expect()
+            talk.ask(say("Yes."), "And then?").expect()
+            told = [message["content"] for message in talk.session.messages]
+            results = [text for text in told if text.startswith("weather was asked")]
+            sent = Carried(talk.server.requests[-1])
+            for text in dict.fromkeys(["twice-asked", "twice-said", *results]):
+                count = sum(leaf.value.count(text) for leaf in sent.places(text))
+                require(count == 2, f"{text!r} stands twice in the session, and is sent {count} x")
+
+    @check("conversation", _WHERE)
+    def test_empty_answers_do_no_harm(self) -> None:
+        """A session with an answer that says nothing, as after a cancelled one, goes on."""
+        self.require_wire()
+        with self.talk(tools=()) as talk:
+            talk.say("empty-before")
+            talk.say("", role="assistant")
+            talk.say("empty-behind")
+            outcome = talk.go_on(say("Yes."))
+            require(outcome.error is None, f"with an empty answer in it: {outcome.error}")
+            sent = Carried(talk.server.requests[-1])
+            lost = [text for text in ("empty-before", "empty-behind") if not sent.has_text(text)]
+            require(not lost, f"with an empty answer in it the request lacks {lost}")
+
     @check("results", _WHERE, claim=_TOOLS)
     def test_results_stand_beside_their_calls(self) -> None:
         """Each result is sent with the id of its call, or in the order of the calls."""

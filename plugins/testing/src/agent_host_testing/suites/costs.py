@@ -10,7 +10,6 @@ import asyncio
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -20,8 +19,9 @@ from agent_host.turn.read import decode_item
 from agent_host.turn.turn import Turn
 from agent_host.wire.framing import framing
 from agent_host_testing.faults import Drip, Split
-from agent_host_testing.script import Call, Part, Reply, Text, Thought, say
+from agent_host_testing.script import Call, Failure, Part, Reply, Text, Thought, say
 from agent_host_testing.suites.answers import KINDS
+from agent_host_testing.suites.blocking import blocking_calls
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import PATIENCE, Outcome
@@ -75,7 +75,7 @@ class CostChecks(ProviderSuite):
                     talk.server.queue(reply, fault=Drip(pause))
                 talk.say(self.prompt_to(reply))
                 talk.host.core.warm_up(talk.config)
-                with _blocking_calls(self.package) as blocking:
+                with blocking_calls(self.package) as blocking:
                     beats = asyncio.run(asyncio.wait_for(_heartbeat(talk), PATIENCE))
                 require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
                 if beats[0] < beats[-1]:
@@ -96,8 +96,12 @@ class CostChecks(ProviderSuite):
                 session = fresh.core.add_message(
                     fresh.core.create_session(), "user", self.prompt_to(reply)
                 )
-                with _blocking_calls(self.package) as blocking:
+                with blocking_calls(self.package) as blocking:
                     fresh.ask(session, talk.config, asynchronous=True).expect()
+                    if self.wire is not None:
+                        # A refusal is told by an error, which may be the provider's own.
+                        talk.server.queue(Failure("invalid_request", "no such thing"))
+                        fresh.ask(session, talk.config, asynchronous=True)
                 require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
 
     @pytest.mark.parametrize("kind", KINDS)
@@ -225,64 +229,6 @@ async def _heartbeat(talk: Talk) -> list[int]:
         await talk.host.core.async_wire.aclose()
     require(len(noted) > 1, f"{len(noted)} fragments were shown")
     return noted
-
-
-_SOCKET_CALLS = ("accept", "connect", "recv", "recv_into", "send", "sendall", "sendto")
-_MODULE_CALLS = {
-    ("time", "sleep"),
-    ("_socket", "getaddrinfo"),
-    ("_socket", "gethostbyname"),
-    ("select", "select"),
-    ("_posixsubprocess", "fork_exec"),
-    ("posix", "system"),
-    ("posix", "open"),
-    ("nt", "open"),
-    ("_io", "open"),
-    ("io", "open"),
-}
-
-
-_IMPORTING = ("importlib._bootstrap", "importlib._bootstrap_external", "_frozen_importlib")
-
-
-@contextmanager
-def _blocking_calls(package: str) -> Iterator[list[str]]:
-    """The calls that block and were made, in this thread, by code of the package."""
-    found: list[str] = []
-
-    def profile(frame: FrameType, event: str, called: Any) -> None:
-        if event == "c_call" and _may_block(called):
-            place = _within(frame, package)
-            if place:
-                found.append(f"{called.__name__} in {place}")
-
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        yield found
-    finally:
-        sys.setprofile(before)
-        found[:] = dict.fromkeys(found)
-
-
-def _may_block(called: Any) -> bool:
-    owner: Any = getattr(called, "__self__", None)
-    if called.__name__ in _SOCKET_CALLS and hasattr(owner, "gettimeout"):
-        return bool(owner.gettimeout() != 0)
-    return (getattr(called, "__module__", None), called.__name__) in _MODULE_CALLS
-
-
-def _within(frame: FrameType | None, package: str) -> str:
-    """The function of the package from which a call was made, directly or not; else empty."""
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__"))
-        if module in _IMPORTING:
-            # A module that is imported late is read once in a process.
-            return ""
-        if module == package or module.startswith(f"{package}."):
-            return f"{module}.{frame.f_code.co_name}"
-        frame = frame.f_back
-    return ""
 
 
 def _long(kind: str, size: int) -> Reply:

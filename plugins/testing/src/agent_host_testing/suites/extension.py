@@ -17,6 +17,7 @@ from agent_host.wire.framing import framing
 from agent_host_testing.formats import wire_format
 from agent_host_testing.script import Call, Reply, Text, Thought
 from agent_host_testing.suites.beside import run_in_turns
+from agent_host_testing.suites.blocking import blocking_calls
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hooks import (
@@ -205,6 +206,17 @@ class ExtensionConformance(HookConformance):
             shown, state = self._with_provider(chunk, state)
             _, _, natives, state = self.result_of(hook, chunk, shown, [], natives, state)
         require(natives == native_messages(), f"the history has become {natives}")
+
+    @check("event loop", "docs/testing.md#the-event-loop")
+    def test_chunks_block_nothing(self) -> None:
+        """A request and its chunks are seen through without waiting, and open no file."""
+        hooks = self.loaded().implementations
+        if not hooks.keys() & {"init", "process_chunk"}:
+            not_claimed(f"{self.plugin!r} has neither init nor process_chunk")
+        self._feed(self.begun())
+        with blocking_calls(self.package) as blocking:
+            self._feed(self.begun())
+        require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
 
     @check("instances", "docs/plugins.md#writing-a-plugin")
     def test_requests_do_not_see_each_other(self) -> None:

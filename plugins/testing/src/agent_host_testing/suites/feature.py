@@ -15,9 +15,11 @@ from agent_hookspecs import ActionResult
 from agent_host.sessions.session import Session
 from agent_host_testing.sandbox import Order, try_in_sandbox
 from agent_host_testing.suites.beside import places_with, run_in_turns
+from agent_host_testing.suites.blocking import blocking_calls
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import Host
+from agent_host_testing.suites.leftovers import left_behind
 from agent_host_testing.suites.natives import NATIVES, Natives
 from agent_host_testing.suites.speech import SpokenChecks
 from agent_host_testing.violations import require
@@ -165,6 +167,24 @@ class FeatureConformance(SpokenChecks):
             plugins = host.core.stacks.activator.loaded_plugins
             found = places_with([marker], self.package, [plugin.instance for plugin in plugins])
             require(not found, f"of the request there is something in {', '.join(found)}")
+
+    @check("process", "docs/testing.md#what-is-left-in-the-process")
+    def test_nothing_is_left_in_the_process(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """A request prints nothing, leaves no thread and no file, and changes no setting of all."""
+        with self.host() as host:
+            found = left_behind(lambda: self._ask(host, "Hello"), capfd)
+            require(not found, "; ".join(found))
+
+    @check("event loop", "docs/testing.md#the-event-loop")
+    def test_a_request_blocks_nothing(self) -> None:
+        """In an async request a feature waits for nothing and opens no file."""
+        with self.host() as host:
+            session = host.core.add_message(host.core.create_session(), "user", "Hello")
+            # What a package does once in a process is not the business of any request.
+            host.ask(session, self.config(), asynchronous=True).expect()
+            with blocking_calls(self.package) as blocking:
+                host.ask(session, self.config(), asynchronous=True).expect()
+            require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
 
     def _require_format(self, natives: Natives) -> None:
         """End the check if the feature's tags keep it out of requests of this format."""

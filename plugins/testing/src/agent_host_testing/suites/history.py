@@ -54,7 +54,10 @@ class HistoryChecks(ProviderSuite):
         if not self.claims("supports_tools"):
             not_claimed("reasoning comes back with calls, and the tags do not have supports_tools")
         with self.talk(**self.reasoning_settings) as talk:
-            talk.ask(_thinking("one", "weather")).expect()
+            first = talk.ask(_thinking("one", "weather")).expect()
+            kept, shown = first.metadata.get("reasoning"), first.of("reasoning")
+            thought = "".join(event["text"] for event in shown)
+            require(kept == thought or not shown, f"of the thought {thought!r} it keeps {kept!r}")
             for name, tool in (("two", "clock"), ("three", "weather")):
                 talk.run_calls()
                 talk.go_on(_thinking(name, tool)).expect()

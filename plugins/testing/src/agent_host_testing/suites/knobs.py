@@ -34,6 +34,8 @@ _VALUES: Mapping[str, tuple[Any, Any]] = {
     "seed": (471147, 471147),
     "response_schema": (_SCHEMA, {"kit_colour": 0, "kit_size": 0}),
 }
+#: Values that are not nothing, although careless code takes them for it.
+_LEAST: Mapping[str, Any] = {"temperature": 0, "seed": 0}
 #: Settings that other checks are about, or that are the host's.
 _ELSEWHERE = ("model", "base_url", "api_key", "attachments_root", "extra_body", "extra_headers")
 _TOOL = "supports_tools"
@@ -85,6 +87,12 @@ class KnobChecks(ProviderSuite):
             for knob, (value, found) in _VALUES.items():
                 sent = _Sent(talk, {knob: value})
                 _require_knob(knob, found, sent, plain)
+            for knob, value in _LEAST.items():
+                sent = _Sent(talk, {knob: value})
+                require(
+                    sent.wire != plain.wire or sent.warns_of(knob),
+                    f"{knob} is {value}, which is a value, and the request is as without it",
+                )
 
     @check("knobs", _WHERE)
     def test_knobs_go_together(self) -> None:

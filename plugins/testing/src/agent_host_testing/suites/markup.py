@@ -36,7 +36,8 @@ TEXTS = {
     "percent and braces": "100 %s {0} {{x}} %20 ${HOME}",
     "separators": "one\u2028two\u2029three\u0085four\u00a0five\u200bsix",
 }
-_ALL = " | ".join(TEXTS.values())
+#: Longer than what careless code takes for enough.
+_LONG = " ".join(f"word-{number}" for number in range(8000))
 
 
 class MarkupChecks(ProviderSuite):
@@ -73,6 +74,33 @@ class MarkupChecks(ProviderSuite):
                     whole = f"{begin} {text}x"
                     found = [leaf.value for leaf in sent.places(begin)]
                     require(sent.has_text(whole), f"of {role} {whole!r} it sends {found}")
+
+    @check("exact text", _WHERE)
+    def test_long_texts_are_whole(self) -> None:
+        """Long texts are kept and sent to their end."""
+        self.require_wire()
+        with self.talk() as talk:
+            talk.say(f"system {_LONG}", role="system")
+            found = talk.ask(say(f"said {_LONG}"), f"asked {_LONG}").expect().answer["content"]
+            require(found == f"said {_LONG}", f"of an answer it keeps {_share(found)}")
+            if self.claims("supports_tools"):
+                talk.say("Go on.")
+                talk.go_on(Reply((Call("weather", {"place": "Oslo"}, id="call_long_1"),))).expect()
+                talk.run_calls()
+                talk.session = _with_result(talk.session, f"result {_LONG}")
+                talk.go_on(say("Yes.")).expect()
+            else:
+                talk.ask(say("Yes."), "Go on.").expect()
+            sent = Carried(talk.server.requests[-1])
+            told = ("system", "asked", "said", *(["result"] * self.claims("supports_tools")))
+            for begin in told:
+                whole = f"{begin} {_LONG}"
+                found = max(
+                    (leaf.value for leaf in sent.places(f"{begin} word-0")), default="", key=len
+                )
+                require(
+                    sent.has_text(whole), f"of what begins with {begin!r} it sends {_share(found)}"
+                )
 
     @check("exact text", _WHERE, claim="supports_reasoning")
     def test_reasoning_is_exact(self) -> None:
@@ -140,6 +168,10 @@ class MarkupChecks(ProviderSuite):
 
     def _can_say(self, reply: Reply) -> bool:
         return self.wire is not None or self.prompt_for(reply) is not None
+
+
+def _share(found: str) -> str:
+    return f"{len(found)} characters of {len(_LONG)}"
 
 
 def _with_result(session: Any, text: str) -> Any:

@@ -9,6 +9,7 @@ from agent_host_testing.suites.batches import BatchChecks
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.conversation import ConversationChecks
 from agent_host_testing.suites.costs import CostChecks
+from agent_host_testing.suites.declared_tools import DeclaredToolChecks
 from agent_host_testing.suites.failures import FailureChecks
 from agent_host_testing.suites.history import HistoryChecks
 from agent_host_testing.suites.interleaving import InterleavingChecks
@@ -43,6 +44,7 @@ class ProviderConformance(
     KnobChecks,
     ConversationChecks,
     ToolSearchChecks,
+    DeclaredToolChecks,
     ToolTurnChecks,
     AnswerChecks,
 ):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from agent_host_testing.script import say
 from agent_host_testing.suites.carried import Carried
 from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.leftovers import left_behind
 from agent_host_testing.suites.talking import ProviderSuite
 from agent_host_testing.violations import require
 
@@ -18,7 +21,7 @@ _EDGES = "  two blanks before and a line behind\n"
 
 
 class RestraintChecks(ProviderSuite):
-    """Knobs that nobody set, and white space at the edges of what was said."""
+    """Knobs that nobody set, white space at the edges, and what is left in the process."""
 
     @check("knobs", "docs/testing.md#settings")
     def test_knobs_nobody_set_are_not_sent(self) -> None:
@@ -41,6 +44,19 @@ class RestraintChecks(ProviderSuite):
                         f"{knob!r} is not set, and the request has {there[0] if there else None!r} "
                         f"at {'.'.join(map(str, path))}",
                     )
+
+    @check("process", "docs/testing.md#what-is-left-in-the-process")
+    def test_nothing_is_left_in_the_process(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """A request prints nothing, leaves no thread and no file, and changes no setting of all."""
+        with self.talk() as talk:
+            answer = say("Yes.")
+
+            def request() -> None:
+                talk.again()
+                talk.ask(answer).expect()
+
+            found = left_behind(request, capfd)
+            require(not found, "; ".join(found))
 
     @check("exact text", "docs/testing.md#exact-text")
     def test_edges_are_sent(self) -> None:

@@ -22,6 +22,7 @@ from agent_host.drivers.blocking import complete
 from agent_host.turn.context import tool_context
 from agent_host_testing.sandbox import Order, try_in_sandbox
 from agent_host_testing.sandbox.tool_trial import ALLOWED
+from agent_host_testing.suites.blocking import blocking_calls
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import CANARY, PATIENCE, Host
@@ -60,6 +61,18 @@ class ToolConformance(ToolConcurrencyChecks):
                     require(kind == "object", f"the parameters of {name} are of type {kind!r}")
                     fastjsonschema.compile(parameters, use_default=False)
                     _described(name, parameters)
+
+    @check("schemas", "docs/testing.md#exact-bytes")
+    def test_schemas_stay_as_they_are(self) -> None:
+        """What is offered is the same in every request, to the letter and in the same order."""
+        offered = []
+        for _ in range(2):
+            with self.host() as host:
+                offered.append([each.schema for each in self.prepared(host).descriptors])
+        one, two = (list(map(json.dumps, each)) for each in offered)
+        for first, again in zip(one, two, strict=False):
+            require(first == again, f"first it offers {first}, then {again}")
+        require(len(one) == len(two), f"first it offers {len(one)} tools, then {len(two)}")
 
     @check("effects", _EFFECTS)
     def test_effects(self) -> None:
@@ -134,6 +147,7 @@ class ToolConformance(ToolConcurrencyChecks):
                 str(world),
                 samples,
                 objects,
+                dict(self.loaded().entry.tools),
             )
             _TRIALS[suite] = try_in_sandbox(order)["tools"]
         return _TRIALS[suite]
@@ -161,6 +175,16 @@ class ToolConformance(ToolConcurrencyChecks):
         for name in results[0]:
             one, two = (without_paths(result[name]) for result in results)
             require(one == two, f"{name} gives {one!r} sync and {two!r} async")
+
+    @check("event loop", "docs/testing.md#the-event-loop")
+    def test_calls_block_nothing(self) -> None:
+        """A tool that is awaited waits for nothing in the thread of the event loop."""
+        with self.host() as host:
+            runnable = self.runnable(host)
+            with blocking_calls(self.package) as blocking:
+                for name, payload in runnable.items():
+                    _arun(host, self.config(), name, payload)
+            require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
 
     @check("previews", "docs/hooks.md#tool-preview_tool")
     def test_previews_change_nothing(self, tmp_path: Path) -> None:

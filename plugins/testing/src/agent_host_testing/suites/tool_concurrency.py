@@ -17,6 +17,7 @@ from agent_host_testing.suites.beside import kept_texts, run_in_turns
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.claims import not_claimed
 from agent_host_testing.suites.hosting import Host
+from agent_host_testing.suites.leftovers import left_behind
 from agent_host_testing.suites.tool_suite import ToolSuite
 from agent_host_testing.violations import require
 
@@ -104,6 +105,22 @@ class ToolConcurrencyChecks(ToolSuite):
                     if any(mine in text for text in texts for mine in telling)
                 ]
                 require(not found, f"of a call of {name} there is something in {', '.join(found)}")
+
+    @check("process", "docs/testing.md#what-is-left-in-the-process")
+    def test_nothing_is_left_in_the_process(
+        self, capfd: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """Calls print nothing, and leave no thread, no open file and no setting of all changed."""
+
+        def run() -> None:
+            made = dict(self.prepare_world(tmp_path_factory.mktemp("world")))
+            with self.host() as host:
+                tool = self._prepared_with(host, made)
+                for name in self.runnable(host):
+                    self._call(tool, name)()
+
+        found = left_behind(run, capfd)
+        require(not found, "; ".join(found))
 
     def _kept(self, instance: object) -> dict[str, list[str]]:
         return kept_texts(self.package, [instance])

@@ -137,7 +137,7 @@ class ToolTurnChecks(ProviderSuite):
         written = '{ "place":"Oslo" ,  "unit" : 1.0}'
         self.require_wire()
         with self.talk(stream=False) as talk:
-            talk.ask(call("weather", written, id="call_exact_1")).expect()
+            made = talk.ask(call("weather", written, id="call_exact_1")).expect().calls
             talk.run_calls()
             talk.go_on(say("Rain.")).expect()
             quoted = json.dumps(written)
@@ -145,6 +145,8 @@ class ToolTurnChecks(ProviderSuite):
             # Where calls carry parsed objects there is no text to keep.
             if quoted in answer:
                 require(quoted in sent, f"the second request does not have {quoted}")
+                kept = [each.arguments for each in made]
+                require(kept == [written], f"the arguments {written!r} are kept as {kept}")
 
     @check("tool names", "docs/testing.md#tools", claim=_TOOLS)
     def test_tool_names_are_made_legal(self) -> None:
