@@ -74,7 +74,7 @@ def test_a_program_brings_an_engine_of_its_own(core: AgentCore) -> None:
 
 def test_what_is_no_engine_is_refused_by_name(core: AgentCore) -> None:
     core.register_feature(OwnEngines)
-    with pytest.raises(HookResultError, match="has no results"):
+    with pytest.raises(HookResultError, match="has no warnings, results, close"):
         opened(core, "wrong")
     with pytest.raises(HookError, match=r"'own'.* raised ZeroDivisionError") as caught:
         opened(core, "raising")
@@ -324,6 +324,11 @@ def answer_block(open_worker: Any, lines: list[Any]) -> list[Any]:
 
 class SpreadEngine:
     """Answers blocks of lines in a process of its own."""
+
+    warnings = ()
+
+    def close(self) -> None:
+        pass
 
     async def results(self, lines: Any, open_worker: Any, concurrency: int) -> Any:
         loop, waiting = asyncio.get_running_loop(), iter(lines)

@@ -5,12 +5,11 @@ plugins'.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.batch import BatchEngine, BatchLimits, BatchWorker
+from agent_hookspecs.batch import BatchEngine, BatchWorkers
 from agent_hookspecs.errors import ConfigError, HookResultError
-from agent_host.batch.limits import LearntLimits
 from agent_host.plugins.offers import manager_of_offers
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ __all__ = ["LocalEngine", "LocalEngines", "open_engine"]
 
 _HOOK = "open_batch_engine"
 _BUILT_IN = "host:local"
+#: All that an engine has to have.
+_OFFERED = [name for name in vars(BatchEngine) if not name.startswith("_")]
 
 
 class LocalEngines:
@@ -43,14 +44,13 @@ class LocalEngines:
 class LocalEngine:
     """Answers all lines in the running event loop, by one worker."""
 
+    warnings: Sequence[str] = ()
+
     async def results(
-        self,
-        lines: Iterable[Mapping[str, Any]],
-        open_worker: Callable[[BatchLimits], BatchWorker],
-        concurrency: int,
+        self, lines: Iterable[Mapping[str, Any]], open_worker: BatchWorkers, concurrency: int
     ) -> AsyncGenerator[Mapping[str, Any], None]:
         """See `agent_hookspecs.batch.BatchEngine`."""
-        worker = open_worker(LearntLimits())
+        worker = open_worker(open_worker.open_limits())
         waiting = iter(lines)
         # Bounded, so that nothing is asked for whose answers nobody takes.
         results: asyncio.Queue[Mapping[str, Any] | Exception | None] = asyncio.Queue(concurrency)
@@ -81,6 +81,9 @@ class LocalEngine:
             await asyncio.gather(*tasks, return_exceptions=True)
             await worker.aclose()
 
+    def close(self) -> None:
+        """See `agent_hookspecs.batch.BatchEngine`."""
+
 
 def open_engine(
     name: str, config: Mapping[str, Any], catalog: Catalog, activator: Activator
@@ -96,9 +99,10 @@ def open_engine(
             key="engine",
             hint="install the plugin that does, or use local",
         )
-    if not callable(getattr(engine, "results", None)):
+    missing = [name for name in _OFFERED if not hasattr(engine, name)]
+    if missing:
         raise HookResultError(
-            f"what {_HOOK!r} gave ({type(engine).__name__}) has no results",
+            f"what {_HOOK!r} gave ({type(engine).__name__}) has no {', '.join(missing)}",
             plugin=type(engine).__module__,
             hook=_HOOK,
             hint="BatchEngineConformance of agent-host-testing checks an engine",

@@ -14,7 +14,8 @@ from agent_hookspecs.errors import AgentError, OverloadedError, RateLimitError
 from agent_hookspecs.values import dataclass
 from agent_host.application.answer import answer_of_run
 from agent_host.batch.errors import BatchError
-from agent_host.batch.limits import PATIENCE
+from agent_host.batch.environment import find_environment
+from agent_host.batch.limits import PATIENCE, LearntLimits
 from agent_host.batch.lines import Line
 from agent_host.batch.results import (
     BatchResult,
@@ -95,6 +96,24 @@ class OpenWorker:
     def __call__(self, limits: BatchLimits) -> LineWorker:
         return LineWorker(self, limits)
 
+    @property
+    def find_environment(self) -> Callable[[], Mapping[str, str]]:
+        """See `agent_hookspecs.batch.BatchWorkers`."""
+        return find_environment
+
+    def open_limits(self) -> LearntLimits:
+        """See `agent_hookspecs.batch.BatchWorkers`."""
+        return LearntLimits()
+
+    def fail_line(self, line: Mapping[str, Any], error: AgentError) -> BatchResult:
+        """See `agent_hookspecs.batch.BatchWorkers`."""
+        return result_of_error(self.begin_result(line), error)
+
+    def begin_result(self, line: Mapping[str, Any]) -> BatchResult:
+        """What the result of a line begins with, as it is before anybody is asked."""
+        read = Line(line["number"], line["id"], line["digest"], line["content"])
+        return result_of_line(read, self.settings_digest)
+
     def __reduce__(self) -> tuple[Any, ...]:
         core = self.runs.core
         if type(core.async_wire) is not AsyncWireClient:
@@ -127,7 +146,7 @@ class LineWorker:
     def __init__(self, made_by: OpenWorker, limits: BatchLimits) -> None:
         self._runs = made_by.runs
         self._options = made_by.options
-        self._digest = made_by.settings_digest
+        self._begin_result = made_by.begin_result
         self._limits = limits
         self._close = made_by.close
         self._wire = _PacedWire(made_by.runs.core.async_wire, limits)
@@ -135,8 +154,7 @@ class LineWorker:
     async def answer(self, line: Mapping[str, Any]) -> BatchResult:
         """See `agent_hookspecs.batch.BatchWorker`."""
         content = line["content"]
-        read = Line(line["number"], line["id"], line["digest"], content)
-        head = result_of_line(read, self._digest)
+        head = self._begin_result(line)
         for attempt in range(_ATTEMPTS):
             try:
                 run = self._begin(content)

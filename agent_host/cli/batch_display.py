@@ -91,6 +91,8 @@ class BatchDisplay:
         if self._failures > _FAILURES:
             print_wrapped(f"{self._failures - _FAILURES} more lines have failed")
         click.echo(describe_progress(progress), err=True)
+        if made.target is not None:
+            print_wrapped(f"written to {made.target}; {made.file} has the same, to go on with")
         if progress.failed and not self._prints_results:
             click.echo("--retry-failed asks again what has failed", err=True)
 
