@@ -10,6 +10,8 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import ray
 
@@ -22,6 +24,7 @@ __all__ = ["Cluster"]
 _END_SECONDS = 20.0
 #: How long a machine may take to say that it is there.
 _PROBE_SECONDS = 5.0
+_REPORTS = "RAY_USAGE_STATS_ENABLED"
 _WAY_OUT = (
     "begin a cluster with `ray start --head`, name another address, or leave it out for one of "
     "your own on this machine"
@@ -74,7 +77,7 @@ class Cluster:
                 hint=f"{_WAY_OUT}; start_seconds is how long to wait",
             )
         if problems:
-            what = " ".join(str(problems[0]).split())
+            what = (str(problems[0]).strip() or type(problems[0]).__name__).splitlines()[-1]
             raise ClusterError(
                 f"{_describe(address)} cannot be used: {what}", hint=_WAY_OUT
             ) from problems[0]
@@ -87,9 +90,7 @@ class Cluster:
         if address != "local":
             ray.init(address=address, **quiet)
             return
-        told = os.environ.get("RAY_USAGE_STATS_ENABLED")
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        try:
+        with _no_reports():
             ray.init(
                 address="local",
                 num_cpus=settings.cpus,
@@ -97,11 +98,6 @@ class Cluster:
                 include_dashboard=False,
                 **quiet,
             )
-        finally:
-            if told is None:
-                del os.environ["RAY_USAGE_STATS_ENABLED"]
-            else:
-                os.environ["RAY_USAGE_STATS_ENABLED"] = told
 
     def close(self) -> None:
         """Disconnect, and end the cluster if it is our own."""
@@ -110,6 +106,20 @@ class Cluster:
             if self._thread is not None:
                 self._thread.join(_END_SECONDS)
                 self._thread = None
+
+
+@contextmanager
+def _no_reports() -> Iterator[None]:
+    """The environment so that Ray tells nobody how it is used, which it takes from nowhere else."""
+    before = os.environ.get(_REPORTS)
+    os.environ[_REPORTS] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_REPORTS]
+        else:
+            os.environ[_REPORTS] = before
 
 
 def _describe(address: str) -> str:

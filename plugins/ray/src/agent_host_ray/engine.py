@@ -63,15 +63,10 @@ class RayEngine:
         work = _Work(settings, open_worker, pickled, source, self.warnings)
         tasks = [asyncio.create_task(work.serve(share)) for share in shares]
         try:
-            serving = len(tasks)
-            while serving:
-                found = await work.results.get()
+            while (found := await work.results.get()) is not None:
                 if isinstance(found, Exception):
                     raise found
-                if found is None:
-                    serving -= 1
-                else:
-                    yield found
+                yield found
         finally:
             for task in tasks:
                 task.cancel()
@@ -123,7 +118,10 @@ class _LostError(Exception):
 
 
 class _Work:
-    """What the workers of one batch share. ``results`` has what they come to, and their ends."""
+    """What the workers of one batch share.
+
+    ``results`` has what they come to, an error if one ends the batch, and None once there is all.
+    """
 
     def __init__(
         self,
@@ -155,20 +153,22 @@ class _Work:
         """Have lines answered until there are none, by one worker after the other if need be."""
         self._serving += 1
         try:
-            await self._serve(at_a_time)
-            await self.results.put(None)
+            if await self._serve(at_a_time):
+                # Whoever only waits for room by now is not waited for.
+                await self.results.put(None)
         except Exception as error:
             await self.results.put(error)
         finally:
             self._serving -= 1
 
-    async def _serve(self, at_a_time: int) -> None:
+    async def _serve(self, at_a_time: int) -> bool:
+        """Whether all lines have their results; else there is no room for a worker."""
         starts = 0
         while await self._lines.wait():
             worker = _Worker(self._actor.remote(), self._settings)
             try:
                 if not await self._open(worker, at_a_time):
-                    return
+                    return False
                 starts = 0
                 await self._answer(worker, at_a_time)
             except _LostError as lost:
@@ -182,6 +182,7 @@ class _Work:
                 await self._replace(worker, lost)
             finally:
                 await worker.end()
+        return True
 
     async def _open(self, worker: _Worker, at_a_time: int) -> bool:
         """Whether there is room for the worker; if there is, it is open."""
@@ -238,9 +239,10 @@ class _Work:
             ]
             for number, _ in reply.results:
                 del worker.lines[number]
-            self._lines.finish(len(reply.results))
             for _, result in reply.results:
                 await self.results.put(result)
+            # Not before: who waits for the end must find them all.
+            self._lines.finish(len(reply.results))
 
     async def _replace(self, worker: _Worker, lost: _LostError) -> None:
         count = len(worker.lines)
@@ -258,6 +260,7 @@ class _Work:
                 "(retry_failed=True) asks it again",
             )
             await self.results.put(self._open_worker.fail_line(line, error))
+        self._lines.finish(len(hopeless))
 
 
 class _Worker:

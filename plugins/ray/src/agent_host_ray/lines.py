@@ -55,7 +55,7 @@ class LineSource:
         self._changed.set()
 
     def give_back(self, lines: Mapping[int, Line]) -> list[Line]:
-        """Take the lines of a lost worker; those are given that must not be tried again."""
+        """Take the lines of a lost worker; those must be finished that are given."""
         hopeless = []
         for number, line in lines.items():
             self._losses[number] += 1
@@ -65,7 +65,7 @@ class LineSource:
                 self._suspects.append((number, line))
             else:
                 self._ready.append((number, line))
-        self.finish(len(lines))
+        self.finish(len(lines) - len(hopeless))
         return hopeless
 
     async def wait(self) -> bool:
