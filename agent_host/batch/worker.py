@@ -13,8 +13,8 @@ from agent_hookspecs.batch import BatchLimits
 from agent_hookspecs.errors import AgentError, OverloadedError, RateLimitError
 from agent_hookspecs.values import dataclass
 from agent_host.application.answer import answer_of_run
-from agent_host.batch.errors import BatchError
 from agent_host.batch.environment import find_environment
+from agent_host.batch.errors import BatchError
 from agent_host.batch.limits import PATIENCE, LearntLimits
 from agent_host.batch.lines import Line
 from agent_host.batch.results import (

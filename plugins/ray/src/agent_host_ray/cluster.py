@@ -12,13 +12,15 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import ray
+from importlib import import_module
+from typing import Any
 
 from agent_host_ray.errors import ClusterError
 from agent_host_ray.settings import RaySettings, read_settings
 
 __all__ = ["Cluster"]
+
+ray: Any = import_module("ray")
 
 #: How long it may take to end.
 _END_SECONDS = 20.0

@@ -12,10 +12,8 @@ import pickle
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import Any, TypeAlias, cast
-
-import ray
-from ray.exceptions import ActorUnavailableError, RayError, RayTaskError
 
 from agent_hookspecs.batch import BatchLimits, BatchWorkers
 from agent_host_ray.cluster import Cluster
@@ -26,6 +24,9 @@ from agent_host_ray.settings import RaySettings
 from agent_host_ray.worker import Message, RayWorker, Reply
 
 __all__ = ["RayEngine"]
+
+ray: Any = import_module("ray")
+failures: Any = import_module("ray.exceptions")
 
 #: So many lines at a time are for a worker, unless it is said how many workers there are.
 _LINES_OF_A_WORKER = 8
@@ -99,6 +100,9 @@ class RayEngine:
         """See `agent_hookspecs.batch.BatchFiles`."""
         from agent_host_ray.files import write_results
 
+        if next(iter(results), None) is None:
+            self.warnings.append(f"there are no results, so that nothing is written to {target}")
+            return
         self._cluster.connect()
         write_results(results, target)
 
@@ -291,18 +295,18 @@ class _Worker:
         while True:
             try:
                 return await getattr(self._actor, method).remote(*arguments)
-            except ActorUnavailableError as error:
+            except failures.ActorUnavailableError as error:
                 # Perhaps only the network is; what was said is said again.
                 away_since = away_since or time.monotonic()
                 if time.monotonic() - away_since >= self._patience:
                     raise _LostError("it is out of reach") from error
                 await asyncio.sleep(_RETRY_SECONDS)
-            except RayTaskError as error:
+            except failures.RayTaskError as error:
                 raise ClusterError(
                     f"a worker on node {self.place} failed: {error.cause!r}",
                     hint="have the same agent-host-ray on every node",
                 ) from error
-            except RayError as error:
+            except failures.RayError as error:
                 raise _LostError(_reason_of(error)) from error
 
     async def end(self) -> None:
@@ -311,13 +315,13 @@ class _Worker:
             # Nothing is lost: whatever it is up to ends with its process.
             if self.is_open:
                 await asyncio.wait_for(self._close(), _CLOSE_SECONDS)
-        with suppress(RayError, ValueError):
+        with suppress(failures.RayError, ValueError):
             ray.kill(self._actor)
 
     async def _close(self) -> None:
         try:
             await self._actor.close.remote()
-        except RayError as error:
+        except failures.RayError as error:
             raise _LostError(_reason_of(error)) from error
 
 
@@ -333,7 +337,7 @@ def _name_of(node_id: str) -> str:
     return node_id
 
 
-def _reason_of(error: RayError) -> str:
+def _reason_of(error: Exception) -> str:
     """What Ray says of a loss, without the many lines of advice around it."""
     for line in str(error).splitlines():
         if "died" in line or "dead" in line:

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from io import BufferedReader
 from itertools import islice
 from typing import Any, TypeAlias
@@ -22,11 +23,12 @@ from urllib.parse import urlsplit
 from agent_host_ray.errors import FilesError
 
 try:
-    import pyarrow as pa
-    import pyarrow.fs as pafs
-    import pyarrow.parquet as pq
-    import ray
-    import ray.data
+    ray: Any = import_module("ray")
+    data: Any = import_module("ray.data")
+    blocks_of_data: Any = import_module("ray.data.block")
+    pa: Any = import_module("pyarrow")
+    pafs: Any = import_module("pyarrow.fs")
+    pq: Any = import_module("pyarrow.parquet")
 except ImportError as error:
     raise FilesError(
         f"Ray Data cannot be imported: {error}",
@@ -83,9 +85,7 @@ def _locate(name: str) -> _Place:
         try:
             filesystem, path = pafs.FileSystem.from_uri(name)
         except (pa.ArrowInvalid, NotImplementedError, ValueError):
-            import fsspec
-
-            found, path = fsspec.core.url_to_fs(name)
+            found, path = import_module("fsspec.core").url_to_fs(name)
             filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(found))
     except (OSError, ValueError, ImportError, NotImplementedError) as error:
         raise FilesError(
@@ -105,7 +105,7 @@ def _without_secrets(name: str) -> str:
 @contextmanager
 def _quiet_data() -> Iterator[None]:
     """Ray Data without bars and words of its own, and with rows in their order."""
-    context = ray.data.DataContext.get_current()
+    context = data.DataContext.get_current()
     before = context.enable_progress_bars, context.execution_options.preserve_order
     context.enable_progress_bars, context.execution_options.preserve_order = False, True
     logger = logging.getLogger("ray.data")
@@ -123,7 +123,7 @@ def read_lines(source: str) -> Iterator[Mapping[str, Any] | bytes]:
     place = _locate(source)
     files = _list_files(place)
     with _quiet_data():
-        paths = ray.data.from_items([{"path": path} for path in files])
+        paths = data.from_items([{"path": path} for path in files])
         lines = paths.repartition(len(files)).map_batches(
             _ReadFile(place.filesystem),
             batch_size=1,
@@ -151,9 +151,7 @@ def _list_files(place: _Place) -> list[str]:
             found = [place.path]
         elif info.type == pafs.FileType.Directory:
             inside = place.filesystem.get_file_info(pafs.FileSelector(place.path, recursive=True))
-            found = sorted(
-                each.path for each in inside if each.path.endswith((*_JSON, *_PARQUET))
-            )
+            found = sorted(each.path for each in inside if each.path.endswith((*_JSON, *_PARQUET)))
         else:
             found = []
     except OSError as error:
@@ -215,12 +213,12 @@ def write_results(results: Iterable[Result], target: str) -> None:
     part_rows = None if place.is_file else _PART_ROWS
     with _quiet_data():
         parts = [ray.put(table) for table in _tables(results, columns, part_rows or _ROWS)]
-        written = ray.data.from_arrow_refs(parts)
+        written = data.from_arrow_refs(parts)
         if place.is_file:
             written = written.repartition(1)
         try:
             written.write_datasink(_Sink(place))
-        except ray.exceptions.RayError as error:
+        except (ray.exceptions.RayError, OSError) as error:
             raise FilesError(
                 f"{place.name} cannot be written: {_cause_of(error)}",
                 hint="look at its name, and at the rights to it; the same command writes what is "
@@ -263,7 +261,7 @@ def _cell(value: Any, kind: Any) -> Any:
     return json.dumps(value, ensure_ascii=False)
 
 
-class _Sink(ray.data.Datasink[None]):
+class _Sink(data.Datasink):  # type: ignore[misc]
     """Writes results to one file, or to a folder of parts."""
 
     def __init__(self, place: _Place) -> None:
@@ -290,7 +288,7 @@ class _Sink(ray.data.Datasink[None]):
         with place.filesystem.open_output_stream(path) as file:
             writer = None
             for block in blocks:
-                table = ray.data.block.BlockAccessor.for_block(block).to_arrow()
+                table = blocks_of_data.BlockAccessor.for_block(block).to_arrow()
                 if place.is_json:
                     file.write(b"".join(table.column(_TEXT).to_pylist()))
                     continue

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
-
-import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from agent_hookspecs.batch import BatchWorkers
 from agent_host_ray.errors import ClusterError
 
 __all__ = ["check_nodes", "difference_error", "usable_nodes"]
+
+ray: Any = import_module("ray")
+strategies: Any = import_module("ray.util.scheduling_strategies")
 
 
 def usable_nodes(cpus: float) -> list[dict[str, Any]]:
@@ -37,7 +38,9 @@ async def check_nodes(open_worker: BatchWorkers, cpus: float, seconds: float) ->
         look.options(
             num_cpus=0,
             max_retries=1,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+            scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(
+                node["NodeID"], soft=False
+            ),
         ).remote(find_environment)
         for node in nodes
     ]

@@ -12,13 +12,14 @@ import asyncio
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeAlias
-
-import ray
 
 from agent_hookspecs.batch import BatchWorker
 
 __all__ = ["LimitCall", "Line", "Message", "RayWorker", "Reply"]
+
+ray: Any = import_module("ray")
 
 #: How long more is waited for once there is something to say: messages are not for free.
 _GATHER_SECONDS = 0.002
@@ -113,7 +114,8 @@ class RayWorker:
         """Ask whoever has the limits."""
         self._calls += 1
         number = self._calls
-        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[float | None] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
         self._reply.limits.append((number, what, arguments))
         self._has_news.set()
         try:
