@@ -56,6 +56,8 @@ def journal_of(target: str) -> Path:
 
     It stands beside the target, or, if that has a URL, in the working folder.
     """
-    name = target.rstrip("/" + os.sep)
-    path = Path(name.rpartition("/")[2] if _URL.match(target) else name)
+    if _URL.match(target):
+        path = Path(target.rstrip("/").rpartition("/")[2])
+    else:
+        path = Path(os.path.abspath(target))
     return path if path.suffix == ".jsonl" else path.with_name(f"{path.name}.jsonl")

@@ -93,14 +93,18 @@ def batch(
     with open_application(config_file, approve=approve, record=record, replay=replay) as app:
         made = app.batch(source, **options)
         show = _EventOutput(interruptions) if as_json else BatchDisplay(prints_results=is_piped)
+
+        def tell() -> None:
+            _tell_of_interruption(made, show)
+
         try:
-            with end_on_signals(interruptions, lambda: None), closing(made), show:
+            with end_on_signals(interruptions, tell), closing(made), show:
                 show.begin(made)
                 for result in made:
                     show.add(result)
                 show.end(made)
         except KeyboardInterrupt as interruption:
-            _tell_of_interruption(made, show)
+            tell()
             return exit_code_of(interruption)
     progress = made.progress
     return 1 if progress.failed else 3 if progress.not_whole else 0

@@ -243,7 +243,7 @@ STORE = [
     "without_content",
 ]
 PROTECTION = ["ProtectedPaths"]
-BATCH = ["BatchEngine", "BatchLimits", "BatchWorker"]
+BATCH = ["BatchEngine", "BatchFiles", "BatchLimits", "BatchWorker", "BatchWorkers"]
 
 
 def test_the_public_names_are_these() -> None:

@@ -32,8 +32,8 @@ failures: Any = import_module("ray.exceptions")
 _LINES_OF_A_WORKER = 8
 #: How often a worker may be lost before it has begun, one after the other.
 _MOST_STARTS = 3
-#: How long a worker may take to close its connections.
-_CLOSE_SECONDS = 5.0
+#: How long a worker may take to close its connections: people who interrupt a batch wait for it.
+_CLOSE_SECONDS = 1.5
 #: Between two tries to reach a worker.
 _RETRY_SECONDS = 0.25
 
@@ -237,10 +237,11 @@ class _Work:
             reply = await worker.exchange(lines, limits)
             if reply.error is not None:
                 raise _unpickled(reply.error)
-            limits = [
-                (number, await getattr(self._limits, what)(*arguments))
-                for number, what, arguments in reply.limits
-            ]
+            limits = []
+            for number, what, arguments in reply.limits:
+                answer = await getattr(self._limits, what)(*arguments)
+                if number is not None:
+                    limits.append((number, answer))
             for number, _ in reply.results:
                 del worker.lines[number]
             for _, result in reply.results:

@@ -25,8 +25,9 @@ ray: Any = import_module("ray")
 _GATHER_SECONDS = 0.002
 
 Line: TypeAlias = "Mapping[str, Any]"
-#: What is asked of the limits: a number for the answer, `reserve` or `report`, and its arguments.
-LimitCall: TypeAlias = "tuple[int, str, tuple[Any, ...]]"
+#: What is asked of the limits: a number for the answer, `reserve` or `report`, and its arguments;
+#: without a number nobody waits for an answer.
+LimitCall: TypeAlias = "tuple[int | None, str, tuple[Any, ...]]"
 
 
 @dataclass(slots=True)
@@ -64,7 +65,12 @@ class _SentLimits:
         return float(seconds or 0)
 
     async def report(self, server: str, status: int, headers: Mapping[str, str]) -> None:
-        await self._worker.ask_limits("report", server, status, dict(headers))
+        arguments = (server, status, dict(headers))
+        if status < 400:
+            # Nobody has to wait until it is known that all is well.
+            self._worker.tell_limits("report", *arguments)
+        else:
+            await self._worker.ask_limits("report", *arguments)
 
 
 class RayWorker:
@@ -109,6 +115,10 @@ class RayWorker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._worker is not None:
             await self._worker.aclose()
+
+    def tell_limits(self, what: str, *arguments: Any) -> None:
+        """Tell whoever has the limits; it goes with what there is to say next."""
+        self._reply.limits.append((None, what, arguments))
 
     async def ask_limits(self, what: str, *arguments: Any) -> float | None:
         """Ask whoever has the limits."""
