@@ -77,7 +77,6 @@ GOALS = (
     Goal("storing", "CPU of a run of 200 chunks that is stored, to one that is not", 1.15),
     Goal("rate", "200 streams at a time, chunks per second, to httpx", 2.0, at_least=True),
     Goal("batch_rate", "lines of a batch per second, to a loop of httpx", 0.8, at_least=True),
-    Goal("spread_rate", "the same on Ray with two workers, to local, begun", 1.0, at_least=True),
     Goal("together_memory", "200 streams at a time, peak memory, to httpx", 1.5),
     Goal("idle_memory", "memory of an open, silent stream above httpx", 30.0, " kB"),
     Goal("resident", "resident memory after a first request, to httpx", 1.5),

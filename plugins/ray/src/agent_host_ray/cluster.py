@@ -10,23 +10,18 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
-from typing import Any
 
 from agent_host_ray.errors import ClusterError
+from agent_host_ray.library import ray, setting
 from agent_host_ray.settings import RaySettings, read_settings
 
 __all__ = ["Cluster"]
 
-ray: Any = import_module("ray")
 
 #: How long it may take to end.
 _END_SECONDS = 20.0
 #: How long a machine may take to say that it is there.
 _PROBE_SECONDS = 5.0
-_REPORTS = "RAY_USAGE_STATS_ENABLED"
 _WAY_OUT = (
     "begin a cluster with `ray start --head`, name another address, or leave it out for one of "
     "your own on this machine"
@@ -92,7 +87,7 @@ class Cluster:
         if address != "local":
             ray.init(address=address, **quiet)
             return
-        with _no_reports():
+        with setting("RAY_USAGE_STATS_ENABLED", "0"):
             ray.init(
                 address="local",
                 num_cpus=settings.cpus,
@@ -108,20 +103,6 @@ class Cluster:
             if self._thread is not None:
                 self._thread.join(_END_SECONDS)
                 self._thread = None
-
-
-@contextmanager
-def _no_reports() -> Iterator[None]:
-    """The environment so that Ray tells nobody how it is used, which it takes from nowhere else."""
-    before = os.environ.get(_REPORTS)
-    os.environ[_REPORTS] = "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_REPORTS]
-        else:
-            os.environ[_REPORTS] = before
 
 
 def _describe(address: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast
 from agent_hookspecs.batch import BatchLimits, BatchWorkers
 from agent_host_ray.cluster import Cluster
 from agent_host_ray.errors import ClusterError, LostLineError
+from agent_host_ray.library import ray
 from agent_host_ray.lines import MOST_LOSSES, LineSource
 from agent_host_ray.nodes import check_nodes, difference_error, usable_nodes
 from agent_host_ray.settings import RaySettings
@@ -25,7 +26,6 @@ from agent_host_ray.worker import Message, RayWorker, Reply
 
 __all__ = ["RayEngine"]
 
-ray: Any = import_module("ray")
 failures: Any = import_module("ray.exceptions")
 
 #: So many lines at a time are for a worker, unless it is said how many workers there are.

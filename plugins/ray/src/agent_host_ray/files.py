@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from agent_host_ray.errors import FilesError
+from agent_host_ray.library import ray
 
 try:
-    ray: Any = import_module("ray")
     data: Any = import_module("ray.data")
     blocks_of_data: Any = import_module("ray.data.block")
     pa: Any = import_module("pyarrow")

@@ -10,10 +10,10 @@ from typing import Any
 
 from agent_hookspecs.batch import BatchWorkers
 from agent_host_ray.errors import ClusterError
+from agent_host_ray.library import ray
 
 __all__ = ["check_nodes", "difference_error", "usable_nodes"]
 
-ray: Any = import_module("ray")
 strategies: Any = import_module("ray.util.scheduling_strategies")
 
 
@@ -54,6 +54,9 @@ async def check_nodes(open_worker: BatchWorkers, cpus: float, seconds: float) ->
                 hint="look at its log, or raise start_seconds",
             ) from error
         except ray.exceptions.RayError as error:
+            if node["NodeID"] not in {each["NodeID"] for each in usable_nodes(cpus)}:
+                # It was gone already, which the cluster had yet to notice.
+                continue
             raise ClusterError(
                 f"node {name} cannot say what is installed there: {type(error).__name__}",
                 hint="look at its log, or take it out of the cluster",

@@ -12,14 +12,12 @@ import asyncio
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, TypeAlias
 
 from agent_hookspecs.batch import BatchWorker
+from agent_host_ray.library import ray
 
 __all__ = ["LimitCall", "Line", "Message", "RayWorker", "Reply"]
-
-ray: Any = import_module("ray")
 
 #: How long more is waited for once there is something to say: messages are not for free.
 _GATHER_SECONDS = 0.002
