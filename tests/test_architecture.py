@@ -171,8 +171,8 @@ ROOMS = (
     "output",
     "runs",
     "agent",
-    "application",
     "distributions",
+    "application",
     "cli",
 )
 #: Modules beside the folders that know nothing of the host.

@@ -77,7 +77,7 @@ def test_a_program_brings_an_engine_of_its_own(core: AgentCore) -> None:
 
 def test_what_is_no_engine_is_refused_by_name(core: AgentCore) -> None:
     core.register_feature(OwnEngines)
-    with pytest.raises(HookResultError, match="has no results"):
+    with pytest.raises(HookResultError, match="has no warnings, results, close"):
         opened(core, "wrong")
     with pytest.raises(HookError, match=r"'own'.* raised ZeroDivisionError") as caught:
         opened(core, "raising")
@@ -109,6 +109,84 @@ def test_only_a_plugin_that_announces_the_engine_is_imported(
         opened(core, "spread")
     opened(core, "local")
     core.close()
+
+
+class FileEngine(LocalEngine):
+    """Reads and writes a memory in place of files elsewhere."""
+
+    warnings = ("somebody was lost",)
+
+    def __init__(self, memory: dict[str, list[Any]]) -> None:
+        self.memory = memory
+        self.is_closed = False
+
+    def read_lines(self, source: str) -> Iterator[Any]:
+        return iter(self.memory[source])
+
+    def check_target(self, target: str) -> None:
+        if target.startswith("ftp:"):
+            raise BatchError(f"{target} cannot be written")
+
+    def write_results(self, results: Any, target: str) -> None:
+        # They can be iterated repeatedly.
+        assert [*results] == [*results]
+        self.memory[target] = [*results]
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
+    """An application in a folder, and an engine of its own for files elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    engine = FileEngine({"mem://in/": [b'{"prompt": "a"}\n', b"\n", {"prompt": "b", "id": "i"}]})
+
+    class Engines(FeaturePlugin):
+        name = "elsewhere"
+
+        def open_batch_engine(self, name: str, config: dict[str, Any]) -> Any:
+            return engine if name == "elsewhere" else None
+
+    settings = {"agents": {"default": {"provider": "echo", "tools": []}}}
+    with AgentApplication(settings, store=False) as app:
+        app.core.register_feature(Engines)
+        yield app, engine
+
+
+def test_lines_and_results_elsewhere_are_the_engines(elsewhere: tuple[Any, Any]) -> None:
+    app, engine = elsewhere
+    for _ in range(2):
+        batch = app.batch("mem://in/", out="mem://out.parquet", engine="elsewhere")
+        assert batch.run().total == 2
+        assert batch.warnings == ["somebody was lost"]
+        found = engine.memory.pop("mem://out.parquet")
+        assert sorted((each["line"], each["id"]) for each in found) == [(1, None), (3, "i")]
+    # The second had nothing to ask.
+    assert batch.progress.resumed == 2
+    assert found == read_results(Path("out.parquet.jsonl"))
+    assert engine.is_closed
+
+
+def test_a_target_that_cannot_be_written_is_told_before_anything_is_asked(
+    elsewhere: tuple[Any, Any],
+) -> None:
+    app, engine = elsewhere
+    with pytest.raises(BatchError, match="cannot be written"):
+        app.batch(["a"], out="ftp://out.jsonl", engine="elsewhere").run()
+    assert not Path("out.jsonl").exists()
+    assert engine.is_closed
+
+
+@pytest.mark.parametrize("source", ["s3://bucket/in.jsonl", "in.parquet", "."])
+def test_an_engine_that_reads_no_such_files_says_which_does(
+    elsewhere: tuple[Any, Any], source: str
+) -> None:
+    app, _ = elsewhere
+    for lines, out in ((source, None), (["a"], source)):
+        with pytest.raises(BatchError, match="engine local neither reads nor writes") as caught:
+            app.batch(lines, out=out).run()
+        assert "--engine ray" in caught.value.hint
 
 
 # What headers say ---------------------------------------------------------------------------------
@@ -406,6 +484,11 @@ def answer_block(open_worker: Any, lines: list[Any]) -> list[Any]:
 
 class SpreadEngine:
     """Answers blocks of lines in a process of its own."""
+
+    warnings = ()
+
+    def close(self) -> None:
+        pass
 
     async def results(self, lines: Any, open_worker: Any, concurrency: int) -> Any:
         loop, waiting = asyncio.get_running_loop(), iter(lines)

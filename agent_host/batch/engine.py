@@ -5,14 +5,13 @@ the providers, others are plugins'.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.batch import BatchEngine, BatchLimits, BatchWorker
+from agent_hookspecs.batch import BatchEngine, BatchWorkers
 from agent_hookspecs.errors import ConfigError, HookResultError
 from agent_host.batch.errors import BatchError
-from agent_host.batch.limits import LearntLimits
 from agent_host.plugins.offers import manager_of_offers
 
 if TYPE_CHECKING:
@@ -24,27 +23,27 @@ __all__ = ["LocalEngine", "OwnEngines", "open_engine"]
 
 _HOOK = "open_batch_engine"
 _BUILT_IN = "host:engines"
+#: All that an engine has to have.
+_OFFERED = [name for name in vars(BatchEngine) if not name.startswith("_")]
 
 
 class OwnEngines:
     """The host's own implementation of `open_batch_engine`, registered as that of any plugin.
 
     ``out`` is the file of results, if there is one, begun anew if ``fresh``. What an engine knows
-    of batches that wait it tells to ``progress``, and what the user should know to ``warn``.
+    of batches that wait it tells to ``progress``.
     """
 
     def __init__(
         self,
         out: Path | None = None,
         progress: BatchProgress | None = None,
-        warn: Callable[[str], object] = lambda message: None,
         *,
         fresh: bool = False,
     ) -> None:
         self._fresh = fresh
         self._out = out
         self._progress = progress
-        self._warn = warn
 
     def open_batch_engine(self, name: str, config: Mapping[str, Any]) -> BatchEngine | None:
         if name == "provider":
@@ -69,20 +68,19 @@ class OwnEngines:
                 "a batch of a provider's own outlives the process, and has to be noted somewhere",
                 hint="name a file of results with --out (out=…)",
             )
-        return ProviderEngine(settings, self._out, self._progress, self._warn, fresh=self._fresh)
+        return ProviderEngine(settings, self._out, self._progress, fresh=self._fresh)
 
 
 class LocalEngine:
     """Answers all lines in the running event loop, by one worker."""
 
+    warnings: Sequence[str] = ()
+
     async def results(
-        self,
-        lines: Iterable[Mapping[str, Any]],
-        open_worker: Callable[[BatchLimits], BatchWorker],
-        concurrency: int,
+        self, lines: Iterable[Mapping[str, Any]], open_worker: BatchWorkers, concurrency: int
     ) -> AsyncGenerator[Mapping[str, Any], None]:
         """See `agent_hookspecs.batch.BatchEngine`."""
-        worker = open_worker(LearntLimits())
+        worker = open_worker(open_worker.open_limits())
         waiting = iter(lines)
         # Bounded, so that nothing is asked for whose answers nobody takes.
         results: asyncio.Queue[Mapping[str, Any] | Exception | None] = asyncio.Queue(concurrency)
@@ -113,6 +111,9 @@ class LocalEngine:
             await asyncio.gather(*tasks, return_exceptions=True)
             await worker.aclose()
 
+    def close(self) -> None:
+        """See `agent_hookspecs.batch.BatchEngine`."""
+
 
 def open_engine(
     name: str,
@@ -132,9 +133,10 @@ def open_engine(
             key="engine",
             hint="install the plugin that does, or use local",
         )
-    if not callable(getattr(engine, "results", None)):
+    missing = [name for name in _OFFERED if not hasattr(engine, name)]
+    if missing:
         raise HookResultError(
-            f"what {_HOOK!r} gave ({type(engine).__name__}) has no results",
+            f"what {_HOOK!r} gave ({type(engine).__name__}) has no {', '.join(missing)}",
             plugin=type(engine).__module__,
             hook=_HOOK,
             hint="BatchEngineConformance of agent-host-testing checks an engine",

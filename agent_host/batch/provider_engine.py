@@ -20,7 +20,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from agent_hookspecs.batch import BatchLimits, BatchReply, BatchWorker, SubmittedBatch
+from agent_hookspecs.batch import BatchReply, BatchWorkers, SubmittedBatch
 from agent_hookspecs.errors import AgentError, ConfigError, ProviderError
 from agent_hookspecs.values import dataclass
 from agent_host.batch.endpoint import (
@@ -31,7 +31,6 @@ from agent_host.batch.endpoint import (
 )
 from agent_host.batch.errors import BatchError
 from agent_host.batch.journal import Journal, JournalledBatch
-from agent_host.batch.limits import LearntLimits
 from agent_host.batch.progress import BatchProgress, WaitingBatch
 from agent_host.batch.results import BatchResult
 from agent_host.batch.worker import FetchedReply, LineWorker
@@ -133,24 +132,20 @@ class ProviderEngine:
         settings: EngineSettings,
         out: Path,
         progress: BatchProgress,
-        warn: Callable[[str], object],
         *,
         fresh: bool = False,
     ) -> None:
         self._settings = settings
         self._journal_path = out.with_name(f"{out.name}.batches")
         self._progress = progress
-        self._warn = warn
         self._fresh = fresh
+        self.warnings: list[str] = []
 
     async def results(
-        self,
-        lines: Iterable[_Line],
-        open_worker: Callable[[BatchLimits], BatchWorker],
-        concurrency: int,
+        self, lines: Iterable[_Line], open_worker: BatchWorkers, concurrency: int
     ) -> AsyncGenerator[Mapping[str, Any], None]:
         """See `agent_hookspecs.batch.BatchEngine`."""
-        worker = open_worker(LearntLimits())
+        worker = open_worker(open_worker.open_limits())
         assert isinstance(worker, LineWorker), "the host's own engine has the host's own workers"
         _check_worker(worker)
         if self._fresh:
@@ -167,7 +162,7 @@ class ProviderEngine:
                         journal,
                         _LinesFile(file),
                         self._progress,
-                        self._warn,
+                        self.warnings.append,
                         results,
                         concurrency,
                     )
@@ -195,8 +190,11 @@ class ProviderEngine:
         with closing(Journal(self._journal_path)) as journal:
             known = [each.id for each in journal.batches.values() if each.id is not None]
         if known:
-            self._warn(f"what was submitted before is not looked at: {', '.join(known)}")
+            self.warnings.append(f"what was submitted before is not looked at: {', '.join(known)}")
         os.truncate(self._journal_path, 0)
+
+    def close(self) -> None:
+        """See `agent_hookspecs.batch.BatchEngine`; what was submitted goes on."""
 
 
 def _check_worker(worker: LineWorker) -> None:

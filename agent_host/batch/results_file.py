@@ -20,6 +20,7 @@ from agent_host.batch.results import BatchResult
 
 __all__ = [
     "ResultsFile",
+    "StoredResults",
     "cut_half_line",
     "encode_result",
     "key_of",
@@ -42,6 +43,17 @@ def encode_result(result: Mapping[str, Any]) -> bytes:
 def key_of(result: BatchResult) -> Key:
     """What the line of a result is known by."""
     return result["line"] if result["id"] is None else str(result["id"])
+
+
+class StoredResults:
+    """The results of a file whose batch has ended, read anew whenever somebody iterates."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        with self._path.open("rb") as file:
+            yield from map(json.loads, file)
 
 
 class ResultsFile:

@@ -18,8 +18,9 @@ from agent_hookspecs.errors import AgentError, OverloadedError, ProviderError, R
 from agent_hookspecs.values import dataclass
 from agent_host.application.answer import answer_of_run
 from agent_host.batch.endpoint import PreparedRequest, find_endpoint
+from agent_host.batch.environment import find_environment
 from agent_host.batch.errors import BatchError
-from agent_host.batch.limits import PATIENCE
+from agent_host.batch.limits import PATIENCE, LearntLimits
 from agent_host.batch.lines import Line
 from agent_host.batch.results import (
     BatchResult,
@@ -160,6 +161,24 @@ class OpenWorker:
     def __call__(self, limits: BatchLimits) -> LineWorker:
         return LineWorker(self, limits)
 
+    @property
+    def find_environment(self) -> Callable[[], Mapping[str, str]]:
+        """See `agent_hookspecs.batch.BatchWorkers`."""
+        return find_environment
+
+    def open_limits(self) -> LearntLimits:
+        """See `agent_hookspecs.batch.BatchWorkers`."""
+        return LearntLimits()
+
+    def fail_line(self, line: Mapping[str, Any], error: AgentError) -> BatchResult:
+        """See `agent_hookspecs.batch.BatchWorkers`."""
+        return result_of_error(self.begin_result(line), error)
+
+    def begin_result(self, line: Mapping[str, Any]) -> BatchResult:
+        """What the result of a line begins with, as it is before anybody is asked."""
+        read = Line(line["number"], line["id"], line["digest"], line["content"])
+        return result_of_line(read, self.settings_digest)
+
     def __reduce__(self) -> tuple[Any, ...]:
         core = self.runs.core
         if type(core.async_wire) is not AsyncWireClient:
@@ -192,7 +211,8 @@ class LineWorker:
     def __init__(self, made_by: OpenWorker, limits: BatchLimits) -> None:
         self._runs = made_by.runs
         self._options = made_by.options
-        self._digest = made_by.settings_digest
+        self._settings_digest = made_by.settings_digest
+        self._begin_result = made_by.begin_result
         self._limits = limits
         self._close = made_by.close
         self._wire = _PacedWire(made_by.runs.core.async_wire, limits)
@@ -205,7 +225,7 @@ class LineWorker:
     @property
     def settings_digest(self) -> str:
         """What stands for all that has a say in the answers, besides the lines."""
-        return self._digest
+        return self._settings_digest
 
     async def prepare(self, line: Mapping[str, Any]) -> PreparedRequest | BatchResult:
         """The first request of a line and the endpoint for it; its result if none is to be sent."""
@@ -220,18 +240,14 @@ class LineWorker:
         except BatchError:
             raise
         except AgentError as error:
-            return result_of_error(self._head(line), error)
+            return result_of_error(self._begin_result(line), error)
         return await self.answer(line)
-
-    def _head(self, line: Mapping[str, Any]) -> BatchResult:
-        read = Line(line["number"], line["id"], line["digest"], line["content"])
-        return result_of_line(read, self._digest)
 
     async def answer(
         self, line: Mapping[str, Any], fetched: FetchedReply | None = None
     ) -> BatchResult:
         """See `agent_hookspecs.batch.BatchWorker`; the first answer may have been ``fetched``."""
-        content, head = line["content"], self._head(line)
+        content, head = line["content"], self._begin_result(line)
         if fetched is not None:
             head["batch"] = fetched.batch
             if fetched.reply.status is None:

@@ -108,6 +108,8 @@ class BatchDisplay:
         click.echo(describe_progress(progress), err=True)
         if progress.submitted:
             print_wrapped(describe_waiting(progress))
+        if made.target is not None:
+            print_wrapped(f"written to {made.target}; {made.file} has the same, to go on with")
         if progress.failed and not self._prints_results:
             click.echo("--retry-failed asks again what has failed", err=True)
 

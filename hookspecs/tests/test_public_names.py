@@ -250,9 +250,11 @@ PROTECTION = ["ProtectedPaths"]
 BATCH = [
     "BatchEndpoint",
     "BatchEngine",
+    "BatchFiles",
     "BatchLimits",
     "BatchReply",
     "BatchWorker",
+    "BatchWorkers",
     "SubmittedBatch",
 ]
 

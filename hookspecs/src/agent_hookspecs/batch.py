@@ -7,18 +7,29 @@ must not know what a line says, nor how a result is stored.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any, Protocol
 
+from agent_hookspecs.errors import AgentError
 from agent_hookspecs.messages import RequestSpec
 from agent_hookspecs.values import dataclass
 
 __all__ = [
     "BatchEndpoint",
     "BatchEngine",
+    "BatchFiles",
     "BatchLimits",
     "BatchReply",
     "BatchWorker",
+    "BatchWorkers",
     "SubmittedBatch",
 ]
 
@@ -54,24 +65,78 @@ class BatchWorker(Protocol):
         """Close its connections."""
 
 
+class BatchWorkers(Protocol):
+    """Opens the workers of a batch, and says what an engine has to know of them.
+
+    It can be pickled, unless what the batch needs is in this process alone.
+    """
+
+    def __call__(self, limits: BatchLimits) -> BatchWorker:
+        """A worker in the process that calls this, with the limits that all workers share."""
+
+    def open_limits(self) -> BatchLimits:
+        """The limits of the batch. An engine opens them once, whatever workers it has."""
+
+    @property
+    def find_environment(self) -> Callable[[], Mapping[str, str]]:
+        """Gives what is installed in the process that calls it: names with their versions.
+
+        It can be pickled by itself, for processes of other machines. Where it does not give the
+        same as here no worker may be opened.
+        """
+
+    def fail_line(self, line: Mapping[str, Any], error: AgentError) -> Mapping[str, Any]:
+        """The result of a line that no worker can answer, because each is lost that tries."""
+
+
 class BatchEngine(Protocol):
-    """Has the lines of a batch answered."""
+    """Has the lines of a batch answered. It may be a `BatchFiles` besides."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What whoever began the batch should know, such as that a worker was lost.
+
+        It grows as results come.
+        """
 
     def results(
-        self,
-        lines: Iterable[Mapping[str, Any]],
-        open_worker: Callable[[BatchLimits], BatchWorker],
-        concurrency: int,
+        self, lines: Iterable[Mapping[str, Any]], open_worker: BatchWorkers, concurrency: int
     ) -> AsyncGenerator[Mapping[str, Any], None]:
         """The result of each line, as they come: one for each, whatever happens to a worker.
 
-        ``lines`` are taken one after the other as there is room for them, and never all at once.
+        ``lines`` are taken one after the other as there is room for them, and never all at once;
+        a thread may do that, if one at a time does.
         ``concurrency`` is how many are answered at a time, by all workers together.
-        ``open_worker`` is called in each process that has a worker, with the limits that all
-        workers share; it can be pickled, unless what the batch needs is in this process alone.
-        Whoever closes the iterator early wants what is being
-        answered cancelled. What a worker raises is raised here.
+        ``open_worker`` is called in each process that has a worker.
+        Whoever closes the iterator early wants what is being answered cancelled. What a worker
+        raises is raised here.
         """
+
+    def close(self) -> None:
+        """End whatever the engine has begun and is still there, at the end of the batch.
+
+        It may block, and is called whether the batch began or not.
+        """
+
+
+class BatchFiles(Protocol):
+    """What an engine offers that reads lines and writes results elsewhere than in local files of
+    JSON lines.
+
+    A file or folder is named by its path or its URL. All of this may block.
+    """
+
+    def read_lines(self, source: str) -> Iterator[Mapping[str, Any] | bytes]:
+        """The lines one after the other, as mappings or as JSON, and never all at once.
+
+        They come in the same order each time. What is empty is no line, but is counted as one.
+        """
+
+    def check_target(self, target: str) -> None:
+        """Raise what is wrong with a target, as far as that is known before there are results."""
+
+    def write_results(self, results: Iterable[Mapping[str, Any]], target: str) -> None:
+        """Replace what is at the target by these results, which can be iterated repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
