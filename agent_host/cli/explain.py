@@ -249,9 +249,10 @@ def _offered(explanation: _Explanation) -> list[tuple[ToolDescriptor, str]]:
 
 
 def _describe_schemas(explanation: _Explanation) -> str:
-    """Which schemas go with a request, where that is not simply all."""
+    """How many schemas go with a request, where most do not."""
     counts = Counter(schema for _, schema in _offered(explanation))
-    if counts.keys() <= {"sent"}:
+    if not counts["deferred"] and counts["left out"] <= counts["sent"]:
+        # Of a few, such as a search that nobody needs, --json tells.
         return ""
     parts = [f"{format_count(counts['sent'], 'schema')} sent at first"]
     if counts["deferred"]:
