@@ -8,8 +8,8 @@ from __future__ import annotations
 __all__ = ["ADVICE"]
 
 ADVICE: dict[str, str] = {
-    "addresses": "build the URL in build_request from base_url without the slashes at its end; "
-    "keys belong into headers",
+    "addresses": "build the URL in build_request from base_url with its path, without the slashes "
+    "at its end; keys belong into headers",
     "attachments": "read files with expand_attachments below attachments_root, and nothing else",
     "batches": "let the endpoint read what its API says of a batch, a line and a refusal, as the "
     "provider reads it of a request by itself",
@@ -32,7 +32,7 @@ ADVICE: dict[str, str] = {
     "agent_hookspecs.batch says what else",
     "errors": "leave errors to the host's mapping, or know in map_error no less than it",
     "event loop": "do no I/O in hooks but the async ones; read files when the package is imported "
-    "or not at all",
+    "or not at all; a tool that is not async runs in a thread of its own",
     "exact arguments": "keep the arguments of a call as the text that came, and send that",
     "exact text": "pass text on as it is: no strip, no escape, no join with separators",
     "gating": "mend required_tags and forbidden_tags in class and descriptor",
@@ -52,11 +52,14 @@ ADVICE: dict[str, str] = {
     "parallel calls": "tell calls of one answer apart by index or id, and answer each by its id",
     "pictures": "map multipartContent in to_native_messages, with its bytes unchanged; what cannot "
     "be sent becomes a text in its place and a warning",
+    "process": "log instead of printing, end in close what init began, and set nothing that the "
+    "whole process shares",
     "provider switch": "make natives from core messages alone when they are not your own",
     "reasoning": "keep what is signed in the natives, on the part it was on",
     "request": "add to state['request'] and leave the keys of others",
     "results": "write each result beside its call's id, in the order of the calls",
     "retries": "give the error its kind: the host decides from that whether to ask again",
+    "schemas": "declare each tool by one fixed schema with words for it and for each parameter",
     "secrets": "put the key into a header in build_request, and nowhere else",
     "settings": "read the setting from state['config'] where the request is built",
     "shared state": "return the state you were given, with your own keys added",
