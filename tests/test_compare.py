@@ -213,7 +213,8 @@ def test_a_page_shows_answers_as_text_and_marks_where_they_differ() -> None:
 
 
 def test_a_page_says_how_an_answer_ended_that_is_not_whole() -> None:
-    refused = {**result(""), "finish": "refusal", "refusal": "I will not."}
+    refused = result("")
+    refused.update(finish="refusal", refusal="I will not.")
     page = render_page([CheckedAnswer("a", "t1", "", 1, refused, ())])
     assert "(refusal)" in page
     assert "I will not." in page

@@ -280,7 +280,7 @@ def test_without_a_listener_a_loss_is_logged(caplog: pytest.LogCaptureFixture) -
 
 def test_arrays_say_what_is_in_them_where_an_api_insists() -> None:
     pair = {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {
             "pair": pair,

@@ -150,7 +150,7 @@ def test_an_effort_that_nobody_knows_is_left_for_the_host_to_report() -> None:
 
 
 def test_a_schema_for_the_answer_is_strict_where_it_can_be() -> None:
-    closed = {
+    closed: dict[str, Any] = {
         "title": "My answer!",
         "type": "object",
         "properties": {

@@ -776,13 +776,13 @@ def _namespace(*names: str) -> dict[str, Any]:
 
 
 SEARCHING = {"model": "m", "tools": [{"type": "tool_search"}, _namespace("near", "far")]}
-_FOUND = [
+_FOUND: list[dict[str, Any]] = [
     {"type": "tool_search_call", "arguments": {"paths": ["space"]}, "execution": "server"},
     {"type": "tool_search_output", "tools": [_namespace("near", "far")], "execution": "server"},
 ]
 _NEAR = {"type": "function_call", "call_id": "1", "name": "near", "arguments": "{}"}
 _DONE = {"type": "function_call_output", "call_id": "1", "output": "ok"}
-_PLACED = {**_NEAR, "namespace": "space"}
+_PLACED: dict[str, Any] = {**_NEAR, "namespace": "space"}
 
 
 @pytest.mark.parametrize(
