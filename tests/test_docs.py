@@ -263,6 +263,7 @@ DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("gateway.md", "Clients"): _names_the_address_of_the_gateway,
     ("team.md", "For a team"): _draws_what_a_team_runs,
     ("team.md", "One environment"): _names_commands_that_there_are,
+    ("batch.md", "Past one machine"): _names_commands_that_there_are,
 }
 
 
