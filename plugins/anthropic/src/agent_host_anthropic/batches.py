@@ -17,7 +17,7 @@ from agent_hookspecs.batch import BatchReply, SubmittedBatch
 from agent_host_anthropic.requests import DEFAULT_BASE_URL, endpoint
 from agent_host_anthropic.vertex import vertex_base
 
-__all__ = ["AnthropicBatches", "batch_endpoint", "has_batches"]
+__all__ = ["AnthropicBatches", "batch_endpoint"]
 
 _PAGE = 100
 _COUNTS = ("succeeded", "errored", "canceled", "expired")
@@ -36,14 +36,10 @@ _STATUSES = {
 }
 
 
-def has_batches(config: Config) -> bool:
-    """Whether there is the API: Vertex has batches of another kind."""
-    return vertex_base(config, DEFAULT_BASE_URL) is None
-
-
 def batch_endpoint(config: Config, request: RequestSpec) -> AnthropicBatches | None:
-    """The endpoint for a request, if there is one."""
-    return AnthropicBatches(config, request) if has_batches(config) else None
+    """The endpoint for a request; None at Vertex, which has batches of another kind."""
+    is_at_vertex = vertex_base(config, DEFAULT_BASE_URL) is not None
+    return None if is_at_vertex else AnthropicBatches(config, request)
 
 
 class AnthropicBatches:

@@ -7,7 +7,7 @@ thinking, structured output and prompt caching are extensions, each gated by wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs import (
     Config,
@@ -34,7 +34,6 @@ from agent_hookspecs.authoring import (
 from agent_hookspecs.tool_interop import ToolInteropContribution
 from agent_host_anthropic._version import __version__
 from agent_host_anthropic.answers import Answer, core_message
-from agent_host_anthropic.batches import AnthropicBatches, batch_endpoint, has_batches
 from agent_host_anthropic.errors import reported_error
 from agent_host_anthropic.facts import is_known, model_facts, tags_of
 from agent_host_anthropic.messages import native_messages_of
@@ -51,6 +50,9 @@ from agent_host_anthropic.tool_format import CONTRIBUTION, TOOL_FORMAT
 from agent_host_anthropic.tools import declare_tools
 from agent_host_anthropic.usage import normalised_usage
 from agent_host_anthropic.vertex import VERTEX_SETTINGS, vertex_base
+
+if TYPE_CHECKING:
+    from agent_host_anthropic.batches import AnthropicBatches
 
 __all__ = ["AnthropicProvider"]
 
@@ -121,7 +123,9 @@ class AnthropicProvider(ProviderPlugin):
         }
 
     def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
-        return [*tags_of(config, models), *(["supports_batches"] if has_batches(config) else ())]
+        # Vertex has batches of another kind.
+        batches = ["supports_batches"] if vertex_base(config, DEFAULT_BASE_URL) is None else []
+        return [*tags_of(config, models), *batches]
 
     def get_ui_elements(self, config: Config, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
         sampling = model_facts(config.get("model")).sampling
@@ -190,6 +194,9 @@ class AnthropicProvider(ProviderPlugin):
         return message_request(native_messages, state, stream, context, warn)
 
     def get_batch_endpoint(self, config: Config, request: RequestSpec) -> AnthropicBatches | None:
+        # Here, because most requests go by themselves.
+        from agent_host_anthropic.batches import batch_endpoint
+
         return batch_endpoint(config, request)
 
     def process_chunk(

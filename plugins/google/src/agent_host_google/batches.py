@@ -17,7 +17,7 @@ from agent_hookspecs import Config, ProtocolError, RequestSpec
 from agent_hookspecs.batch import BatchReply, SubmittedBatch
 from agent_host_google.vertex import vertex_base
 
-__all__ = ["GoogleBatches", "batch_endpoint", "has_batches"]
+__all__ = ["GoogleBatches", "batch_endpoint"]
 
 _METHOD = ":generateContent"
 _PAGE = 100
@@ -30,14 +30,9 @@ _STATUSES = dict(
 )
 
 
-def has_batches(config: Config) -> bool:
-    """Whether there is the API: the batches of Vertex go through its own storage."""
-    return vertex_base(config) is None
-
-
 def batch_endpoint(config: Config, request: RequestSpec) -> GoogleBatches | None:
-    """The endpoint for a request, if there is one."""
-    is_known = has_batches(config) and request["url"].endswith(_METHOD)
+    """The endpoint for a request; None at Vertex, whose batches go through its own storage."""
+    is_known = vertex_base(config) is None and request["url"].endswith(_METHOD)
     return GoogleBatches(request) if is_known else None
 
 

@@ -7,7 +7,7 @@ modules beside this one each own one format and direction.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs import (
     AgentError,
@@ -35,7 +35,6 @@ from agent_hookspecs.authoring import (
 from agent_hookspecs.tool_interop import ToolInteropContribution, get_registry_from_context
 from agent_host_google._version import __version__
 from agent_host_google.answers import Answer, core_message
-from agent_host_google.batches import GoogleBatches, batch_endpoint, has_batches
 from agent_host_google.calls import ids_in, with_answered_calls
 from agent_host_google.errors import FINISH_REASONS, quota_error
 from agent_host_google.functions import CONTRIBUTION, GOOGLE_FUNCTION
@@ -51,6 +50,9 @@ from agent_host_google.requests import (
 from agent_host_google.tools import inject_tools, wire_names
 from agent_host_google.usage import usage_of
 from agent_host_google.vertex import VERTEX_SETTINGS, vertex_base
+
+if TYPE_CHECKING:
+    from agent_host_google.batches import GoogleBatches
 
 __all__ = ["GoogleProvider"]
 
@@ -124,7 +126,9 @@ class GoogleProvider(ProviderPlugin):
         return listed_models(body)
 
     def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
-        return [*tags_of(config, models), *(["supports_batches"] if has_batches(config) else ())]
+        # Vertex has batches of another kind.
+        batches = ["supports_batches"] if vertex_base(config) is None else []
+        return [*tags_of(config, models), *batches]
 
     def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
         return [model_element(models), *knob_elements(*_KNOBS)]
@@ -194,6 +198,9 @@ class GoogleProvider(ProviderPlugin):
         }
 
     def get_batch_endpoint(self, config: Config, request: RequestSpec) -> GoogleBatches | None:
+        # Here, because most requests go by themselves.
+        from agent_host_google.batches import batch_endpoint
+
         return batch_endpoint(config, request)
 
     # What comes back.

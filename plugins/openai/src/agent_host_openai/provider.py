@@ -7,7 +7,7 @@ tags. Everything else is the chosen API's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs import (
     Config,
@@ -25,7 +25,6 @@ from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.messages import RequestSpec
 from agent_hookspecs.tool_interop import OPENAI_CHAT, OPENAI_RESPONSES
 from agent_host_openai._version import __version__
-from agent_host_openai.batches import OpenAIBatches, batch_endpoint
 from agent_host_openai.chat import ChatApi
 from agent_host_openai.models import described, misses_its_api, tags_of
 from agent_host_openai.responses import WIRE
@@ -34,6 +33,9 @@ from agent_host_openai.responses.events import read_event
 from agent_host_openai.settings import APIS, SERVER, api_of, headers_for, own_settings
 from agent_host_openai_compatible.models import listed_models
 from agent_host_openai_compatible.servers import endpoint, is_at_azure
+
+if TYPE_CHECKING:
+    from agent_host_openai.batches import OpenAIBatches
 
 __all__ = ["OpenAIProvider"]
 
@@ -131,6 +133,9 @@ class OpenAIProvider(ProviderPlugin):
         return self._api(state).build_request(native_messages, state, stream, context)
 
     def get_batch_endpoint(self, config: Config, request: RequestSpec) -> OpenAIBatches | None:
+        # Here, because most requests go by themselves.
+        from agent_host_openai.batches import batch_endpoint
+
         return batch_endpoint(config, request)
 
     # The answer.
