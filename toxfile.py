@@ -48,12 +48,14 @@ _TESTED = {
     "plugins": PLUGINS,
     **{f"py{python}-plugins": PLUGINS for python in PYTHONS},
     "sdk": ["testing", "gateway", "anthropic", "google", "openai"],
+    "litellm": ["testing", "gateway", "anthropic", "google", "openai"],
     "matrix": ["host"],
 }
 _FOLDERS = {
     "httpx2": ROOT,
     "together": ROOT / "tests" / "together",
     "sdk": ROOT / "plugins" / "testing" / "tests" / "sdk",
+    "litellm": ROOT / "plugins" / "gateway" / "tests" / "sdk",
 }
 
 #: Tests of the host that ``together`` runs with all there is, where nothing of them is skipped.

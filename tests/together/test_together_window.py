@@ -370,7 +370,9 @@ def test_three_hundred_tools_are_names_until_they_are_found(stop: Stop, way: Way
         AgentApplication(config, tools=[many_tools()]) as app,
     ):
         server.queue(*answers)
-        settings = stop.config(server, effort=None, use_tools=["find_tools", "mcp_*"])
+        settings = stop.config(
+            server, effort=None, use_tools=["find_tools", "mcp_*"], tool_search="host"
+        )
         session = asked(app, "Go.", way, session=app.create_session(), settings=settings)
         assert server.problems == []
         requests = [

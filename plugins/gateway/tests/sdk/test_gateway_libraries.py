@@ -1,6 +1,7 @@
 """Libraries on top of the vendors' SDKs, as clients of the gateway.
 
-They are skipped where they are missing; one environment of tox has them.
+They are skipped where they are missing. Two environments of tox have one each, as they do not agree
+on the versions of the SDKs.
 
 Each runs in a process of its own: they leave connections to the garbage collector, which tests take
 for a mistake.
