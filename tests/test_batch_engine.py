@@ -517,6 +517,10 @@ def test_lines_can_be_answered_in_another_process(
     with AgentApplication(settings, store=False) as app:
         local = list(app.batch(["a", "b", "c"], ordered=True))
         assert list(app.batch(["a", "b", "c"], ordered=True, engine="spread")) == local
+    # There nobody would count for it: each line would fail, or the budget would hold nobody up.
+    budget: Any = {**settings, "store": ":memory:", "tools": {"max_day_cost": 5}}
+    with AgentApplication(budget) as app, pytest.raises(BatchError, match="max_day_cost is set"):
+        app.batch(["a"], engine="spread").run()
 
 
 #: A plugin whose engine is the one above.
