@@ -208,6 +208,11 @@ def test_the_file_of_the_lines_is_not_taken_for_the_results(
     file = write_lines(tmp_path / "in.jsonl", {"prompt": "a"})
     with pytest.raises(BatchError, match="has the lines"):
         app.batch(file, out=file, fresh=True).run()
+    # Also where an engine would write it at the end, without a word of whether there is one.
+    for source, named in ((tmp_path / "a.parquet", tmp_path / "a.parquet"),
+                          (tmp_path, f"{tmp_path}/"), ("s3://b/c/", "s3://b/c")):  # fmt: skip
+        with pytest.raises(BatchError, match="has the lines"):
+            app.batch(source, out=named).run()
 
 
 @pytest.mark.parametrize(

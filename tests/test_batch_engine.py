@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from decimal import Decimal
+from importlib.metadata import version
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,6 +19,7 @@ from agent_hookspecs.errors import ConfigError, HookError, HookResultError
 from agent_host import AgentApplication, AgentCore
 from agent_host.batch import BatchError
 from agent_host.batch.engine import LocalEngine, open_engine
+from agent_host.batch.environment import find_environment
 from agent_host.batch.journal import Journal, JournalledBatch
 from agent_host.batch.limits import LearntLimits
 from agent_host.plugins.load import load_catalog
@@ -515,6 +517,10 @@ def test_lines_can_be_answered_in_another_process(
     with AgentApplication(settings, store=False) as app:
         local = list(app.batch(["a", "b", "c"], ordered=True))
         assert list(app.batch(["a", "b", "c"], ordered=True, engine="spread")) == local
+    # There nobody would count for it: each line would fail, or the budget would hold nobody up.
+    budget: Any = {**settings, "store": ":memory:", "tools": {"max_day_cost": 5}}
+    with AgentApplication(budget) as app, pytest.raises(BatchError, match="max_day_cost is set"):
+        app.batch(["a"], engine="spread").run()
 
 
 #: A plugin whose engine is the one above.
@@ -535,3 +541,17 @@ def test_what_is_in_this_process_alone_is_not_left_behind_in_silence() -> None:
         app.core.register_feature(SpreadEngines)
         with pytest.raises(BatchError, match="in this process alone"):
             app.batch(["a"], engine="spread", provider="echo").run()
+
+
+def test_what_is_installed_is_found_beside_what_an_uninstall_has_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "acme", "feature", version="2.5")
+    (tmp_path / "empty-1.0.dist-info").mkdir()
+    (tmp_path / "nameless-1.0.dist-info").mkdir()
+    (tmp_path / "nameless-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = find_environment()
+    assert found["dist-acme"] == "2.5"
+    assert found["agent-hookspecs"] == version("agent-hookspecs")
+    assert not {"empty", "nameless", ""} & {*found}

@@ -14,7 +14,7 @@ from agent_hookspecs.store import SessionStore, StoreOptions
 from agent_host import AgentApplication, AgentCore
 from agent_host.plugins.load import load_catalog
 from agent_host.plugins.manager import RoleManager
-from agent_host.plugins.stores import open_store
+from agent_host.plugins.stores import check_store, open_store
 from agent_host.store.sqlite import SqliteStore
 from making import POISON, install
 
@@ -59,6 +59,8 @@ class OwnStores(FeaturePlugin):
                 return SqliteStore(None, StoreOptions.of(config))
             case "wrong":
                 return {"not": "a store"}
+            case "choosy":
+                raise ConfigError("there is no such shelf", key="store_options.shelf")
             case "raising":
                 raise ZeroDivisionError("no")
         return None
@@ -87,6 +89,25 @@ def test_a_url_that_nobody_opens_is_a_config_error_without_the_url(core: AgentCo
     assert "password" not in caught.value.explain()
 
 
+@pytest.mark.parametrize(
+    ("url", "key"), [("unheard://host", "store"), ("choosy://x", "store_options.shelf")]
+)
+def test_a_run_whose_store_cannot_be_as_the_config_says_does_not_begin(url: str, key: str) -> None:
+    with AgentApplication({"store": url}) as app:
+        if url.startswith("choosy"):
+            app.core.register_feature(OwnStores)
+        with pytest.raises(ConfigError) as caught:
+            app.run("Hello", provider="echo")
+        assert caught.value.key == key
+
+
+def test_a_run_is_stored_where_a_plugin_of_the_program_opens_the_store() -> None:
+    with AgentApplication({"store": "own://x"}) as app:
+        app.core.register_feature(OwnStores)
+        app.run("Hello", provider="echo")
+        assert [run.state for run in app.runs.list()] == ["succeeded"]
+
+
 def test_only_a_plugin_that_announces_the_scheme_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +125,9 @@ def test_only_a_plugin_that_announces_the_scheme_is_imported(
     with pytest.raises(HookError, match="filing://x"):
         opened(core, "filing://x")
     opened(core, ":memory:").close()
+    with pytest.raises(ConfigError) as caught:
+        check_store("unheard://x", core.stacks.catalog)
+    assert "opens filing, other, " in (caught.value.hint or "")
     core.close()
 
 

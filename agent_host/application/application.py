@@ -583,7 +583,10 @@ class AgentApplication:
         }
 
     def close(self) -> None:
-        """Tell the plugins, and let tools and connections go."""
+        """Tell the plugins, and let tools and connections go.
+
+        The application can still be used, as a core can, with new ones, and then be closed again.
+        """
         try:
             self._observers.close()
         finally:

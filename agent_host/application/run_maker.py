@@ -96,6 +96,9 @@ class RunMaker:
         _refuse_unknown(options)
         if not (is_only_shown or self._is_loading_checked):
             check_loading(self.config, self.core.stacks.catalog)
+            if self.storage is not None:
+                # Not when the application is made: the program may bring a plugin that opens it.
+                self.storage.check()
             self._is_loading_checked = True
         chosen = self.selector.select(agent, provider, model, settings=settings)
         asked: dict[str, Any] = {

@@ -28,7 +28,7 @@ def choose_storage(
     if given is False or (given is None and not named):
         return None
     # Here, because most programs store nothing.
-    from agent_host.plugins.stores import open_store
+    from agent_host.plugins.stores import check_store, open_store
     from agent_host.runs.storage import Storage
     from agent_host.store.plugin import DEFAULT_URL, database_files
 
@@ -41,4 +41,7 @@ def choose_storage(
         return Storage(lambda: made)
     where, options = given, values.get("store_options", {})
     stacks.protect(*database_files(where))
-    return Storage(lambda: open_store(where, options, stacks.catalog, stacks.activator))
+    return Storage(
+        lambda: open_store(where, options, stacks.catalog, stacks.activator),
+        lambda: check_store(where, stacks.catalog),
+    )

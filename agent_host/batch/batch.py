@@ -26,7 +26,13 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 from agent_hookspecs.values import dataclass
 from agent_host.batch.engine import OwnEngines, open_engine
 from agent_host.batch.errors import BatchError
-from agent_host.batch.files import count_rows, files_of, find_elsewhere, journal_of
+from agent_host.batch.files import (
+    count_rows,
+    files_of,
+    find_elsewhere,
+    is_same_place,
+    journal_of,
+)
 from agent_host.batch.lines import Key, Line, Source, count_lines, digest_of, read_lines
 from agent_host.batch.progress import BatchProgress
 from agent_host.batch.results import BatchResult, result_of_line
@@ -183,8 +189,9 @@ class AsyncBatch:
 
     async def _iterate_on(self, engine: BatchEngine) -> AsyncGenerator[BatchResult, None]:
         options = self._setup.options
-        lines = _Lines(self._setup, self.progress, engine)
         # All that may keep it from beginning comes before a file is made, or begun anew.
+        self._refuse_own_lines()
+        lines = _Lines(self._setup, self.progress, engine)
         target = self._files_of_target(engine)
         if target is not None:
             await in_thread(target[0].check_target, target[1])
@@ -215,12 +222,12 @@ class AsyncBatch:
             return None
         return files_of(engine, self._setup.engine, self.target), self.target
 
+    def _refuse_own_lines(self) -> None:
+        for out in (self.target, self.file):
+            if out is not None and is_same_place(self._setup.source, out):
+                raise BatchError(f"{out} has the lines", hint="name another file for the results")
+
     def _open_file(self, path: Path, lines: _Lines) -> ResultsFile:
-        source = self._setup.source
-        with suppress(OSError):
-            # Nothing is lost: a file that is not there is not the same.
-            if isinstance(source, (str, PathLike)) and path.samefile(source):
-                raise BatchError(f"{path} has the lines", hint="name another file for the results")
         file = ResultsFile(path, fresh=bool(self._setup.options.get("fresh")))
         try:
             if file.cut_bytes:

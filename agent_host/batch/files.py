@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,7 +17,7 @@ from agent_host.batch.errors import BatchError
 if TYPE_CHECKING:
     from agent_hookspecs.batch import BatchEngine, BatchFiles
 
-__all__ = ["count_rows", "files_of", "find_elsewhere", "journal_of"]
+__all__ = ["count_rows", "files_of", "find_elsewhere", "is_same_place", "journal_of"]
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 #: Endings of files that hold something else than lines of JSON.
@@ -33,6 +34,17 @@ def find_elsewhere(named: object) -> str | None:
         _URL.match(name) or name.endswith((*_OTHER_FORMS, "/", os.sep)) or os.path.isdir(name)
     )
     return name if is_elsewhere else None
+
+
+def is_same_place(source: object, out: str | Path) -> bool:
+    """Whether results would take the place of the lines."""
+    if not isinstance(source, (str, os.PathLike)):
+        return False
+    read, written = os.fspath(source), os.fspath(out)
+    with suppress(OSError):
+        # Nothing is lost: what is not there, or not on this machine, is told by its name.
+        return os.path.samefile(read, written)
+    return bool(read.rstrip("/") == written.rstrip("/"))
 
 
 def files_of(engine: BatchEngine, engine_name: str, named: str) -> BatchFiles:

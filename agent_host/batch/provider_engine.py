@@ -14,11 +14,11 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import aclosing, closing
 from dataclasses import field
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from agent_hookspecs.batch import BatchReply, BatchWorkers, SubmittedBatch
 from agent_hookspecs.errors import AgentError, ConfigError, ProviderError
@@ -38,9 +38,6 @@ from agent_host.sessions.frozen import plain_copy
 from agent_host.threads import in_thread
 from agent_host.wire.client import AsyncWireClient
 from agent_host.wire.retry import RetryPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 __all__ = ["EngineSettings", "ProviderEngine"]
 
@@ -188,7 +185,8 @@ class ProviderEngine:
         if not self._journal_path.exists():
             return
         with closing(Journal(self._journal_path)) as journal:
-            known = [each.id for each in journal.batches.values() if each.id is not None]
+            # Also those of which nobody knows whether they were made: they may have to be paid.
+            known = [each.id or each.mark for each in journal.batches.values() if not each.is_lost]
         if known:
             self.warnings.append(f"what was submitted before is not looked at: {', '.join(known)}")
         os.truncate(self._journal_path, 0)
@@ -478,10 +476,12 @@ class _Batches:
             if over is None:
                 # Nobody wants to wait, so that it is not known today.
                 return False
-            async for reply in self._replies(await self._caller_of(waiting), over):
-                if reply.id.startswith(f"{batch.mark}_"):
-                    await in_thread(self._journal.note_id, batch, over.id)
-                break
+            # Closed at once: it holds the file with all results, and the first one tells.
+            async with aclosing(self._replies(await self._caller_of(waiting), over)) as replies:
+                async for reply in replies:
+                    if reply.id.startswith(f"{batch.mark}_"):
+                        await in_thread(self._journal.note_id, batch, over.id)
+                    break
             if batch.id is not None:
                 return True
         await self._release(waiting)
@@ -530,13 +530,14 @@ class _Batches:
             )
             self._tell(waiting)
 
-        async for reply in self._replies(caller, over):
-            place = waiting.lines.pop(reply.id.removeprefix(prefix), None)
-            # Others were in the file of results already.
-            if place is not None:
-                ready.append((self._lines_file.read(place), reply))
-                if len(ready) >= self._concurrency:
-                    await give_all()
+        async with aclosing(self._replies(caller, over)) as replies:
+            async for reply in replies:
+                place = waiting.lines.pop(reply.id.removeprefix(prefix), None)
+                # Others were in the file of results already.
+                if place is not None:
+                    ready.append((self._lines_file.read(place), reply))
+                    if len(ready) >= self._concurrency:
+                        await give_all()
         for key in [*waiting.lines]:
             line = self._lines_file.read(waiting.lines.pop(key))
             ready.append((line, BatchReply(key, None, problem=over.problem)))
@@ -546,7 +547,7 @@ class _Batches:
 
     async def _replies(
         self, caller: EndpointCaller, over: SubmittedBatch
-    ) -> AsyncIterator[BatchReply]:
+    ) -> AsyncGenerator[BatchReply, None]:
         with caller.blame():
             requests = caller.endpoint.result_requests(over)
         for request in requests:

@@ -191,6 +191,13 @@ class OpenWorker:
                 "plugins and tools that the program brings are in this process alone",
                 hint="install them, or use the engine local",
             )
+        budget = self.runs.limits.needs_store
+        if budget is not None:
+            raise BatchError(
+                f"{budget} is set, and workers in other processes store no runs, so that nobody "
+                "counts what they cost",
+                hint="use the engine local, or max_cost, which is that of each line",
+            )
         values = plain_copy(self.runs.config.values)
         return _open_elsewhere, (values, dict(self.options), self.settings_digest)
 

@@ -17,7 +17,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, cast
 
-from agent_hookspecs.errors import AgentError
+from agent_hookspecs.errors import AgentError, ConfigError
 from agent_hookspecs.events import Event
 from agent_hookspecs.logs import get_logger, mask_secrets, redact
 from agent_hookspecs.messages import Usage
@@ -115,11 +115,18 @@ class RunRecorder:
     def open_session(self) -> Steps[tuple[Session, Event | None]]:
         """The session to go on with, ours to write; and a warning if it cannot be stored.
 
-        Raises a `StoreError` if the session itself cannot be had, or is somebody else's.
+        Raises a `StoreError` if the session itself cannot be had, or is somebody else's, and a
+        `ConfigError` if no store can be opened with these settings, however often it is tried.
         """
         try:
             session = yield Call(self._open_session)
-        except (SessionLockedError, NotStoredError, ContentNotStoredError, _NameTakenError):
+        except (
+            ConfigError,
+            SessionLockedError,
+            NotStoredError,
+            ContentNotStoredError,
+            _NameTakenError,
+        ):
             raise
         except AgentError as error:
             if not isinstance(self._given, Session):

@@ -32,10 +32,16 @@ _MAX_SESSIONS = 64
 
 
 class Storage:
-    """``open_store`` makes the store; it is called once, and again if it failed."""
+    """``open_store`` makes the store; it is called once, and again if it failed.
 
-    def __init__(self, open_store: Callable[[], SessionStore]) -> None:
+    ``check`` raises a `ConfigError` if that cannot be, without opening anything.
+    """
+
+    def __init__(
+        self, open_store: Callable[[], SessionStore], check: Callable[[], None] = lambda: None
+    ) -> None:
         self._open_store = open_store
+        self.check = check
         self._store: SessionStore | None = None
         self._recorders: dict[str, RunRecorder] = {}
         #: The latest sessions, each with the time at which it was stored.

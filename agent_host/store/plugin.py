@@ -18,7 +18,7 @@ from agent_host.private import data_home
 if TYPE_CHECKING:
     from agent_hookspecs.store.protocol import SessionStore
 
-__all__ = ["DEFAULT_URL", "SqliteStores", "database_files"]
+__all__ = ["DEFAULT_URL", "SqliteStores", "database_files", "is_sqlite"]
 
 #: The file in the user's data folder.
 DEFAULT_URL = "sqlite:"
@@ -33,12 +33,17 @@ class SqliteStores:
     name = "sqlite"
 
     def open_session_store(self, url: str, config: Mapping[str, Any]) -> SessionStore | None:
-        if url != _MEMORY and not url.startswith("sqlite:"):
+        if not is_sqlite(url):
             return None
         # Not above: most processes open none.
         from agent_host.store.sqlite import SqliteStore
 
         return SqliteStore(database_file(url), StoreOptions.of(config))
+
+
+def is_sqlite(url: str) -> bool:
+    """Whether a URL is one that the host opens itself."""
+    return url == _MEMORY or url.startswith("sqlite:")
 
 
 def database_files(url: str) -> list[str]:

@@ -354,6 +354,12 @@ def test_other_settings_do_not_take_what_was_submitted(one: Stop, tmp_path: Path
         assert anew.run().done == 1
         assert any(made.id in warning for warning in anew.warnings)
         assert len(desk_of(server).kept) == 2
+        # Nor is one forgotten without a word that nobody was left to note the id of.
+        begun = {"mark": "m4rk", "provider": "x", "settings": "s", "begun": 0, "lines": ["1-d"]}
+        (tmp_path / "o.batches").write_text(json.dumps(begun) + "\n")
+        again = app.batch(["a"], engine_options=FAST, fresh=True, **options)
+        assert again.run().done == 1
+        assert any("m4rk" in warning for warning in again.warnings)
 
 
 def test_a_server_that_is_away_for_a_while_is_waited_for(one: Stop, tmp_path: Path) -> None:

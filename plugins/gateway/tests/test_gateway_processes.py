@@ -50,21 +50,6 @@ def serving(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[byte
         process.wait()
 
 
-def test_what_is_written_is_sent_at_once() -> None:
-    found: list[int] = []
-
-    class Watched(LimitedProtocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            own = transport.get_extra_info("socket")
-            found.append(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-
-    with running_gateway(protocol=Watched) as address:
-        assert ask(address, "/healthz").status == 200
-    assert found
-    assert all(found)
-
-
 def test_streams_that_have_begun_are_finished_before_the_end(tmp_path: Path) -> None:
     with serving(tmp_path) as (process, address):
         # Slower to read than to write, so that it is still under way.

@@ -169,6 +169,10 @@ def test_a_schema_for_the_answer_is_strict_where_it_can_be() -> None:
         {"type": "object", "properties": {"a": {}}},
         {**closed, "required": []},
         {**closed, "$defs": {"x": {"type": "object"}}},
+        # As pydantic has it for a class that has itself in it.
+        {"$ref": "#/$defs/x", "$defs": {"x": {"type": "object", "properties": {}}}},
+        {"type": "object", "properties": ["a"], "required": ["a"], "additionalProperties": False},
+        {"anyOf": {"type": "string"}},
         *(
             {**closed, "$defs": {"x": inner}}
             for inner in (

@@ -8,9 +8,9 @@ import pytest
 
 from agent_host_openai.provider import OpenAIProvider
 from agent_host_openai.responses.found import (
-    declared_deferred,
+    declare_deferred,
     found_names,
-    placed_calls,
+    place_calls,
     without_open_searches,
 )
 
@@ -39,7 +39,7 @@ def call(name: str, **more: Any) -> dict[str, Any]:
 def test_deferred_functions_go_in_small_namespaces_behind_the_search_and_all_others() -> None:
     names = [f"mcp_jira__tool_{number}" for number in range(9)]
     tools = [function("look"), *map(function, names), function("alone"), {"type": "web_search"}]
-    sent = declared_deferred(tools, {*names, "alone"})
+    sent = declare_deferred(tools, {*names, "alone"})
     assert sent[:3] == [{"type": "tool_search"}, function("look"), {"type": "web_search"}]
     assert [(each["name"], len(each["tools"])) for each in sent[3:]] == [
         *(("mcp_jira_1", 8), ("mcp_jira_2", 1), ("other_tools", 1))
@@ -50,18 +50,18 @@ def test_deferred_functions_go_in_small_namespaces_behind_the_search_and_all_oth
 
 def test_namespaces_have_names_of_their_own_and_descriptions_that_stay_short() -> None:
     names = [f"a__tool_{number}" for number in range(9)] + ["a_1__tool"]
-    sent = declared_deferred([*map(function, names)], names)
+    sent = declare_deferred([*map(function, names)], names)
     assert [each["name"] for each in sent[1:]] == ["a_1", "a_2", "a_1_1"]
     many = [f"server{number}__{'long_name_' * 5}" for number in range(300)]
-    sent = declared_deferred([*map(function, many)], many)
+    sent = declare_deferred([*map(function, many)], many)
     assert sum(len(each["description"]) for each in sent[1:]) <= 300 * 24
 
 
 def test_what_is_not_deferred_stays_as_it_is() -> None:
     tools = [function("look"), {"type": "custom", "name": "patch"}]
-    assert declared_deferred(tools, {"patch"}) == tools
+    assert declare_deferred(tools, {"patch"}) == tools
     own = [{"type": "tool_search", "execution": "client"}, function("look")]
-    assert declared_deferred(own, {"look"})[0] == own[0]
+    assert declare_deferred(own, {"look"})[0] == own[0]
 
 
 LOADED = loading(namespace("ledger", "close"))
@@ -91,7 +91,7 @@ def test_a_call_says_where_this_request_has_its_function(
 ) -> None:
     made = call("close", **({"namespace": given} if given else {}))
     items = [*history, made]
-    placed_calls(items, tools)
+    place_calls(items, tools)
     assert items[-1].get("namespace") == wanted
     assert made.get("namespace") == given
 

@@ -241,3 +241,15 @@ def test_files_that_are_not_there_or_of_no_known_form_say_so(tmp_path: Path) -> 
             with pytest.raises(AgentError) as caught:
                 app.batch(source, provider="echo", engine="ray", engine_options=TWO).run()
             assert caught.value.hint
+
+
+def test_results_never_take_the_place_of_a_folder_with_other_files(tmp_path: Path) -> None:
+    from agent_host_ray.files import check_target
+
+    (tmp_path / "part-000000.parquet").touch()
+    check_target(f"{tmp_path}/")
+    check_target(f"{tmp_path}/not-there/")
+    (tmp_path / "thesis.odt").touch()
+    with pytest.raises(AgentError, match=r"holds 'thesis\.odt'") as caught:
+        check_target(f"{tmp_path}/")
+    assert caught.value.hint

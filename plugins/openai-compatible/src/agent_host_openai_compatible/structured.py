@@ -50,18 +50,22 @@ def _can_be_strict(schema: Any) -> bool:
         return False
     if "$ref" in schema:
         # Nothing may stand beside a reference but, at the root, what it refers to.
-        return schema.keys() <= {"$ref", *_DEFINITIONS}
-    if not schema.keys() & _TYPING:
+        if not schema.keys() <= {"$ref", *_DEFINITIONS}:
+            return False
+    elif not schema.keys() & _TYPING:
         return False
-    properties = schema.get("properties") or {}
+    named = [schema.get(key) or {} for key in ("properties", *_DEFINITIONS)]
+    choices = schema.get("anyOf") or []
+    if not isinstance(choices, list) or not all(isinstance(each, dict) for each in named):
+        # It is no schema, which is for the API to say.
+        return False
+    properties = named[0]
     if schema.get("type") == "object" or properties:
         if schema.get("additionalProperties") is not False:
             return False
         if set(schema.get("required") or ()) != set(properties):
             return False
-    inner = [*properties.values(), *schema.get("anyOf", ())]
-    for key in _DEFINITIONS:
-        inner += (schema.get(key) or {}).values()
+    inner = [*choices, *(each for schemas in named for each in schemas.values())]
     if "items" in schema:
         inner.append(schema["items"])
     return all(map(_can_be_strict, inner))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,6 +46,8 @@ _ROWS = 1000
 _BYTES = 1 << 20
 #: So many results go into a part of a folder.
 _PART_ROWS = 50_000
+#: What parts are called.
+_PART = re.compile(r"part-[0-9]{6,}\.parquet")
 #: The column that has lines as they stand in a file of JSON lines.
 _TEXT = "line"
 
@@ -195,19 +198,32 @@ def _without_nulls(value: Any) -> Any:
 def check_target(target: str) -> None:
     """See `agent_hookspecs.batch.BatchFiles`."""
     place = _locate(target)
-    if place.is_here:
-        return
     try:
-        place.filesystem.get_file_info(place.path)
+        if place.is_file:
+            # Whether the file system can be reached is what it tells.
+            place.filesystem.get_file_info(place.path)
+            found = []
+        else:
+            inside = pafs.FileSelector(place.path, allow_not_found=True)
+            found = place.filesystem.get_file_info(inside)
     except OSError as error:
         raise FilesError(
             f"{place.name} cannot be written: {error}",
             hint="look at its name, and at the rights to it",
         ) from error
+    others = sorted(each.base_name for each in found if not _PART.fullmatch(each.base_name))
+    if others:
+        # All that is in the folder goes when results take its place.
+        raise FilesError(
+            f"{place.name} holds {others[0]!r}, which is no part of results",
+            hint="name a folder that is empty, is not there yet, or has the results of a batch",
+        )
 
 
 def write_results(results: Iterable[Result], target: str) -> None:
     """See `agent_hookspecs.batch.BatchFiles`."""
+    # Again, because much time may be between.
+    check_target(target)
     place = _locate(target)
     columns = None if place.is_json else _columns_of(results)
     part_rows = None if place.is_file else _PART_ROWS

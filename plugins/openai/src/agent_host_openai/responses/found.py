@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["declared_deferred", "found_names", "placed_calls", "without_open_searches"]
+__all__ = ["declare_deferred", "found_names", "place_calls", "without_open_searches"]
 
 Item = dict[str, Any]
 
@@ -28,7 +28,7 @@ _CALLS = ("function_call", "custom_tool_call")
 # Declarations.
 
 
-def declared_deferred(tools: Sequence[Item], deferred: Collection[str]) -> list[Item]:
+def declare_deferred(tools: Sequence[Item], deferred: Collection[str]) -> list[Item]:
     """The tools as they are sent: the search first, those that are deferred in namespaces, last."""
     waiting: list[Item] = []
     others: list[Item] = []
@@ -109,7 +109,7 @@ def _listed(holder: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [each for each in tools or () if isinstance(each, Mapping)]
 
 
-def placed_calls(items: list[Item], tools: Iterable[Item]) -> None:
+def place_calls(items: list[Item], tools: Iterable[Item]) -> None:
     """Put the calls in ``items`` where this request has their functions.
 
     A call keeps its namespace while a search in the history or a declaration has it there. A call
