@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from decimal import Decimal
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from agent_host.prices import read_prices
 from agent_host.wire.rate_limits import Allowance, read_allowances
 from batching import read_results, repeating_server
 from making import POISON, install
+from openai_like import OpenAiLike
 
 
 @pytest.fixture
@@ -420,6 +421,37 @@ def test_a_provider_without_batches_is_named_with_the_way_out(tmp_path: Path) ->
     with pytest.raises(BatchError, match="'echo' takes no such request") as caught:
         ask_provider(tmp_path / "out", {}, store=False)
     assert "--engine local" in caught.value.hint
+
+
+def raise_in_a_hook() -> Any:
+    raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize(
+    ("give_endpoint", "kind", "message"),
+    [
+        (raise_in_a_hook, "HookError", "broken"),
+        (lambda: "an endpoint", "HookResultError", "gave (str) has no group"),
+    ],
+)
+def test_a_provider_whose_endpoint_is_none_is_named_for_each_line(
+    tmp_path: Path, give_endpoint: Callable[[], Any], kind: str, message: str
+) -> None:
+    class Misbehaving(OpenAiLike):
+        def get_batch_endpoint(self, config: Any, request: Any) -> Any:
+            return give_endpoint()
+
+    settings = {"base_url": "http://127.0.0.1:9", "model": "m"}
+    with AgentApplication({}, store=False) as app:
+        app.core.register_provider(Misbehaving)
+        out = tmp_path / "out"
+        app.batch(
+            ["a"], engine="provider", provider="openai_like", settings=settings, out=out
+        ).run()
+    (result,) = read_results(out)
+    assert result["error"]["type"] == kind
+    assert message in result["error"]["message"]
+    assert "openai_like" in result["error"]["message"]
 
 
 def test_a_batch_of_a_provider_needs_a_file_of_results() -> None:

@@ -47,6 +47,7 @@ HOSTED_BY = "feature"
 ELSEWHERE = {
     ("host", "open_session_store"): "tests/test_stores.py",
     ("host", "open_batch_engine"): "tests/test_batch_engine.py",
+    ("provider", "get_batch_endpoint"): "tests/test_batch_engine.py",
     ("host", "cli_command"): "tests/test_cli_plugins.py",
     ("host", "model_prices"): "tests/test_costs.py",
 }

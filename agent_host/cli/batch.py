@@ -39,7 +39,7 @@ _STANDARD = "-"
     "  agent-host batch prompts.jsonl --out results.jsonl --concurrency 8\n"
     '  echo \'{"prompt": "Hello"}\' | agent-host batch - --no-tools\n'
     "  agent-host batch prompts.jsonl --out results.jsonl --retry-failed --json\n"
-    "  agent-host batch s3://bucket/prompts/ --out s3://bucket/results.parquet --engine ray\n"
+    "  agent-host batch s3://bucket/prompts/ --out s3://bucket/out/ --engine ray\n"
     "\n\nThe same command again goes on where the last one ended, however it ended. A line is an "
     "object with prompt or messages, and if need be id, agent, provider, model, system, settings, "
     "use_tools, output_schema and metadata; what it does not say the options do. Calls that need "

@@ -50,7 +50,7 @@ def choose_tools(turn: Turn, config: Mapping[str, Any]) -> list[ToolDescriptor]:
     if len(tools) < len(chosen):
         what = f"{len(chosen) - len(tools)} of the tools that features have selected are none"
         turn.warnings.add(f"{what}: select_tools gives descriptors, as it is given them", None)
-    return tools if _SEARCHES in turn.context["tags"] else _without_deferring(turn, tools)
+    return tools if _SEARCHES in turn.stack.resolution.tags else _without_deferring(turn, tools)
 
 
 def _without_deferring(turn: Turn, tools: Sequence[ToolDescriptor]) -> list[ToolDescriptor]:

@@ -88,6 +88,8 @@ def _locate(name: str) -> _Place:
         try:
             filesystem, path = pafs.FileSystem.from_uri(name)
         except (pa.ArrowInvalid, NotImplementedError, ValueError):
+            # Nothing is lost: where Arrow has no file system of its own, the next one says what is
+            # wrong.
             found, path = import_module("fsspec.core").url_to_fs(name)
             filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(found))
     except (OSError, ValueError, ImportError, NotImplementedError) as error:
