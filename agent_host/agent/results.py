@@ -219,7 +219,8 @@ def _as_plain(value: object) -> Any:
 
     try:
         return to_jsonable_python(value, fallback=str, bytes_mode="base64")
-    except ValueError:  # Such as one that has itself in it; nothing is lost, it is told as text.
+    except ValueError:
+        # Nothing is lost: what has no such form, as it has itself in it, is told as text.
         return str(value)
 
 
