@@ -213,6 +213,9 @@ def test_the_file_of_the_lines_is_not_taken_for_the_results(
                           (tmp_path, f"{tmp_path}/"), ("s3://b/c/", "s3://b/c")):  # fmt: skip
         with pytest.raises(BatchError, match="has the lines"):
             app.batch(source, out=named).run()
+    with pytest.raises(BatchError, match="neither reads nor writes") as caught:
+        app.batch(["a"], out="s3://me:swordfish@b/c/").run()
+    assert "swordfish" not in caught.value.explain()
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ def _as_plain(value: object) -> Any:
     try:
         return to_jsonable_python(value, fallback=str, bytes_mode="base64")
     except ValueError:
-        # Nothing is lost: one that has itself in it, for instance, is told as text.
+        # Nothing is lost: what has no such form, as it has itself in it, is told as text.
         return str(value)
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
+from agent_hookspecs.logs import redact
 from agent_hookspecs.values import dataclass
 from agent_host.batch.engine import OwnEngines, open_engine
 from agent_host.batch.errors import BatchError
@@ -225,7 +226,9 @@ class AsyncBatch:
     def _refuse_own_lines(self) -> None:
         for out in (self.target, self.file):
             if out is not None and is_same_place(self._setup.source, out):
-                raise BatchError(f"{out} has the lines", hint="name another file for the results")
+                raise BatchError(
+                    f"{redact(str(out))} has the lines", hint="name another file for the results"
+                )
 
     def _open_file(self, path: Path, lines: _Lines) -> ResultsFile:
         file = ResultsFile(path, fresh=bool(self._setup.options.get("fresh")))

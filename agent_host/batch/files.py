@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from agent_hookspecs.logs import redact
 from agent_host.batch.errors import BatchError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def files_of(engine: BatchEngine, engine_name: str, named: str) -> BatchFiles:
     """The engine as one that reads and writes such a file."""
     if any(not hasattr(engine, name) for name in _OFFERED):
         raise BatchError(
-            f"the engine {engine_name} neither reads nor writes {named}",
+            f"the engine {engine_name} neither reads nor writes {redact(named)}",
             hint="name a local file of JSON lines, or take an engine that does, such as "
             "--engine ray (of the plugin agent-host-ray)",
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_hookspecs.logs import redact
 from agent_host.cli.outside import clean_text
 from agent_host.cli.paper import can_draw
 from agent_host.cli.render import is_terminal, print_error, print_wrapped, style_text
@@ -109,7 +110,9 @@ class BatchDisplay:
         if progress.submitted:
             print_wrapped(describe_waiting(progress))
         if made.target is not None:
-            print_wrapped(f"written to {made.target}; {made.file} has the same, to go on with")
+            print_wrapped(
+                f"written to {redact(made.target)}; {made.file} has the same, to go on with"
+            )
         if progress.failed and not self._prints_results:
             click.echo("--retry-failed asks again what has failed", err=True)
 

@@ -317,7 +317,7 @@ class _Worker:
             if self.is_open:
                 await asyncio.wait_for(self._close(), _CLOSE_SECONDS)
         with suppress(failures.RayError, ValueError):
-            # Nothing is lost: one that cannot be ended any more has ended by itself.
+            # Nothing is lost: what cannot be ended is gone already.
             ray.kill(self._actor)
 
     async def _close(self) -> None:

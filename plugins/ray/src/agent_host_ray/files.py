@@ -21,6 +21,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from agent_hookspecs.logs import redact
 from agent_host_ray.errors import FilesError
 from agent_host_ray.library import ray
 
@@ -88,23 +89,16 @@ def _locate(name: str) -> _Place:
         try:
             filesystem, path = pafs.FileSystem.from_uri(name)
         except (pa.ArrowInvalid, NotImplementedError, ValueError):
-            # Nothing is lost: where Arrow has no file system of its own, the next one says what is
-            # wrong.
+            # Nothing is lost: what Arrow does not know fsspec may, and says so if not.
             found, path = import_module("fsspec.core").url_to_fs(name)
             filesystem = pafs.PyFileSystem(pafs.FSSpecHandler(found))
     except (OSError, ValueError, ImportError, NotImplementedError) as error:
         raise FilesError(
-            f"{_without_secrets(name)} cannot be reached: {error}",
+            # Keys may stand before the host, and what is raised repeats the name.
+            f"{redact(name)} cannot be reached: {str(error).replace(name, redact(name))}",
             hint="name a path, s3://, gs://, or a URL that fsspec knows, and install what it asks",
         ) from error
-    return _Place(filesystem, path.rstrip("/"), _without_secrets(name), False)
-
-
-def _without_secrets(name: str) -> str:
-    """The URL without what may be a key before the host."""
-    scheme, mark, rest = name.partition("://")
-    head, at, tail = rest.partition("@")
-    return f"{scheme}://{tail}" if mark and at and "/" not in head else name
+    return _Place(filesystem, path.rstrip("/"), redact(name), False)
 
 
 @contextmanager

@@ -163,6 +163,6 @@ def _pickle_error(error: Exception) -> bytes:
         pickled = pickle.dumps(error)
         pickle.loads(pickled)
     except Exception:
-        # Nothing is lost: what the error itself says is all that can be sent of it.
+        # Nothing is lost: what it says goes on, which is all that can be sent of it.
         return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
     return pickled

@@ -224,7 +224,7 @@ class BatchEngineConformance(Conformance):
         try:
             found, _ = self._answer(5, _tell_process, find_environment=_differ_by_process)
         except AgentError:
-            # Nothing is lost: to refuse is right, if no line was answered before.
+            # Nothing is lost: to refuse it is what is asked, and only when is looked at.
             begun = [*self.place.glob("begun-*")]
             require(not begun, "lines were answered before it was refused")
             return
