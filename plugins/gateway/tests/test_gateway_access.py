@@ -218,7 +218,10 @@ def test_what_many_ask_at_once_is_counted_exactly(keys: Keys) -> None:
     assert sum(admitted) in (70, 0)
 
 
-def test_what_was_used_is_kept_while_the_store_is_away(keys: Keys) -> None:
+@pytest.mark.parametrize(
+    "failure", [StoreUnavailableError("it is away", hint="wait"), RuntimeError("a fault")]
+)
+def test_what_was_used_is_kept_while_the_store_is_away(keys: Keys, failure: Exception) -> None:
     key, _ = keys.add("small", budget_tokens=5)
 
     class Away:
@@ -230,7 +233,7 @@ def test_what_was_used_is_kept_while_the_store_is_away(keys: Keys) -> None:
 
         def add_counts(self, amounts: Mapping[str, int]) -> dict[str, int]:
             if not self.is_there:
-                raise StoreUnavailableError("it is away", hint="wait")
+                raise failure
             return self.store.add_counts(amounts)
 
         def remove_counts(self, first: str, end: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_hookspecs import Usage
 from agent_hookspecs.logs import get_logger
-from agent_hookspecs.store import SessionStore, StoreError
+from agent_hookspecs.store import SessionStore, StoreError, StoreUnavailableError
 from agent_host_gateway.access import Caller
 from agent_host_gateway.keys import Key, wait_for_store
 from agent_host_gateway.refusals import Refused
@@ -26,6 +26,8 @@ log = get_logger(__name__)
 
 #: How long it takes at most until what a key without limits has used is in the store.
 _WRITE_SECONDS = 1.0
+#: How long whoever ends the gateway waits for the store.
+_CLOSE_SECONDS = 10.0
 #: What is said at once is bounded, so that others can write in between.
 _MOST = 500
 #: A minute is forgotten when it is over for every clock that is nearly right.
@@ -104,11 +106,13 @@ class Spending:
         ]
 
     async def close(self) -> None:
-        """Write what is left."""
+        """Write what is left; a store that says nothing is not waited for."""
         if self._used:
             self._write_soon()
         if self._writing is not None:
-            await asyncio.wait({self._writing})
+            _, waiting = await asyncio.wait({self._writing}, timeout=_CLOSE_SECONDS)
+            if waiting:
+                log.warning("usage_lost", reason="the store has not answered")
         if self._timer is not None:
             self._timer.cancel()
 
@@ -148,12 +152,13 @@ class Spending:
                 amounts[_minute_name(minute, each.key)] += 1
         try:
             sums = await asyncio.to_thread(self._count, dict(amounts), minute)
-        except StoreError as error:
-            log.warning("usage_not_written", error=error.message, counts=len(used))
+        except Exception as error:
+            failure = _failure_of(error)
+            log.warning("usage_not_written", error=failure.message, counts=len(used))
             self._used += used
             for each in asking:
                 if not each.answer.done():
-                    each.answer.set_exception(error)
+                    each.answer.set_exception(failure)
             return False
         for each in asking:
             refused = _refuse_budget(each.key, sums)
@@ -175,6 +180,16 @@ class Spending:
             self._last_minute = minute
             self._store.remove_counts(_MINUTES, f"{_MINUTES}{minute - _KEPT_MINUTES}")
         return self._store.add_counts(amounts)
+
+
+def _failure_of(error: Exception) -> StoreError:
+    """What a store has raised, which may be of a plugin that raises anything."""
+    if isinstance(error, StoreError):
+        return error
+    return StoreUnavailableError(
+        f"the store has failed: {type(error).__name__}: {error}",
+        hint="see whether its plugin is as new as the gateway's",
+    )
 
 
 def _total_names(key_id: str) -> tuple[str, str]:
