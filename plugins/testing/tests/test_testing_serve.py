@@ -66,7 +66,9 @@ def _fails(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _post(url: str, body: Any, key: str = "") -> Any:
-    headers = {"authorization": f"Bearer {key}"} if key else {}
+    headers = {"content-type": "application/json"}
+    if key:
+        headers["authorization"] = f"Bearer {key}"
     request = UrlRequest(url, json.dumps(body).encode(), headers)
     with urlopen(request, timeout=10) as response:
         return json.load(response)
