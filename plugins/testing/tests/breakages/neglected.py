@@ -331,12 +331,12 @@ _TOOLS = (
     ),
     _around(
         _FILES,
-        "tool-cannot-be-interrupted",
+        "tool-cannot-be-stopped",
         "effects",
-        "The process can no longer be interrupted.",
+        "The process can no longer be told to end.",
         _PROCESS,
         "init",
-        "import signal\n\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nreturn ask()",
+        "import signal\n\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nreturn ask()",
     ),
     _around(
         _FILES,
