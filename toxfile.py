@@ -47,7 +47,7 @@ CI_MATRIX = [
 _TESTED = {
     "plugins": PLUGINS,
     **{f"py{python}-plugins": PLUGINS for python in PYTHONS},
-    "sdk": ["testing"],
+    "sdk": ["testing", "gateway", "anthropic", "google", "openai"],
     "matrix": ["host"],
 }
 _FOLDERS = {

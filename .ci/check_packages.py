@@ -35,6 +35,8 @@ SDIST_EXTRAS = {
     "hatch_build.py",
     "pyproject.toml",
 }
+#: Whose tests break what is beside it in the repository, and can be run there alone.
+WITHOUT_TESTS = {"testing"}
 
 
 class Failure(Exception):
@@ -155,10 +157,27 @@ def check_sdist(distribution: Distribution, path: Path) -> None:
         for file in _files(folder)
     }
     expect_same("the sdist", own, wanted)
+    tests = {name for name in files if name.startswith("tests/")}
+    if distribution.is_plugin and distribution.name not in WITHOUT_TESTS:
+        wanted = _tests(distribution)
+        expect_same("the sdist", tests - (_helpers() - wanted), wanted)
+        own |= tests
     foreign = set(files) - own - SDIST_EXTRAS
     expect(not foreign, f"the sdist has the foreign {', '.join(sorted(foreign))}")
     check_licence("sdist", files["LICENSE"])
     check_metadata(files["PKG-INFO"])
+
+
+def _tests(distribution: Distribution) -> set[str]:
+    return {
+        f"tests/{x.relative_to(distribution.tests).as_posix()}" for x in _files(distribution.tests)
+    }
+
+
+def _helpers() -> set[str]:
+    """What tests of several distributions may share."""
+    shared = [*ROOT.glob("tests/*.py"), *ROOT.glob("plugins/*/tests/*_bench.py")]
+    return {f"tests/{path.name}" for path in shared if not path.name.startswith("test_")}
 
 
 def check_distribution(distribution: Distribution, output: Path) -> Wheel:

@@ -44,6 +44,14 @@ class ModelPrices:
         """The prices of a request with so many tokens of input; they hold for all of them."""
         return next((tier for above, tier in self.tiers if tokens > above), self)
 
+    def times(self, share: Decimal) -> ModelPrices:
+        """The prices where tokens cost that share of the usual; requests and searches do not."""
+        tokens = {
+            name: amount * share for name in _TOKENS if (amount := getattr(self, name)) is not None
+        }
+        tiers = tuple((above, tier.times(share)) for above, tier in self.tiers)
+        return replace(self, **tokens, tiers=tiers)
+
     def highest_cost(self, input_tokens: int, output_tokens: int) -> Decimal | None:
         """What a request can cost at most, if it has so many tokens; None if that is not known."""
         rates = self.for_input(input_tokens)
@@ -57,6 +65,7 @@ class ModelPrices:
 
 #: The prices of tokens and requests, by the keys that they have everywhere.
 _AMOUNTS = tuple(name for name in ModelPrices.__slots__ if name != "tiers")
+_TOKENS = tuple(name for name in _AMOUNTS if name not in ("request", "search"))
 
 
 def read_prices(given: Mapping[str, Any]) -> ModelPrices:

@@ -1,14 +1,34 @@
-"""What several answers have used together: the one place where tokens and costs are added."""
+"""What several answers have used together: the one place where tokens and costs are added.
+
+What comes in is looked at first: a negative cost would give back what a budget has counted.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, cast
 
 from agent_hookspecs.messages import Usage
 
-__all__ = ["add_usage", "cost_of"]
+__all__ = ["add_usage", "check_usage", "cost_of", "describe_wrong_usage"]
+
+
+def check_usage(usage: Mapping[str, Any]) -> tuple[Usage, list[str]]:
+    """The usage without numbers that nothing can have used, and those in words."""
+    wrong = [
+        key
+        for key, value in usage.items()
+        if isinstance(value, (int, float)) and not 0 <= value < math.inf
+    ]
+    known = {key: value for key, value in usage.items() if key not in wrong}
+    return cast(Usage, known), [f"{key} is {usage[key]}" for key in wrong]
+
+
+def describe_wrong_usage(provider: str, wrong: list[str]) -> str:
+    """What to say of numbers that `check_usage` has left out."""
+    return f"{provider} says of its answer that {' and '.join(wrong)}, which is not counted"
 
 
 def add_usage(total: Usage, usage: Usage) -> Usage:

@@ -47,8 +47,10 @@ NAMES = (
     "running",
     "store",
     "storing",
+    "room",
     "fairness",
     "adding",
+    "gateway",
 )
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

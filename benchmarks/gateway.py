@@ -1,13 +1,12 @@
-"""``python -m benchmarks.gateway [--litellm PYTHON] [--quick]``: beside litellm's proxy.
+"""The gateway beside litellm's proxy: requests, chunks, memory, starting, many streams at once.
 
-An upstream that sends bytes made beforehand stands behind each in turn; one process asks.
-Everything is measured for the upstream alone too. On a machine that does other work meanwhile the
-CPU times are worth more than the rest.
+An upstream that sends bytes made beforehand stands behind both, which run side by side and are
+asked in turn; what it takes by itself is measured in the same rounds. Both have a core to
+themselves where there are two; the upstream and who asks share the other.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -18,15 +17,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.cores import pin, pin_contestants, server_core
+from benchmarks.measure import Samples, Table, progress
+from benchmarks.peers.installed import is_installed, python_of, versions
+
 CHUNKS = 200
+#: How many streams go on at once, and how many requests are looked at for what they leave behind.
+STREAMS = 500
+REQUESTS = 20_000
+ROUNDS = 5
+#: Between two chunks of a slow upstream, in seconds.
+PAUSE = 0.1
 MODEL = "bench"
+OURS, LIMITED, PEER, ALONE = "agent-host", "agent-host, a key with limits", "litellm", "upstream"
 _HOST = "import sys; from agent_host.cli import main; sys.exit(main(sys.argv[1:]))"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -65,7 +76,8 @@ def _events() -> list[bytes]:
     ]
 
 
-async def _serve_upstream(port: int, pause: float) -> None:
+async def serve_upstream(port: int, pause: float) -> None:
+    pin(server_core())
     whole, events = _whole(), _events()
     listed = json.dumps({"object": "list", "data": [{"id": MODEL, "object": "model"}]}).encode()
 
@@ -86,7 +98,9 @@ async def _serve_upstream(port: int, pause: float) -> None:
                 else:
                     writer.write(
                         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
-                        b"transfer-encoding: chunked\r\n\r\n"
+                        # A slow one has no connection left at rest in the end.
+                        + (b"connection: close\r\n" if pause else b"")
+                        + b"transfer-encoding: chunked\r\n\r\n"
                     )
                     for event in events:
                         writer.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
@@ -95,11 +109,13 @@ async def _serve_upstream(port: int, pause: float) -> None:
                             await asyncio.sleep(pause)
                     writer.write(b"0\r\n\r\n")
                 await writer.drain()
+                if pause:
+                    return writer.close()
         except (OSError, asyncio.IncompleteReadError):
             # Whoever asked has gone.
             writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", port)
+    server = await asyncio.start_server(answer, "127.0.0.1", port, backlog=2000)
     async with server:
         await server.serve_forever()
 
@@ -119,6 +135,16 @@ class Running:
     def rss(self) -> float:
         """Resident memory of the process and its children, in MB."""
         return sum(_rss(pid) for pid in _family(self.pid))
+
+    @property
+    def peak(self) -> float:
+        """The most resident memory that the process has had, in MB."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1000
+
+    @property
+    def descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
     @property
     def cpu(self) -> float:
@@ -181,13 +207,18 @@ def _is_there(port: int, path: str) -> bool:
 @contextmanager
 def upstream(pause: float = 0.0) -> Iterator[Running]:
     port = _free_port()
-    command = [sys.executable, "-m", "benchmarks.gateway", "--upstream", str(port), str(pause)]
-    with _process("upstream", port, command, "/v1/models") as running:
+    serving = (
+        "import asyncio, sys; from benchmarks.gateway import serve_upstream; "
+        "asyncio.run(serve_upstream(int(sys.argv[1]), float(sys.argv[2])))"
+    )
+    command = [sys.executable, "-c", serving, str(port), str(pause)]
+    with _process(ALONE, port, command, "/v1/models") as running:
         yield running
 
 
 @contextmanager
 def ours(behind: Running, folder: Path) -> Iterator[Running]:
+    folder.mkdir(exist_ok=True)
     config = folder / "agent-host.json"
     provider = {
         "provider": "custom",
@@ -199,18 +230,35 @@ def ours(behind: Running, folder: Path) -> Iterator[Running]:
     port = _free_port()
     command = [sys.executable, "-c", _HOST, "serve", "--port", str(port), "--config", str(config)]
     home = {"AGENT_HOST_HOME": str(folder / "home")}
-    adding = [sys.executable, "-c", _HOST, "serve", "keys", "add", "bench", "--config", str(config)]
-    made = subprocess.run(
-        adding, env={**os.environ, **home}, stdout=subprocess.PIPE, text=True, check=True
-    )
     # Both have a key, because the other does not start without.
-    key = made.stdout.strip()
-    with _process("agent-host", port, command, "/healthz", key, **home) as running:
+    key = _add_key(config, home, OURS)
+    with _process(OURS, port, command, "/healthz", key, **home) as running:
         yield running
 
 
+def _add_key(config: Path, home: dict[str, str], name: str, *limits: str) -> str:
+    adding = [sys.executable, "-c", _HOST, "serve", "keys", "add", name, "--config", str(config)]
+    made = subprocess.run(
+        [*adding, *limits],
+        env={**os.environ, **home},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=True,
+    )
+    return made.stdout.strip()
+
+
+def limited(running: Running, folder: Path) -> Running:
+    """The same gateway, asked with a key whose requests are counted."""
+    home = {"AGENT_HOST_HOME": str(folder / "home")}
+    limits = ("--per-minute", "100000000", "--budget-tokens", "1000000000000")
+    key = _add_key(folder / "agent-host.json", home, "limited", *limits)
+    return replace(running, name=LIMITED, key=key)
+
+
 @contextmanager
-def litellm(behind: Running, folder: Path, python: str) -> Iterator[Running]:
+def litellm(behind: Running, folder: Path) -> Iterator[Running]:
     config = folder / "litellm.yaml"
     described = {
         "model_list": [
@@ -227,11 +275,13 @@ def litellm(behind: Running, folder: Path, python: str) -> Iterator[Running]:
     # JSON is YAML.
     config.write_text(json.dumps(described))
     port = _free_port()
-    program = str(Path(python).with_name("litellm"))
+    program = str(Path(python_of(PEER)).with_name("litellm"))
     command = [program, "--config", str(config), "--port", str(port), "--host", "127.0.0.1"]
     key = f"sk-{secrets.token_hex(32)}"
     alive = "/health/liveliness"
-    with _process("litellm", port, command, alive, key, LITELLM_MASTER_KEY=key) as running:
+    # Its prices come with it, and are not to be fetched from anywhere.
+    env = {"LITELLM_MASTER_KEY": key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    with _process(PEER, port, command, alive, key, **env) as running:
         yield running
 
 
@@ -264,11 +314,13 @@ class _Client:
             length = told.partition(b"content-length:")[2].partition(b"\r")[0]
             await reader.readexactly(int(length))
             return (passed := time.perf_counter() - begun), passed
-        first = 0.0
+        first, last = 0.0, b""
         while size := int(await reader.readline(), 16):
-            await reader.readexactly(size + 2)
+            last = (await reader.readexactly(size + 2))[:-2]
             first = first or time.perf_counter() - begun
         await reader.readline()
+        if not last.endswith(b"data: [DONE]\n\n"):
+            raise RuntimeError(f"{self._running.name} has cut a stream: {last[-200:]!r}")
         return first, time.perf_counter() - begun
 
     def close(self) -> None:
@@ -301,57 +353,162 @@ def ask_many(running: Running, clients: int, count: int, stream: bool) -> dict[s
     }
 
 
-def measure(running: Running, quick: bool) -> dict[str, float]:
-    """All figures of one contestant."""
-    ask_many(running, 1, 20, False)
-    ask_many(running, 1, 3, True)
-    few, many = (50, 200) if quick else (300, 3000)
-    one = ask_many(running, 1, few, False)
-    sixteen = ask_many(running, 16, many, False)
-    streamed = ask_many(running, 1, 10 if quick else 60, True)
-    memory = running.rss
-    together = ask_many(running, 50 if quick else 500, 50 if quick else 500, True)
-    return {
-        "start, s": running.start,
-        "whole request, 1 client, ms": one["whole"],
-        "whole requests a second, 16 clients": sixteen["rate"],
-        "CPU per whole request, ms": sixteen["cpu"],
-        f"stream of {CHUNKS} chunks, ms": streamed["whole"],
-        "CPU per chunk, µs": 1000 * streamed["cpu"] / CHUNKS,
-        "first chunk, ms": streamed["first"],
-        "memory, MB": memory,
-        "500 streams at once, streams a second": together["rate"],
-    }
+# --- tables --------------------------------------------------------------------------------------
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--litellm", metavar="PYTHON", help="a Python that has litellm[proxy]")
-    parser.add_argument("--quick", action="store_true", help="little work, to see that it works")
-    parser.add_argument("--growth", type=int, default=0, help="memory after so many requests more")
-    parser.add_argument("--upstream", nargs=2, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.upstream:
-        asyncio.run(_serve_upstream(int(chosen.upstream[0]), float(chosen.upstream[1])))
-        return 0
-    columns: dict[str, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory() as name, upstream() as behind:
+def run(quick: bool) -> list[Table]:
+    if find_spec("agent_host_gateway") is None:
+        return [Table("The gateway", notes=["left out: agent-host-gateway is not installed"])]
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        columns["upstream"] = measure(behind, chosen.quick)
-        with ours(behind, folder) as running:
-            columns["agent-host"] = measure(running, chosen.quick)
-            if chosen.growth:
-                before = running.rss
-                ask_many(running, 16, chosen.growth, False)
-                print(f"memory after {chosen.growth} more: {running.rss - before:+.2f} MB")
-        if chosen.litellm:
-            with litellm(behind, folder, chosen.litellm) as running:
-                columns["litellm"] = measure(running, chosen.quick)
-    print("".join(f"{each:>14}" for each in ("", *columns)).rjust(40 + 14 * len(columns)))
-    for row in columns["upstream"]:
-        print(f"{row:<40}" + "".join(f"{each[row]:>14.2f}" for each in columns.values()))
-    return 0
+        behind = stack.enter_context(upstream())
+        progress("gateway, starting")
+        start = start_table(behind, folder, quick)
+        team = [behind, stack.enter_context(ours(behind, folder))]
+        team.append(limited(team[1], folder))
+        note = f"no {PEER}: say where its proxy is with --peers"
+        if is_installed(PEER):
+            note = f"{PEER} {versions()[PEER]}"
+            progress(f"gateway, starting {PEER}")
+            try:
+                team.append(stack.enter_context(litellm(behind, folder)))
+                start.add(f"starting: {PEER}", Samples((team[-1].start,)))
+            except (OSError, RuntimeError) as failure:
+                note = f"{PEER} is left out: {failure}"[:500]
+        start.notes.append(note)
+        stack.callback(pin_contestants)
+        pin(server_core())
+        tables = [start, *work_tables(team, quick), growth_table(team[1], quick)]
+    return [*tables, streams_table(quick)]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def start_table(behind: Running, folder: Path, quick: bool) -> Table:
+    table = Table("Starting until the first request is answered (s)", name="start")
+    taken = []
+    for _ in range(1 if quick else 3):
+        with ours(behind, folder / secrets.token_hex(4)) as running:
+            taken.append(running.start)
+    table.add(f"starting: {OURS}", Samples(tuple(taken)), goal="gateway_start")
+    return table
+
+
+def work_tables(team: list[Running], quick: bool) -> list[Table]:
+    """What everybody takes for the same requests, asked in turn."""
+    found: dict[str, list[dict[str, float]]] = {each.name: [] for each in team}
+    memory: dict[str, list[float]] = {each.name: [] for each in team}
+    for number in range((1 if quick else ROUNDS) + 1):
+        progress(f"gateway, round {number}")
+        for each in team:
+            one = ask_many(each, 1, 5 if quick else 100, False)
+            many = ask_many(each, 16, 32 if quick else 640, False)
+            streamed = ask_many(each, 1, 2 if quick else 15, True)
+            if number:
+                # The first round only warms up.
+                found[each.name].append(
+                    {
+                        "one": one["whole"],
+                        "rate": many["rate"],
+                        "cpu": many["cpu"],
+                        "chunk": 1000 * streamed["whole"] / CHUNKS,
+                        "chunk_cpu": 1000 * streamed["cpu"] / CHUNKS,
+                        "first": streamed["first"],
+                    }
+                )
+                memory[each.name].append(each.rss)
+
+    def samples(who: str, what: str) -> Samples:
+        return Samples(tuple(each[what] for each in found[who]))
+
+    def table(
+        title: str,
+        what: str,
+        goal: str | None = None,
+        *,
+        added: bool = False,
+        inverse: bool = False,
+        to_peer: bool = True,
+    ) -> Table:
+        made = Table(title, name=what)
+        base = None
+        if to_peer and PEER in found:
+            base = samples(PEER, what)
+            base = base.less(samples(ALONE, what)) if added else base
+        for each in team:
+            who = each.name
+            if added and who == ALONE:
+                continue
+            values = samples(who, what)
+            values = values.less(samples(ALONE, what)) if added else values
+            judged = goal if who == OURS and (base is not None or not to_peer) else None
+            made.add(f"{what}: {who}", values, base, goal=judged, inverse=inverse)
+        return made
+
+    resident = Table("Resident memory (MB)", name="memory")
+    base = Samples(tuple(memory[PEER])) if PEER in memory else None
+    for who in (OURS, *([PEER] if base is not None else [])):
+        goal = "gateway_memory" if who == OURS and base is not None else None
+        resident.add(f"memory: {who}", Samples(tuple(memory[who])), base, goal=goal)
+    return [
+        table("Whole requests a second, 16 clients", "rate", "gateway_rate", inverse=True),
+        table("A whole request, 1 client (ms)", "one"),
+        table("CPU per whole request, 16 clients (ms)", "cpu"),
+        table("What is added to a streamed chunk (µs)", "chunk", "gateway_chunk", added=True),
+        table("CPU per streamed chunk (µs)", "chunk_cpu"),
+        table(
+            "The first chunk behind the upstream's, 1 client (ms)",
+            "first",
+            "gateway_first_chunk",
+            added=True,
+            to_peer=False,
+        ),
+        resident,
+    ]
+
+
+def growth_table(running: Running, quick: bool) -> Table:
+    """What many requests leave behind; the rounds before have warmed it up."""
+    count = 200 if quick else REQUESTS
+    table = Table(f"Memory that {count:,} more requests leave behind (MB)", name="growth")
+    progress("gateway, growth")
+    before = running.rss
+    ask_many(running, 16, count, False)
+    after = running.rss - before
+    table.add(f"growth: {OURS}", Samples((after,)), goal=None if quick else "gateway_growth")
+    return table
+
+
+def streams_table(quick: bool) -> Table:
+    """Many streams of a slow upstream at once: none is cut, and nothing of them is left."""
+    count = 20 if quick else STREAMS
+    table = Table(f"{count} streams of a slow upstream at once (s)", ("peak MB",), name="streams")
+    progress("gateway, many streams")
+    with (
+        tempfile.TemporaryDirectory() as name,
+        upstream(0.001 if quick else PAUSE) as behind,
+        ours(behind, Path(name)) as running,
+    ):
+        pin(server_core())
+        ask_many(running, 1, 1, False)
+        before, open_before = running.rss, running.descriptors
+        for each in (behind, running):
+            begun = time.perf_counter()
+            # One that is cut raises.
+            ask_many(each, count, count, True)
+            taken = Samples((time.perf_counter() - begun,))
+            table.add(f"streams: {each.name}", taken, peak=each.peak)
+        left = _settle(lambda: running.descriptors - open_before)
+        pin_contestants()
+    table.notes.append(f"before: {before:.0f} MB; descriptors that are left open: {left}")
+    if left > 0:
+        table.broken.append(f"{left} descriptors are left open")
+    if not quick:
+        table.goals["gateway_streams"] = [float(count)]
+    return table
+
+
+def _settle(look: Callable[[], int]) -> int:
+    """What is left when it becomes no less any more, or in ten seconds."""
+    deadline = time.monotonic() + 10
+    while (left := look()) > 0 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left

@@ -47,6 +47,10 @@ class Samples:
         """Round by round, what is left of these without the others."""
         return Samples(tuple(a - b for a, b in zip(self.values, other.values, strict=True)))
 
+    def over(self, other: Samples) -> Samples:
+        """Round by round, the ratio to the others: of what is nearly the same, the surest."""
+        return Samples(tuple(a / b for a, b in zip(self.values, other.values, strict=True)))
+
 
 def interleaved(
     tasks: Mapping[str, Task],

@@ -1,13 +1,17 @@
-"""What a run of an application costs above a request of a core, and a typed answer above text.
+"""What a run of an application costs above a request of a core, and other things above a run.
 
 The base asks for an answer in one piece; a run streams it, finds its settings in the config, and
 gives the answer of an agent. The typed answer is the same text, held to a schema and checked.
+Telemetry is installed, and sends nothing to anybody; the best of many short rounds, in turn, tells
+what it costs on a machine that does other work meanwhile, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from agent_host import AgentApplication, AppConfig
@@ -20,6 +24,8 @@ from benchmarks.server import running
 RUNS = 50
 ROUNDS = 15
 WORDS = 5
+#: Chunks of an answer, and runs and rounds, by which telemetry is judged.
+CHUNKS, TRACED_RUNS, TRACED_ROUNDS = 200, 5, 300
 
 
 @dataclass
@@ -33,14 +39,22 @@ def run(quick: bool) -> list[Table]:
     progress("runs")
     count, rounds = (2, 1) if quick else (RUNS, ROUNDS)
     with running() as server:
-        return [_runs(server, count, rounds), _typed(server, count, rounds)]
+        return [
+            _runs(server, count, rounds),
+            _typed(server, count, rounds),
+            _traced(server, *((1, 1) if quick else (TRACED_RUNS, TRACED_ROUNDS))),
+        ]
 
 
-def _application(server: str, content: str) -> AgentApplication:
-    settings = config_of(Case("chat", content, WORDS), server)
+def _application(
+    server: str, content: str, size: int = WORDS, denied: Sequence[str] = ()
+) -> AgentApplication:
+    settings = config_of(Case("chat", content, size), server)
     provider = {key: value for key, value in settings.items() if key != "use_tools"}
     agent = {"provider": "main", "tools": []}
-    return AgentApplication(AppConfig(providers={"main": provider}, agents={"default": agent}))
+    return AgentApplication(
+        AppConfig(providers={"main": provider}, agents={"default": agent}, denied_plugins=[*denied])
+    )
 
 
 def _runs(server: str, count: int, rounds: int) -> Table:
@@ -71,6 +85,26 @@ def _typed(server: str, count: int, rounds: int) -> Table:
             "as a dataclass": _repeat(lambda: app.run(PROMPT, output_type=Words).data, count),
         }
         _fill(table, interleaved(tasks, rounds), count, {"as a dataclass": "typed_run"})
+    return table
+
+
+def _traced(server: str, count: int, rounds: int) -> Table:
+    title = f"CPU of a streamed run of {CHUNKS} chunks, with no exporter configured (µs)"
+    table = Table(title, name="traced")
+    if find_spec("agent_host_otel") is None:
+        table.notes.append("agent-host-otel is not installed")
+        return table
+    with (
+        _application(server, "text", CHUNKS, ["otel"]) as plain,
+        _application(server, "text", CHUNKS) as traced,
+    ):
+        apps = {"without telemetry": plain, "with agent-host-otel": traced}
+        tasks = {name: _repeat(partial(app.run, PROMPT), count) for name, app in apps.items()}
+        found = interleaved(tasks, rounds)
+    _fill(table, found, count, {})
+    ratio = found["with agent-host-otel"].over(found["without telemetry"]).median
+    table.notes.append(f"round by round, the median ratio is {ratio:.4f}")
+    table.goals["traced"] = [ratio]
     return table
 
 

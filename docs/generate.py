@@ -224,6 +224,11 @@ TAGS = {
         "the model takes freeform tools, which then stay freeform",
         "`openai`, by model",
     ),
+    "supports_tool_search": (
+        "the provider searches tools itself: it takes schemas that wait until they are found, as "
+        "[`deferred_tools`](contexts.md) names them",
+        "`anthropic`, `openai` with `api: responses`, by model",
+    ),
     "supports_reasoning": (
         "the model can think; `supports_thinking` is another name of this tag",
         "providers, by model",
@@ -239,6 +244,10 @@ TAGS = {
     "supports_prompt_caching": (
         "parts of the prompt can be marked for the provider's cache",
         "`anthropic`",
+    ),
+    "supports_batches": (
+        "the provider takes [many requests at once](batch.md#batches-of-a-provider), for less",
+        "`anthropic`, `google`, `openai`",
     ),
     "supports_images": (
         "the model sees pictures: PNG, JPEG, GIF and WebP",

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -84,11 +85,13 @@ class Index:
 
 
 @contextmanager
-def serve_index(folder: Path) -> Iterator[Index]:
+def serve_index(folder: Path, late: float = 0) -> Iterator[Index]:
+    """An index for as long as the block lasts; it answers ``late`` seconds after it was asked."""
     index = Index(folder)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            time.sleep(late)
             if index.is_down:
                 self.close_connection = True
                 return

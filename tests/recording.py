@@ -25,6 +25,7 @@ ELSEWHERE = {
     "provider": {
         *("call_api", "acall_api", "stream_api", "astream_api", "get_models"),
         *("extract_delta", "process_delta", "map_error", "usage_so_far", "get_ui_elements"),
+        "get_batch_endpoint",
     },
     "extension": {"get_ui_elements"},
     "feature": {"get_ui_elements"},

@@ -112,6 +112,16 @@ def test_a_trigger_may_be_a_plain_string() -> None:
     assert len(seen) == 1
 
 
+def test_what_an_action_is_given_of_a_session_is_no_copy() -> None:
+    seen: list[dict[str, Any]] = []
+    core, session = core_with(talker(), acting(seen=seen, trigger="session_load")), said("x")
+    core.run_session_lifecycle(session, "session_load", {})
+    given = seen[0]["context"]["session"]
+    # It may be long, and this happens at every request.
+    assert given["messages"][0] is session.messages[0]
+    assert json.loads(json.dumps(given)) == session.to_dict()
+
+
 def test_a_repeated_attempt_starts_no_second_request() -> None:
     seen: list[dict[str, Any]] = []
     refusals = iter([True, False])

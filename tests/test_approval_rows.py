@@ -78,7 +78,7 @@ def test_arguments_stand_in_the_order_of_the_schema() -> None:
 
 def test_what_cannot_be_seen_is_seen() -> None:
     shown = rows_of({"command": "ls\u3164\u202e\u200b\ufe0f\u2028; rm\x1b[8m -rf ◘"})
-    assert texts(shown)[1] == "  command: ls<U+3164><U+202E><U+200B><U+FE0F> ; rm␛[8m -rf □"
+    assert texts(shown)[1] == "  command: ls<U+3164><U+202E><U+200B><U+FE0F><U+2028>; rm␛[8m -rf □"
 
 
 def test_the_difference_is_shown_in_place_of_a_long_text() -> None:

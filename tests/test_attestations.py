@@ -177,7 +177,7 @@ def test_questions_are_for_people_unless_they_were_accepted(attested: Pin, tmp_p
     _, told = look_up_published(
         [attested], {NAME: before}, lambda: [index_of(attested)], with_age=False
     )
-    plan = Plan((), tuple(told), {}, WantedList(tmp_path / "plugins.txt"), tmp_path)
+    plan = Plan((), tuple(told), {}, WantedList(tmp_path / "plugins.txt"))
     assert not plan.is_forbidden
     assert [each.distribution for each in plan.questions([])] == [NAME]
     assert plan.questions(["CircleCI_Sign_Publish_Example"]) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from decimal import Decimal
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,9 +18,11 @@ from agent_hookspecs.errors import ConfigError, HookError, HookResultError
 from agent_host import AgentApplication, AgentCore
 from agent_host.batch import BatchError
 from agent_host.batch.engine import LocalEngine, open_engine
+from agent_host.batch.journal import Journal, JournalledBatch
 from agent_host.batch.limits import LearntLimits
 from agent_host.plugins.load import load_catalog
 from agent_host.plugins.manager import RoleManager
+from agent_host.prices import read_prices
 from agent_host.wire.rate_limits import Allowance, read_allowances
 from batching import read_results, repeating_server
 from making import POISON, install
@@ -74,7 +77,7 @@ def test_a_program_brings_an_engine_of_its_own(core: AgentCore) -> None:
 
 def test_what_is_no_engine_is_refused_by_name(core: AgentCore) -> None:
     core.register_feature(OwnEngines)
-    with pytest.raises(HookResultError, match="has no results"):
+    with pytest.raises(HookResultError, match="has no warnings, results, close"):
         opened(core, "wrong")
     with pytest.raises(HookError, match=r"'own'.* raised ZeroDivisionError") as caught:
         opened(core, "raising")
@@ -106,6 +109,84 @@ def test_only_a_plugin_that_announces_the_engine_is_imported(
         opened(core, "spread")
     opened(core, "local")
     core.close()
+
+
+class FileEngine(LocalEngine):
+    """Reads and writes a memory in place of files elsewhere."""
+
+    warnings = ("somebody was lost",)
+
+    def __init__(self, memory: dict[str, list[Any]]) -> None:
+        self.memory = memory
+        self.is_closed = False
+
+    def read_lines(self, source: str) -> Iterator[Any]:
+        return iter(self.memory[source])
+
+    def check_target(self, target: str) -> None:
+        if target.startswith("ftp:"):
+            raise BatchError(f"{target} cannot be written")
+
+    def write_results(self, results: Any, target: str) -> None:
+        # They can be iterated repeatedly.
+        assert [*results] == [*results]
+        self.memory[target] = [*results]
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
+    """An application in a folder, and an engine of its own for files elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    engine = FileEngine({"mem://in/": [b'{"prompt": "a"}\n', b"\n", {"prompt": "b", "id": "i"}]})
+
+    class Engines(FeaturePlugin):
+        name = "elsewhere"
+
+        def open_batch_engine(self, name: str, config: dict[str, Any]) -> Any:
+            return engine if name == "elsewhere" else None
+
+    settings = {"agents": {"default": {"provider": "echo", "tools": []}}}
+    with AgentApplication(settings, store=False) as app:
+        app.core.register_feature(Engines)
+        yield app, engine
+
+
+def test_lines_and_results_elsewhere_are_the_engines(elsewhere: tuple[Any, Any]) -> None:
+    app, engine = elsewhere
+    for _ in range(2):
+        batch = app.batch("mem://in/", out="mem://out.parquet", engine="elsewhere")
+        assert batch.run().total == 2
+        assert batch.warnings == ["somebody was lost"]
+        found = engine.memory.pop("mem://out.parquet")
+        assert sorted((each["line"], each["id"]) for each in found) == [(1, None), (3, "i")]
+    # The second had nothing to ask.
+    assert batch.progress.resumed == 2
+    assert found == read_results(Path("out.parquet.jsonl"))
+    assert engine.is_closed
+
+
+def test_a_target_that_cannot_be_written_is_told_before_anything_is_asked(
+    elsewhere: tuple[Any, Any],
+) -> None:
+    app, engine = elsewhere
+    with pytest.raises(BatchError, match="cannot be written"):
+        app.batch(["a"], out="ftp://out.jsonl", engine="elsewhere").run()
+    assert not Path("out.jsonl").exists()
+    assert engine.is_closed
+
+
+@pytest.mark.parametrize("source", ["s3://bucket/in.jsonl", "in.parquet", "."])
+def test_an_engine_that_reads_no_such_files_says_which_does(
+    elsewhere: tuple[Any, Any], source: str
+) -> None:
+    app, _ = elsewhere
+    for lines, out in ((source, None), (["a"], source)):
+        with pytest.raises(BatchError, match="engine local neither reads nor writes") as caught:
+            app.batch(lines, out=out).run()
+        assert "--engine ray" in caught.value.hint
 
 
 # What headers say ---------------------------------------------------------------------------------
@@ -306,6 +387,85 @@ def test_a_budget_of_a_day_ends_the_batch_before_it_is_passed(tmp_path: Path) ->
     assert read_results(out) == []
 
 
+# Batches of the providers -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"poll_seconds": 0}, "poll_seconds is 0"),
+        ({"poll_seconds": "soon"}, "poll_seconds is 'soon'"),
+        ({"batch_lines": 1.5}, "batch_lines is 1.5"),
+        ({"batch_lines": True}, "batch_lines is True"),
+        ({"wait": "no"}, "wait is 'no'"),
+        ({"nodes": 2}, "has no setting nodes"),
+    ],
+)
+def test_a_wrong_setting_of_the_engine_of_providers_is_told(
+    core: AgentCore, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        opened(core, "provider", **settings)
+
+
+def ask_provider(out: Path | None, config: Mapping[str, Any], **options: Any) -> None:
+    agents = {"default": {"provider": "echo", "tools": []}}
+    with AgentApplication({"agents": agents, **config}, **options) as app:
+        app.batch(["a"], engine="provider", out=out).run()
+
+
+def test_a_provider_without_batches_is_named_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(BatchError, match="'echo' takes no such request") as caught:
+        ask_provider(tmp_path / "out", {}, store=False)
+    assert "--engine local" in caught.value.hint
+
+
+def test_a_batch_of_a_provider_needs_a_file_of_results() -> None:
+    with pytest.raises(BatchError, match="noted somewhere") as caught:
+        ask_provider(None, {}, store=False)
+    assert "--out" in caught.value.hint
+
+
+def test_what_nobody_could_count_or_record_is_refused(tmp_path: Path) -> None:
+    budget, store = {"tools": {"max_day_cost": 5}}, f"sqlite:///{tmp_path}/s.db"
+    with pytest.raises(BatchError, match="max_day_cost is set"):
+        ask_provider(tmp_path / "out", budget, store=store)
+    with pytest.raises(BatchError, match="recorded or replayed"):
+        ask_provider(tmp_path / "out", {}, store=False, record=tmp_path / "cassette")
+
+
+@pytest.mark.parametrize("content", ["[]\n", '{"mark": "a", "id": "b"}\n', "nonsense\n"])
+def test_a_file_that_is_no_journal_is_not_touched(tmp_path: Path, content: str) -> None:
+    journal = tmp_path / "out.batches"
+    journal.write_text(content)
+    with pytest.raises(BatchError, match="no entry of a journal"):
+        ask_provider(tmp_path / "out", {}, store=False)
+    assert journal.read_text() == content
+
+
+def test_half_an_entry_of_a_journal_is_cut_off(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    journal.note_begun(JournalledBatch("m", "p", "s", 1.0, ["1-a", "2-b"]))
+    journal.note_id(journal.batches["m"], "id")
+    journal.close()
+    whole = (tmp_path / "j").read_bytes()
+    (tmp_path / "j").write_bytes(whole + b'{"mark": "m", "is_l')
+    again = Journal(tmp_path / "j")
+    assert (again.latest["2-b"].id, again.latest["2-b"].is_lost) == ("id", False)
+    again.close()
+    assert (tmp_path / "j").read_bytes() == whole
+
+
+def test_prices_of_a_share_are_those_of_tokens_alone() -> None:
+    usual = read_prices(
+        {"input": 2, "output": 8, "request": 1, "tiers": [{"above": 10, "input": 4}]}
+    )
+    half = usual.times(Decimal("0.5"))
+    told = [half.input, half.output, half.request, half.cached_input]
+    assert told == [Decimal(1), Decimal(4), Decimal(1), None]
+    assert half.for_input(11).input == 2
+
+
 # In other processes -------------------------------------------------------------------------------
 
 
@@ -324,6 +484,11 @@ def answer_block(open_worker: Any, lines: list[Any]) -> list[Any]:
 
 class SpreadEngine:
     """Answers blocks of lines in a process of its own."""
+
+    warnings = ()
+
+    def close(self) -> None:
+        pass
 
     async def results(self, lines: Any, open_worker: Any, concurrency: int) -> Any:
         loop, waiting = asyncio.get_running_loop(), iter(lines)

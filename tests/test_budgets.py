@@ -326,3 +326,18 @@ def test_a_picture_is_taken_for_many_tokens() -> None:
         "multipartContent": [{"type": "image", "content": {"url": "u"}}],
     }
     assert estimate_input([message], []) == 2008
+
+
+@ways
+@pytest.mark.parametrize("cost", [-1000, float("nan"), float("inf")])
+def test_a_cost_that_nothing_can_have_gives_no_budget_back(cost: Any, way: Way) -> None:
+    def lying(history: list[dict[str, Any]]) -> Sequence[Any]:
+        return calling(call("step", id=f"c{len(history)}"), input=6, output=10, cost=cost)
+
+    sent: list[Any] = []
+    with app_of({"max_cost": 0.25}, lying, sent=sent) as app:
+        events = events_of(app, way=way)
+    assert (events[-1], len(sent)) == (done("limit", "tool_calls", "max_cost"), 3)
+    assert [event["usage"]["cost"] for event in of_kind(events, "usage")] == [0.1] * 3
+    told = [e["message"] for e in of_kind(events, "warning") if "not counted" in e["message"]]
+    assert told == [f"scripted says of its answer that cost is {cost}, which is not counted"]

@@ -92,7 +92,7 @@ def test_a_child_has_limits_of_its_own_and_says_where_it_stopped(asynchronous: b
         boss=[calling(ASK), saying("Alas.")], chef=[calling(call("taste", id="t1"), text="Hm.")]
     )
     with kitchen(provider, taste) as app:
-        answer = run(app, asynchronous, child={"limits": Limits(turns=1)})
+        answer = run(app, asynchronous, child={"limits": {"max_turns": 1}})
     (result,) = [each for each in answer.messages if each["role"] == "tool"]
     assert "[The agent stopped before its end: limit max_turns.]" in result["content"]
     assert result["metadata"]["error"] is True

@@ -212,6 +212,14 @@ def test_a_page_shows_answers_as_text_and_marks_where_they_differ() -> None:
     assert "one <mark>2</mark> three" in render_page(answers)
 
 
+def test_a_page_says_how_an_answer_ended_that_is_not_whole() -> None:
+    refused = result("")
+    refused.update(finish="refusal", refusal="I will not.")
+    page = render_page([CheckedAnswer("a", "t1", "", 1, refused, ())])
+    assert "(refusal)" in page
+    assert "I will not." in page
+
+
 def test_the_command_writes_reports_and_its_exit_code_says_whether_all_passed(
     cases: Path, tmp_path: Path
 ) -> None:

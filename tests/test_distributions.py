@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -172,6 +174,7 @@ def test_upgrading_brings_what_is_newer_and_nothing_else(place: Place, index: In
         ("acme-one", "1.1"),
         ("acme-two", "1.1"),
     ]
+    assert place.host("plugins", "sync", "--dry-run").out == "Nothing has to be changed.\n"
     assert place.host("plugins", "sync", "--yes").out == "Nothing had to be changed.\n"
     upgraded = place.host("plugins", "upgrade", "acme-two", "--yes")
     assert upgraded.out.splitlines() == ["~ acme-two 1.0 -> 1.1  (wanted)", "Done."]
@@ -190,6 +193,63 @@ def test_wheels_folders_and_lists_are_wanted_too(
     assert "+ acme-one 1.0  (wanted)" in synced.out
     listed = (place.home / "plugins.txt").read_text(encoding="utf-8")
     assert listed.startswith("# mine\n")
+
+
+_BACKEND = """\
+import shutil
+from pathlib import Path
+
+
+def build_wheel(folder, settings=None, metadata=None):
+    (wheel,) = Path(__file__).parent.glob("*.whl")
+    shutil.copy(wheel, folder)
+    return wheel.name
+"""
+
+
+def make_project(folder: Path, name: str, *, files: Mapping[str, str] | None = None) -> Path:
+    """A folder from which installers build a wheel, with nothing but what lies in it."""
+    folder.mkdir()
+    make_wheel(folder, name, files=files)
+    (folder / "backend.py").write_text(_BACKEND, encoding="utf-8")
+    table = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    about = f'[project]\nname = "{name}"\nversion = "1.0"\n'
+    (folder / "pyproject.toml").write_text(table + about, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "maker", ["venv", "uv", *(pytest.param(name, marks=long_trial) for name in MAKERS[2:])]
+)
+def test_folders_and_commits_are_built_looked_at_and_locked(
+    make: Callable[[str], Place], tmp_path: Path, maker: str
+) -> None:
+    place = make(maker)
+    local = make_project(tmp_path / "local", "acme-local")
+    served = make_project(tmp_path / "served", "acme-git", files={"acme.pth": "import os\n"})
+    git = ["git", "-C", str(served), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "First"]):
+        subprocess.run([*git, *command], check=True)
+    commit = place.run(*git, "rev-parse", "HEAD").out.strip()
+    # The folder stands for a server that has it.
+    instead = {"KEY_0": f"url.file://{served}.insteadOf", "VALUE_0": "https://git.example/acme"}
+    with_git = replace(
+        place,
+        variables={
+            **place.variables,
+            "GIT_CONFIG_COUNT": "1",
+            **{f"GIT_CONFIG_{key}": value for key, value in instead.items()},
+        },
+    )
+    address = f"acme-git @ git+https://git.example/acme@{commit}"
+    added = with_git.host("plugins", "add", address, str(local), "--json")
+    assert added.code == 0, added.err + added.out
+    assert [each["name"] for each in added.json["changes"]] == ["acme-git", "acme-local"]
+    assert ["brings acme.pth" in each["message"] for each in added.json["objections"]] == [True]
+    lock = (place.home / "pylock.toml").read_text(encoding="utf-8")
+    assert f'commit-id = "{commit}"' in lock
+    assert place.host("plugins", "verify").code == 0
+    assert with_git.host("plugins", "sync", "--yes").out == "Nothing had to be changed.\n"
 
 
 @needs_uv
@@ -273,6 +333,21 @@ def test_what_is_young_is_refused(make: Callable[[str], Place], index: Index, ma
     assert refused.code == 1
     assert "1.0 is 5 hours old" in refused.out
     assert place.host("plugins", "add", "acme-young", "--cooldown", "0", "--yes").code == 0
+
+
+@pytest.mark.parametrize("maker", ["uv", "venv"])
+def test_what_its_author_withdrew_is_refused_unless_it_is_named(
+    make: Callable[[str], Place], index: Index, maker: str
+) -> None:
+    place = make(maker)
+    withdrawn = make_wheel(index.folder, "needed-lib", is_plugin=False)
+    index.yanked.add(withdrawn.name)
+    make_wheel(index.folder, "acme-one", requires=["needed-lib==1.0"])
+    refused = place.host("plugins", "add", "acme-one", "--yes")
+    assert refused.code == 1
+    assert "yanked" in refused.out + refused.err
+    assert "acme_one-1.0" not in place.freeze()
+    assert place.host("plugins", "add", "acme-one", "needed-lib==1.0", "--yes").code == 0
 
 
 @needs_uv
@@ -379,9 +454,9 @@ def test_an_installation_that_fails_in_the_middle_is_undone(
     (packages / "acme_two" / "plugin.py" / "mine.txt").touch()
     before = place.files()
     failed = place.host("plugins", "add", "acme-one>=2", "acme-two", "--yes")
-    if failed.code == 0:
-        pytest.skip("this installer puts files in place of folders")
+    assert failed.code == 1
     assert place.files() == before
+    assert "cannot be carried out" in failed.err
     assert "Traceback" not in failed.err
 
 
@@ -432,13 +507,20 @@ def test_verifying_finds_what_was_changed(place: Place, index: Index) -> None:
     (packages / "acme_one" / "agent_plugin.json").unlink()
     (packages / "planted.pth").write_text("import os\n", encoding="utf-8")
     (packages / "sitecustomize.py").write_text("\n", encoding="utf-8")
+    with open(packages / "acme_one-1.0.dist-info" / "RECORD", "a", encoding="utf-8") as record:
+        record.write("../../../../outside.txt,,\n")
     found = place.host("plugins", "verify", "--json")
     assert found.code == 1
     said = {Path(each["file"]).name: each["message"] for each in found.json["found"]}
     assert said["plugin.py"] == "is not the file that was installed"
     assert "cannot be read" in said["agent_plugin.json"]
+    assert said["outside.txt"] == "lies outside of the environment"
     for name in ("planted.pth", "sitecustomize.py"):
         assert "is run by Python whenever it starts" in said[name]
+    outside = place.prefix.parent / "outside.txt"
+    outside.touch()
+    assert place.host("plugins", "remove", "acme-one", "--yes").code == 0
+    assert outside.exists()
 
 
 @needs_uv

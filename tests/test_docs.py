@@ -209,10 +209,40 @@ def _draws_the_way_through_a_gateway(block: Block) -> None:
     assert upstream.__doc__.startswith("Whom a request is for")
 
 
+def _has_the_limits_of_the_gateway(block: Block) -> None:
+    settings = import_or_skip("agent_host_gateway.settings").Settings()
+    assert f"client_max_body_size {settings.max_body_bytes >> 20}m;" in block.text
+    assert f"proxy_read_timeout {settings.request_seconds}s;" in block.text
+
+
 def _names_the_address_of_the_gateway(block: Block) -> None:
     command = import_or_skip("agent_host_gateway.command").make_group(lambda: None)
     (port,) = [each.default for each in command.params if each.name == "port"]
     assert f":{port}" in block.text
+
+
+def _draws_what_a_team_runs(block: Block) -> None:
+    group = import_or_skip("agent_host_gateway.command").make_group(lambda: None)
+    assert f"agent-host {group.name}" in block.text
+    page = (DOCS / "gateway.md").read_text("utf-8")
+    assert all(path in page for path in re.findall(r"/[a-z]+(?=\))", block.text))
+
+
+def _names_commands_that_there_are(block: Block) -> None:
+    from agent_host.cli.app import root
+
+    for line in block.text.splitlines():
+        program, *words = shlex.split(line, comments=True)
+        assert program == "agent-host"
+        command: click.Command = root
+        while isinstance(command, click.Group):
+            found = command.get_command(click.Context(command), words.pop(0))
+            assert found is not None, line
+            command = found
+        known = {option for param in command.params for option in param.opts}
+        assert {word for word in words if word.startswith("-")} <= known, line
+    for name in re.findall(r" agent-host-([\w-]+)", block.text):
+        assert (ROOT / "plugins" / name / "pyproject.toml").is_file()
 
 
 def import_or_skip(module: str) -> Any:
@@ -229,7 +259,11 @@ DRAWINGS: dict[tuple[str, str], Callable[[Block], None]] = {
     ("errors.md", "Errors"): _is_the_tree,
     ("performance.md", "Measuring"): _installs_the_peers_of_the_benchmarks,
     ("gateway.md", "Design"): _draws_the_way_through_a_gateway,
+    ("gateway.md", "Several machines"): _has_the_limits_of_the_gateway,
     ("gateway.md", "Clients"): _names_the_address_of_the_gateway,
+    ("team.md", "For a team"): _draws_what_a_team_runs,
+    ("team.md", "One environment"): _names_commands_that_there_are,
+    ("batch.md", "Past one machine"): _names_commands_that_there_are,
 }
 
 
@@ -240,7 +274,7 @@ def test_drawings_agree_with_the_code(block: Block) -> None:
 
 def _rows(page: str, heading: str) -> list[list[str]]:
     """The cells of the first table below a heading."""
-    text = (DOCS / page).read_text("utf-8").partition(f"\n## {heading}\n")[2]
+    text = (DOCS / page).read_text("utf-8").partition(f"# {heading}\n")[2]
     table = re.search(r"^\|.*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
     assert table, f"{page} has no table below {heading!r}"
     lines = table[0].splitlines()[2:]
@@ -295,11 +329,44 @@ def test_every_bundled_provider_is_in_the_overview() -> None:
 
 
 def test_every_key_of_a_context_is_explained() -> None:
+    from agent_host.plugins.outgoing import TRACE_CONTEXT
     from agent_host.turn.context import RESERVED
 
     headings = ("Of a request", "Of an action", "Of a tool")
     rows = [row for heading in headings for row in _rows("contexts.md", heading)]
-    assert {key for row in rows for key in _codes(row[0])} == RESERVED
+    # This one a caller may name, too.
+    assert {key for row in rows for key in _codes(row[0])} == {*RESERVED, TRACE_CONTEXT}
+
+
+@pytest.mark.parametrize(
+    ("room", "heading"),
+    [("plugins", "From packages to a stack: `plugins/`"), ("wire", "`wire/`")],
+)
+def test_every_module_of_a_room_stands_in_its_table(room: str, heading: str) -> None:
+    folder = ROOT / "agent_host" / room
+    named = [Path(name) for row in _rows("architecture.md", heading) for name in _codes(row[0])]
+    here = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+    rooms = {file.parent.name for file in folder.glob("*/__init__.py")}
+    modules = {file.stem for file in folder.rglob("*.py")}
+    assert {name.parts[0] for name in named} >= here | rooms
+    assert {name.stem for name in named} <= modules | rooms
+
+
+def test_the_walk_of_a_request_names_what_there_is() -> None:
+    text = (DOCS / "architecture.md").read_text("utf-8")
+    walk = text.partition("\n## The walk of one request\n")[2].partition("\n## ")[0]
+    files = {str(file) for file in (ROOT / "agent_host").rglob("*")}
+    code = "".join(
+        file.read_text("utf-8")
+        for folder in (ROOT / "agent_host", ROOT / "hookspecs" / "src")
+        for file in folder.rglob("*.py")
+    )
+    defined = {*re.findall(r"(?:def|class) (\w+)", code)}
+    for name in _codes(walk):
+        if "/" in name or name.endswith(".py"):
+            assert any(file.endswith(f"/{name.rstrip('/')}") for file in files), name
+        elif name != "done":
+            assert name.rpartition(".")[2] in defined | {"keep"}, name
 
 
 def test_everything_that_errors_have_is_explained() -> None:
@@ -330,6 +397,18 @@ def test_exit_codes_stand_in_the_docs_as_they_are() -> None:
 
     rows = _rows("cli.md", "Exit codes")
     assert {int(code): text.replace("`", "") for code, text in rows} == EXIT_CODES
+
+
+def test_every_benchmark_that_a_page_names_is_one() -> None:
+    from benchmarks.__main__ import NAMES
+
+    for page in (DOCS / "scale.md", DOCS / "performance.md"):
+        text = page.read_text("utf-8")
+        named = " ".join(re.findall(r"`python -m benchmarks ([a-z_ ]+)`", text)).split()
+        assert named
+        assert {*named} <= {*NAMES}
+        for module in re.findall(r"`python -m benchmarks\.(\w+)", text):
+            assert (ROOT / "benchmarks" / f"{module}.py").exists()
 
 
 # Links.

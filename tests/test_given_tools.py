@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from hypothesis import given, strategies as st
@@ -54,7 +55,7 @@ def test_a_plain_function_is_a_tool_that_may_do_anything() -> None:
 
 @pytest.mark.parametrize("wrong", [print, 3, "add", lambda a: a])
 def test_what_cannot_be_a_tool_is_refused_at_once(wrong: Any) -> None:
-    with pytest.raises(ContractError):
+    with pytest.raises((ContractError, ConfigError)):
         AgentApplication({}, tools=[wrong], store=False)
 
 
@@ -101,6 +102,28 @@ def test_a_method_bound_by_hand_is_a_tool_as_well() -> None:
     with app_with(Keeper(words).keep) as app:
         result_of(app, '/call keep {"word": "hello"}')
     assert words == ["hello"]
+
+
+def test_an_object_without_tools_is_refused_with_what_would_do() -> None:
+    for wrong in (Keeper([]), functools.partial(add, 1)):
+        with pytest.raises(ContractError, match="has no tools") as error:
+            AgentApplication({}, tools=[wrong], store=False)
+        assert "@tool" in error.value.hint
+
+
+class Visit(TypedDict):
+    place: str
+    days: int | None
+
+
+def test_a_typed_dict_may_be_an_argument() -> None:
+    def plan(visits: list[Visit]) -> str:
+        """Plan visits."""
+        return ", ".join(visit["place"] for visit in visits)
+
+    with app_with(plan) as app:
+        call = '/call plan {"visits": [{"place": "Ulm", "days": null}]}'
+        assert result_of(app, call)["content"] == "Ulm"
 
 
 class Keeper:
@@ -208,6 +231,11 @@ def test_a_name_that_is_taken_and_a_pattern_in_the_wrong_place_are_refused() -> 
             app.run("Hello", provider="echo", tools=["add"])
         with pytest.raises(ConfigError, match="use_tools"):
             app.run("Hello", provider="echo", tools="add")
+        alone: Any = add
+        with pytest.raises(ConfigError, match="tools is function, and not a list"):
+            app.run("Hello", provider="echo", tools=alone)
+        with pytest.raises(ConfigError, match="tools is function, and not a list"):
+            AgentApplication({}, tools=alone)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

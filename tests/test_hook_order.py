@@ -85,7 +85,7 @@ BEFORE = [
 AFTER = [
     *each("e1 e2 f1 f2", "finalize"),
     *each("p e1 e2", "from_native_messages"),
-    *each("p e1 e2 f1 f2", "get_actions", "execute_action"),
+    *each("p e1 e2 f1 f2", "execute_action"),
 ]
 
 #: Each chunk goes through provider and extensions before the next one is looked at.

@@ -11,6 +11,7 @@ import json
 import socket
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -483,6 +484,41 @@ def test_what_a_little_input_becomes_counts_towards_the_limit(stream: bool, way:
     with serve(inflate) as server, hosted(way) as host:
         outcome = asked(host, server.url, stream, max_answer_bytes=4 << 20)
     assert isinstance(outcome.error, AnswerTooLargeError)
+
+
+#: What it begins with, and what is sent for ever after, of which nothing is ever made.
+SILENT = {
+    "gzip of nothing": ("gzip", b"", gzip.compress(b"") * 50),
+    "a comment without end": ("gzip", b"\x1f\x8b\x08\x10" + bytes(6), b"c" * 1000),
+    "empty blocks": ("deflate", b"\x78\x9c\0\1\0\xfe\xff{", b"\0\0\0\xff\xff" * 200),
+    "what follows the end": ("deflate", zlib.compress(b"{"), b"x" * 1000),
+}
+
+
+@BOTH_WAYS
+@STREAMED
+@pytest.mark.parametrize("what", SILENT)
+def test_a_compressed_answer_that_says_nothing_for_ever_is_refused(
+    what: str, stream: bool, way: str
+) -> None:
+    coding, beginning, piece = SILENT[what]
+    sent: list[int] = []
+
+    def play(peer: Peer, request: Request) -> None:
+        peer.begin(headers=f"Content-Encoding: {coding}\r\nContent-Type: text/event-stream\r\n")
+        total = len(beginning)
+        if beginning:
+            peer.chunk(beginning)
+        while not peer.gone(0) and total < (50 << 20):
+            peer.chunk(piece)
+            total += len(piece)
+        sent.append(total)
+
+    with serve(play) as server, hosted(way) as host:
+        error = asked(host, server.url, stream).error
+    assert isinstance(error, ProtocolError)
+    assert "says nothing" in error.message
+    assert sent[0] < 50 << 20
 
 
 @pytest.mark.parametrize("what", ["a little input that becomes much", "much input at once"])

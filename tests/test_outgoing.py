@@ -183,6 +183,29 @@ def test_an_observer_sees_the_first_piece_of_each_answer_if_that_is_enough() -> 
     assert len({path for _, path, _ in seen}) == 2
 
 
+def test_an_observer_that_does_not_care_is_asked_again_at_the_next_request() -> None:
+    seen: list[str] = []
+
+    class Picky(FeaturePlugin):
+        name = "picky"
+
+        def observe_event(self, event: Any, context: Any) -> bool | None:
+            seen.append(event["type"])
+            return False if len(seen) == 1 else None
+
+    with app_with(scripted([calling(call("look")), saying("x")])) as app:
+        app.core.register_feature(Picky)
+        app.run("go", tools=[tool(effect="read")(look)])
+    began, *rest = seen
+    assert began == rest[0] == "request_started"
+    assert rest[1:] == ["partial", "final", "turn_end", "done"]
+
+
+def look() -> str:
+    """Look around."""
+    return "a tree"
+
+
 def test_the_path_of_a_run_leads_from_the_first_to_those_that_it_makes() -> None:
     turns = iter([calling(call("chef", '{"prompt": "Soup"}')), saying("Soup."), saying("Served.")])
     agents = {"default": {"provider": "scripted"}, "chef": {"provider": "scripted"}}

@@ -8,15 +8,17 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field
+from typing_extensions import NotRequired
 
 from agent_hookspecs.authoring import tool
 from agent_host import (
     AgentApplication,
+    AgentError,
     ConfigError,
     OutputCutError,
     OutputError,
@@ -26,6 +28,9 @@ from agent_host import (
 from agent_host.output import choose_mode
 from agent_host.output.shape import MismatchError, shape_of
 from scripted import WAYS, Way, app_with, call, calling, delta, end, saying, scripted
+
+#: pydantic does not take the typed dicts of ``typing`` before 3.12.
+OLD = sys.version_info < (3, 12)
 
 
 class Size(Enum):
@@ -46,6 +51,13 @@ class Tour(TypedDict, total=False):
     visits: list[Visit]
 
 
+class Trip(Tour):
+    """A tour with a first stop."""
+
+    first: Visit | None
+    notes: NotRequired[str]
+
+
 @dataclass
 class Point:
     x: float
@@ -62,6 +74,14 @@ class Point:
             Tour,
             {"visits": [{"place": "Ulm", "days": 2}]},
             {"visits": [{"place": "Ulm", "days": 2}]},
+        ),
+        (Trip, {"first": {"place": "Ulm", "days": 2}}, {"first": {"place": "Ulm", "days": 2}}),
+        (Visit | int, {"value": 3}, 3),
+        (Visit | None, {"value": None}, None),
+        (
+            Annotated[dict[str, Visit], "by guest"],
+            {"Ann": {"place": "Ulm", "days": 2}},
+            {"Ann": {"place": "Ulm", "days": 2}},
         ),
         (City | Point, {"value": {"x": 1}}, Point(1.0)),
         (int | str, {"value": "x"}, "x"),
@@ -132,6 +152,36 @@ def test_an_answer_deeper_than_its_check_can_go_is_told_to_be() -> None:
 def test_what_is_no_type_is_refused(output_type: Any) -> None:
     with AgentApplication({}) as app, pytest.raises(ConfigError, match="no answer can be asked"):
         app.run("x", provider="echo", output_type=output_type)
+
+
+class Tree(TypedDict):
+    trees: list[Tree]
+
+
+@dataclass
+class Diary:
+    visits: list[Visit]
+
+
+@pytest.mark.parametrize(
+    ("output_type", "hint"),
+    [
+        ([City, Point], "A | B"),
+        (len, "with the answer's data"),
+        (lambda city: city, "with the answer's data"),
+        *([(Tree, "typing_extensions"), (Diary, "typing_extensions")] if OLD else []),
+    ],
+)
+def test_what_is_nearly_a_type_is_refused_with_the_way_out(output_type: Any, hint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        shape_of(output_type)
+    assert hint in error.value.hint
+
+
+def test_a_key_that_may_be_absent_stays_so() -> None:
+    schema = shape_of(Trip).schema
+    assert schema["required"] == ["first"]
+    assert schema["description"] == "A tour with a first stop."
 
 
 def test_the_way_of_asking_follows_the_tags() -> None:
@@ -262,6 +312,28 @@ def test_what_has_arrived_can_be_looked_at_while_it_streams(mode: str) -> None:
     assert {0, 1, 2, 3} & set(lengths) >= {1, 3}
 
 
+@pytest.mark.parametrize("read", [0, 2])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_that_is_left_has_no_answer(way: Way, read: int) -> None:
+    async def leave() -> Any:
+        async with app.astream("go") as stream:
+            for _ in range(read):
+                await anext(stream)
+        return stream
+
+    pieces = [*(delta(content=word) for word in ("a", "b", "c")), end()]
+    with app_with(scripted([pieces])) as app:
+        if way == "sync":
+            with app.stream("go") as left:
+                for _ in range(read):
+                    next(left)
+            stream: Any = left
+        else:
+            stream = asyncio.run(leave())
+    with pytest.raises(AgentError, match="closed or cancelled before its answer"):
+        stream.answer  # noqa: B018
+
+
 def test_a_stored_run_that_goes_on_takes_its_type_again(tmp_path: Any) -> None:
     @tool(effect="write")
     def save() -> str:
@@ -286,6 +358,7 @@ def test_usage_is_that_of_all_turns_and_costs_are_known_or_none() -> None:
     assert answer.cost is None
 
 
-def test_a_negative_number_of_retries_is_refused() -> None:
-    with AgentApplication({}) as app, pytest.raises(ConfigError, match="output_retries is -1"):
-        app.run("Hello", output_type=int, output_retries=-1)
+@pytest.mark.parametrize("wrong", [-1, "2"])
+def test_what_is_no_number_of_retries_is_refused(wrong: Any) -> None:
+    with AgentApplication({}) as app, pytest.raises(ConfigError, match="output_retries is"):
+        app.run("Hello", output_type=int, output_retries=wrong)

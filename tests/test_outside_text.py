@@ -133,6 +133,12 @@ def test_where_a_person_decides_even_parts_of_an_emoji_are_shown() -> None:
     assert show_exactly("❤\ufe0f") == "❤<U+FE0F>"
 
 
+@pytest.mark.parametrize("space", ["\u00a0", "\u2003", "\u202f", "\u2028"])
+def test_where_a_person_decides_nothing_passes_for_a_space(space: str) -> None:
+    assert show_exactly(f"notes{space}.txt") == f"notes<U+{ord(space):04X}>.txt"
+    assert show_exactly("漢字\u3000é") == "漢字 é"
+
+
 def test_the_sign_of_questions_is_as_wide_as_a_letter_everywhere() -> None:
     assert unicodedata.east_asian_width(GUTTER) == "N"
     assert json.loads(json.dumps(GUTTER)) == GUTTER

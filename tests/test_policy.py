@@ -452,6 +452,15 @@ def test_the_name_of_a_bundled_distribution_is_not_believed_in_any_folder(
     assert found["owner"].startswith(f"installed:{tmp_path}")
 
 
+def test_plugins_that_announce_no_tools_are_named_beside_those_that_do(tmp_path: Path) -> None:
+    write_package(tmp_path, "pkg_quiet", descriptor=full("pkg_quiet", "tool", "quiet"))
+    write_metadata(tmp_path, "dist-quiet", {"quiet": "pkg_quiet"})
+    said = run_host("tools", "list", "--json", first=[tmp_path], home=tmp_path / "home")
+    assert "quiet" in said.json["unannounced"]
+    shown = run_host("tools", "list", first=[tmp_path], home=tmp_path / "home").out
+    assert "quiet" in shown.partition("Announcing none: ")[2]
+
+
 def test_what_was_allowed_to_a_bundled_distribution_is_not_allowed_to_one_called_so(
     tmp_path: Path,
 ) -> None:

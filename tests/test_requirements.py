@@ -41,6 +41,7 @@ HEAVY = (
     "agent-host-postgres",
     "agent-host-prices",
     "agent-host-otel",
+    "agent-host-ray",
     "agent-host-context",
     "agent-host-mcp",
     "agent-host-skills",

@@ -11,6 +11,7 @@ import pytest
 from agent_hookspecs.errors import ProviderError
 from agent_host.agent.loop import AgentRun
 from agent_host.agent.policy import Policy
+from agent_host.agent.setup import RunSetup
 from agent_host.core import AgentCore
 from agent_host.drivers.blocking import Stream
 from agent_host_echo.provider import EchoProvider
@@ -30,7 +31,9 @@ def request(core: AgentCore, prompt: str) -> Stream:
 
 def loop(core: AgentCore, prompt: str) -> Stream:
     session = core.add_message(core.create_session(), "user", prompt)
-    return Stream(AgentRun(core.stacks, session, {"retries": 0}, core, Policy()), core.wire)
+    return Stream(
+        AgentRun(RunSetup(core.stacks, core, Policy()), session, {"retries": 0}), core.wire
+    )
 
 
 KINDS = pytest.mark.parametrize("made", [request, loop], ids=["request", "loop"])

@@ -16,6 +16,7 @@ from agent_host.plugins.hook_time import HookTime
 from agent_host.plugins.inspect import doctor
 from agent_host.turn import send
 from agent_host.turn.size import SizeLimits
+from agent_host.wire.compression import MAX_SILENT_BYTES
 from agent_host.wire.transport.parser import MAX_HEAD_BYTES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,6 +72,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert sorted(fixed.values()) == sorted(
         [
             MAX_HEAD_BYTES,
+            MAX_SILENT_BYTES,
             MAX_ANSWER_VALUES,
             send._MAX_REFUSAL,
             preview._SECONDS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,6 +68,36 @@ def test_what_is_no_tool_is_left_out_and_told(caplog: pytest.LogCaptureFixture) 
     core = core_with(watching(sent), Tools, choosing(lambda tools: [*tools[:1], {"name": "d"}]))
     assert sent_names(core, sent) == ["a"]
     assert "1 of the tools that features have selected are none" in caplog.text
+
+
+def deferring(tools: list[ToolDescriptor]) -> list[ToolDescriptor]:
+    return [tools[0], replace(tools[1], deferred=True)]
+
+
+def test_deferred_tools_are_named_to_a_provider_that_searches_them() -> None:
+    sent: list[Any] = []
+    told: list[Any] = []
+
+    class Searching(watching(sent)):  # type: ignore[misc]
+        def get_tags(self) -> list[str]:
+            return ["supports_tool_search"]
+
+        def initialize_request(self, native_messages: Any, state: Any, context: Any) -> Any:
+            told.append(context.get("deferred_tools"))
+            return super().initialize_request(native_messages, state)
+
+    core = core_with(Searching, Tools, choosing(deferring))
+    assert sent_names(core, sent) == ["a", "b"]
+    assert told == [["b"]]
+
+
+def test_to_any_other_provider_deferred_tools_go_whole_and_that_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sent: list[Any] = []
+    core = core_with(watching(sent), Tools, choosing(deferring))
+    assert sent_names(core, sent) == ["a", "b"]
+    assert "features have deferred 1 of the tools, and all are sent whole" in caplog.text
 
 
 def test_none_leaves_them_as_they_are() -> None:

@@ -58,6 +58,10 @@ def test_models_are_asked_for_once_while_they_are_fresh() -> None:
     assert len(asked) == 1
     core.get_models({"model": "other"})
     assert asked == [None, "other"]
+    # What requests set of their own changes nothing of it.
+    for tools in ([{"name": "a", "parameters": {}}], [{"name": "b", "parameters": {}}]):
+        assert core.get_models({"tools": tools, "temperature": 0.5}) == [{"id": "m1"}]
+    assert asked == [None, "other"]
 
 
 def test_models_that_are_not_fresh_are_asked_for_again() -> None:

@@ -46,6 +46,7 @@ DESIGN: dict[SpecRole, dict[str, str]] = {
         "from_native_messages": "native_messages state",
         "initialize_request": "native_messages state context",
         "build_request": "native_messages state stream context",
+        "get_batch_endpoint": "config request",
         "call_api": "native_messages state context",
         "acall_api": "native_messages state context",
         "stream_api": "native_messages state context",

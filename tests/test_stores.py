@@ -11,7 +11,7 @@ import pytest
 from agent_hookspecs import FeaturePlugin
 from agent_hookspecs.errors import ConfigError, HookError, HookResultError
 from agent_hookspecs.store import SessionStore, StoreOptions
-from agent_host import AgentCore
+from agent_host import AgentApplication, AgentCore
 from agent_host.plugins.load import load_catalog
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.stores import open_store
@@ -105,3 +105,18 @@ def test_only_a_plugin_that_announces_the_scheme_is_imported(
         opened(core, "filing://x")
     opened(core, ":memory:").close()
     core.close()
+
+
+def test_an_application_gives_plugins_its_store_or_the_users_own_and_stores_nothing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_HOST_HOME", str(tmp_path / "home"))
+    with AgentApplication({}) as app:
+        app.open_store().write_note("acme.x", 1)
+        with pytest.raises(ConfigError, match="stores nothing"):
+            app.sessions.list()
+    with AgentApplication({"store": "sqlite:"}) as app:
+        assert [note.value for note in app.open_store().list_notes("acme.")] == [1]
+    with AgentApplication({"store": f"sqlite:///{tmp_path}/other.db"}) as app:
+        assert app.open_store().list_notes("") == []
+        assert app.open_store().url.endswith("other.db")

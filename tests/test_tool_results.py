@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from pydantic import BaseModel
 
 from agent_hookspecs import ToolPlugin
 from agent_hookspecs.authoring import attachment, expand_attachments
@@ -16,6 +20,33 @@ from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY
 from agent_host.agent.results import TRUNCATED, tool_message, truncate_message
 from scripted import WAYS, Way, app_with, call, calling, done, events_of, of_kind, saying, scripted
 
+
+@dataclass
+class City:
+    name: str
+    since: date
+
+
+class Pair(BaseModel):
+    x: int
+    y: list[int] = []
+
+
+class NoForm:
+    def __str__(self) -> str:
+        return "no form"
+
+
+@dataclass
+class Loop:
+    inner: object = None
+
+    def __str__(self) -> str:
+        return "a loop"
+
+
+LOOP = Loop()
+LOOP.inner = LOOP
 PIXEL = f"data:image/png;base64,{base64.b64encode(b'pixel').decode()}"
 IMAGE = {"type": "image", "content": {"url": PIXEL}}
 NATIVE = {
@@ -39,6 +70,11 @@ NATIVE = {
         ([1, "ä"], '[1,"ä"]'),
         ({"a": 1}, '{"a":1}'),
         (Path("/x"), '"/x"'),
+        (City("Ulm", date(2024, 1, 2)), '{"name":"Ulm","since":"2024-01-02"}'),
+        ([Pair(x=1)], '[{"x":1,"y":[]}]'),
+        ({"found": {1}, "size": Decimal("1.5")}, '{"found":[1],"size":"1.5"}'),
+        (NoForm(), '"no form"'),
+        (LOOP, '"a loop"'),
         ({"type": "tool_result", "text": "given"}, "given"),
         ({"type": "tool_result", "content": [{"type": "text", "text": "a"}, "b", IMAGE]}, "a\nb"),
         (NATIVE, "look"),

@@ -185,6 +185,8 @@ def run_line(**values: Any) -> str:
         ([head(), run_line(state="king")], "a run cannot be read: state"),
         ([head(), run_line(usage={"input": "much"})], "a run cannot be read: usage"),
         ([head(), run_line(cost="NaN")], "a run cannot be read: cost"),
+        # Else it would give a budget of the session back.
+        ([head(), run_line(cost="-1")], "a run cannot be read: cost"),
         ([head(), run_line(details={"first": "x"})], "a run cannot be read: details"),
         ([head(), run_line(details={"asked": [1]})], "a run cannot be read: details"),
     ],

@@ -101,6 +101,13 @@ def test_a_knob_that_nobody_takes_is_a_warning() -> None:
         ]  # fmt: skip
 
 
+def test_a_warning_names_the_setting_that_was_not_sent() -> None:
+    with serve(answer) as server, closing(core_with(Turning, Cooling)) as core:
+        config = {"base_url": server.url, "model": "m", **KNOBS}
+        found = [e for e in events_of(core, said("Hello"), config) if e["type"] == "warning"]
+    assert [event["unsent"] for event in found] == ["effort"]
+
+
 def test_a_provider_that_keeps_no_account_of_knobs_takes_those_among_its_settings() -> None:
     class Declaring(OpenAiLike):
         def get_config_schema(self) -> dict[str, Any]:

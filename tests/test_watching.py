@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_hookspecs.authoring import tool
-from agent_host import AgentApplication, RunEvent
+from agent_host import AgentApplication, ConfigError, RunEvent
 from agent_host.application import watching
 from scripted import app_with, call, calling, saying, scripted
 
@@ -47,6 +47,12 @@ def test_a_listener_knows_the_agent_and_the_stored_run(tmp_path: Any) -> None:
         app.on_event(seen.append)
         answer = app.run("go", agent="sums")
     assert {(each.run, each.agent) for each in seen} == {(answer.run, "sums")}
+
+
+def test_what_cannot_listen_is_refused_at_once() -> None:
+    wrong: Any = "show"
+    with make_app() as app, pytest.raises(ConfigError, match="not a function"):
+        app.on_event(wrong)
 
 
 def test_a_listener_that_fails_is_logged_and_stops_nobody(

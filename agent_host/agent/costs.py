@@ -32,10 +32,14 @@ _TOKENS_OF_PART = 2000
 
 @dataclass(slots=True)
 class RunCosts:
-    """Prices the answers of one run. ``account`` is whom the user calls the provider."""
+    """Prices the answers of one run. ``account`` is whom the user calls the provider.
+
+    ``share`` is what tokens cost from now on, of what they usually cost; None if nobody knows.
+    """
 
     prices: Prices
     account: str | None = None
+    share: Decimal | None = Decimal(1)
     #: The latest usage that was priced, and what came of it: it is asked for more than once.
     _latest: tuple[Usage, Usage] | None = field(default=None)
 
@@ -46,11 +50,12 @@ class RunCosts:
     def find(self, stack: Stack, warn: Callable[[str], None]) -> ModelPrices | None:
         """What the model of a stack costs now."""
         model, base_url = stack.config.get("model"), stack.config.get("base_url")
-        if not isinstance(model, str) or not model:
+        if not isinstance(model, str) or not model or self.share is None:
             return None
         address = base_url if isinstance(base_url, str) and base_url else None
         named = PricedModel(stack.provider.name, model, self.account_of(stack), address)
-        return self.prices.find(named, warn)
+        found = self.prices.find(named, warn)
+        return found if found is None or self.share == 1 else found.times(self.share)
 
     def add_cost(self, usage: Usage, stack: Stack, warn: Callable[[str], None]) -> Usage:
         """The usage with its cost, if the provider has told none and prices are known."""

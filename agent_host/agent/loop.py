@@ -6,10 +6,10 @@ so that the history is one that any provider accepts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.events import Event, WarningEvent
@@ -19,10 +19,11 @@ from agent_hookspecs.store.errors import RunCancelledError
 from agent_hookspecs.store.values import Question
 from agent_hookspecs.values import dataclass
 from agent_host.agent.account import RunAccount
+from agent_host.agent.answer_check import AnswerCheck
 from agent_host.agent.child_events import innermost
-from agent_host.agent.limits import Limits
-from agent_host.agent.policy import Approve, Policy
-from agent_host.agent.questions import Ask, question_event
+from agent_host.agent.progress import Progress, read_progress
+from agent_host.agent.questions import question_event
+from agent_host.agent.setup import RunSetup
 from agent_host.agent.unanswered import close_calls, last_answer
 from agent_host.drivers.effects import Emit, Interrupt, RunState, Steps
 from agent_host.input import refuse_unsupported
@@ -38,22 +39,18 @@ from agent_host.turn.turn import Turn, Warnings
 
 if TYPE_CHECKING:
     from agent_host.agent.answering import CallAnswering
-    from agent_host.agent.costs import RunCosts
     from agent_host.output import ExpectedOutput
     from agent_host.plugins.stack import PlainWarning, Stack
-    from agent_host.plugins.stacks import Stacks
     from agent_host.runs.recorder import RunRecorder
     from agent_host.sessions.session import Session
+    from agent_host.wire.request import WireRequest
 
 __all__ = ["AgentRun"]
 
-FINAL_ANSWER = "Please provide your final answer."
+T = TypeVar("T")
 
 #: The triggers that fire when a run leaves its session to the store.
 _LEAVING = ("session_save_prepare", "session_close")
-
-#: The tools stay declared: some APIs refuse a history with calls of tools that are not.
-_NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 
 #: Events of a single request that a run of several has its own of.
 _OWN = ("done", "error")
@@ -66,37 +63,19 @@ class AgentRun:
     """One run of an agent. Has ``steps``, ``session`` and ``finals`` like a single request.
 
     With a ``recorder`` it is stored: ``start`` is then what the recorder gives, and ``prompt`` is
-    added to it. A run that may ``park`` waits for people who are not there.
-    ``first_warnings`` are said before anything else; ``warnings`` is what was said altogether.
-    ``defaults`` are the keys of the config that are for whoever has a use for them.
+    added to it. ``layer`` are the keys that the application adds to the plugins' context.
     ``output`` is what is expected of the answer, if that is more than text. ``account`` has what
-    all turns have used.
-    ``tools`` are on offer in this run alone, and ``deps`` is what the program has for all tools.
-    ``costs`` knows what answers cost; without it only what providers tell is known.
+    all turns have used, ``warnings`` what was said altogether.
     """
 
-    stacks: Stacks
+    setup: RunSetup
     start: Session
     config: Config
-    core: object
-    policy: Policy
-    limits: Limits = Limits()
-    approve: Approve | None = None
-    ask: Ask | None = None
-    park: bool = False
-    parallel: bool = False
-    asynchronous: bool = False
-    context: Mapping[str, Any] | None = None
-    tools: Sequence[object] = ()
-    deps: object = None
     layer: Mapping[str, Any] | None = None
     observe: Callable[[Event], None] | None = None
     prompt: CoreMessage | None = None
     output: ExpectedOutput | None = None
     recorder: RunRecorder | None = None
-    costs: RunCosts | None = None
-    first_warnings: Sequence[PlainWarning] = ()
-    defaults: Collection[str] = ()
     #: How many runs it is a part of, the one in the other.
     depth: int = 0
     warnings: list[WarningEvent] = field(default_factory=list)
@@ -108,10 +87,10 @@ class AgentRun:
     #: What the run waits for.
     waiting: list[Question] = field(default_factory=list)
     account: RunAccount = field(init=False)
+    _check: AnswerCheck = field(init=False)
     _session: Session | None = None
     _turn: Turn | None = None
     _number: int = 0
-    _asked_again: bool = False
     _is_over: bool = False
     #: The calls that were begun and have no result.
     _started: list[str] = field(default_factory=list)
@@ -125,9 +104,11 @@ class AgentRun:
     def __post_init__(self) -> None:
         # Below what the config itself says, for a wish of ours is worth no warning.
         defaults = self.config.get("request_defaults") or {}
-        below = {"parallel_tool_calls": self.parallel, **defaults}
+        below = {"parallel_tool_calls": self.setup.parallel, **defaults}
         self.config = {**self.config, "request_defaults": below}
-        self.account = RunAccount(self.limits, Warnings(self._warned), self.costs, self.recorder)
+        limits, costs = self.setup.limits, self.setup.costs
+        self.account = RunAccount(limits, Warnings(self._warned), costs, self.recorder)
+        self._check = AnswerCheck(limits, self.account.spending, self.output)
 
     @property
     def session(self) -> Session:
@@ -171,29 +152,36 @@ class AgentRun:
             yield self.emit([self._done_event()])
         except Exception as failure:
             error = self._error_of(failure)
-            self.state = "cancelled" if isinstance(error, RunCancelledError) else "failed"
-            event = error_event(error)
-            yield from self._store([event], state=self.state, error=event.get("error"))
-            yield self.emit([event])
+            yield from self._fail(error)
             if error is failure:
                 raise
             raise error from failure
         finally:
             # It may be called so already, by whoever has closed it from another thread.
             if self.state in ("running", "cancelled"):
-                if self.state == "running" and self.observe is not None:
-                    # Not as an event of the run, for nobody reads those any more.
-                    self.observe(error_event(RunCancelledError("nobody reads the run", run="")))
-                self.state = "cancelled"
-                if self.recorder is not None:
-                    # Not as an effect, for nobody carries any out for a run that is closed.
-                    self.recorder.store_cancelled(self.session)
+                self._break_off()
             self._is_over = True
             self.cancel()
             # It refers to us: all that a run has made would wait for the garbage collector.
             self._calls = None
             if self.recorder is not None:
                 self.recorder.close()
+
+    def _fail(self, error: Exception) -> Steps[None]:
+        """Store and tell what the run ends with."""
+        self.state = "cancelled" if isinstance(error, RunCancelledError) else "failed"
+        event = error_event(error)
+        yield from self._store([event], state=self.state, error=event.get("error"))
+        yield self.emit([event])
+
+    def _break_off(self) -> None:
+        """Leave a run to which nobody listens any more; so nothing of this is an effect."""
+        if self.state == "running" and self.observe is not None:
+            # Not as an event of the run, for nobody reads those.
+            self.observe(error_event(RunCancelledError("nobody reads the run", run="")))
+        self.state = "cancelled"
+        if self.recorder is not None:
+            self.recorder.store_cancelled(self.session)
 
     def _error_of(self, failure: Exception) -> Exception:
         """What ends the run: a wait that was interrupted is no fault of the wire."""
@@ -206,22 +194,34 @@ class AgentRun:
 
     def check_steps(self) -> Steps[None]:
         """What a run does before it sends anything: it raises and warns of the same."""
+        yield from self.look_at_request(lambda turn, request: None)
+
+    def look_at_request(self, look: Callable[[Turn, WireRequest | None], T]) -> Steps[T]:
+        """What ``look`` says of the first request, which is not sent."""
         try:
-            yield from self._with_stack(self._check_with)
+            return (yield from self._with_stack(partial(self._look_with, look)))
         except AgentError as error:
             redact_error(error)
             raise
 
-    def _with_stack(self, act: Callable[[Stack], Steps[None]]) -> Steps[None]:
+    def look_at_budgets(self) -> Steps[bool]:
+        """Whether the first request would pass a budget."""
+        passed = yield from self._with_stack(
+            lambda stack: self.account.find_passed_budget(stack, self._first_session())
+        )
+        return passed is not None
+
+    def _with_stack(self, act: Callable[[Stack], Steps[T]]) -> Steps[T]:
         """Carry something out with the stack of the run, which is held as long as that takes."""
-        yield from self._warn(self.first_warnings)
-        leased = yield from self.stacks.lease(self.config)
-        own_tools = OwnTools(self.tools)
+        yield from self._warn(self.setup.first_warnings)
+        leased = yield from self.setup.stacks.lease(self.config)
+        own_tools = OwnTools(self.setup.tools)
         try:
             stack = yield from own_tools.add_to(leased)
             yield from self._warn(self._unused_settings(stack))
-            self._look_at_stack(stack)
-            yield from act(stack)
+            self._check.begin(stack)
+            self._refuse_unsupported(stack)
+            return (yield from act(stack))
         finally:
             own_tools.close()
             leased.lease.leave()
@@ -230,9 +230,12 @@ class AgentRun:
         session = yield from self._begin(stack)
         yield from self._run_turns(stack, session)
 
-    def _check_with(self, stack: Stack) -> Steps[None]:
-        start = self.start.with_added(self.prompt) if self.prompt else self.start
-        yield from check_turn(self._make_turn(stack, start))
+    def _look_with(self, look: Callable[[Turn, WireRequest | None], T], stack: Stack) -> Steps[T]:
+        turn = self._make_turn(stack, self._first_session())
+        return look(turn, (yield from check_turn(turn)))
+
+    def _first_session(self) -> Session:
+        return self.start.with_added(self.prompt) if self.prompt else self.start
 
     def _warn(self, warnings: Iterable[PlainWarning]) -> Steps[None]:
         new = Warnings(self._warned)
@@ -244,21 +247,16 @@ class AgentRun:
     def _unused_settings(self, stack: Stack) -> Iterator[PlainWarning]:
         """What the config and the policy say that is about nothing in this stack."""
         catalog = stack.resolution.catalog
-        asked = [key for key in self.config if key not in self.defaults]
+        asked = [key for key in self.config if key not in self.setup.defaults]
         for message in describe_unused(asked, stack.schema, catalog):
             yield message, None
-        if self.policy.rules:
+        if self.setup.policy.rules:
             announced = [name for each in catalog if each.entry for name in each.entry.tools]
-            for pattern in self.policy.unused_patterns([*stack.tool_names, *announced]):
+            for pattern in self.setup.policy.unused_patterns([*stack.tool_names, *announced]):
                 yield f"the rule for {pattern!r} is about no tool that there is", None
 
-    def _look_at_stack(self, stack: Stack) -> None:
-        """Decide by the tags how an answer of a type is asked for, and whether it takes the prompt.
-
-        What the prompt holds and the provider does not take is refused before anything is sent.
-        """
-        if self.output is not None:
-            self.output.begin(stack.resolution.tags, has_tools=bool(stack.config.get("tools")))
+    def _refuse_unsupported(self, stack: Stack) -> None:
+        """Refuse what the prompt holds and the provider does not take, before anything is sent."""
         messages = [self.prompt] if self.prompt is not None else self.start.messages[-1:]
         for message in messages:
             if message["role"] == "user":
@@ -345,7 +343,7 @@ class AgentRun:
         if recorder.has_loaded:
             session = yield from self._run_trigger(stack, session, "session_load")
         if recorder.resumes:
-            session = self._take_stock(session)
+            session = self._go_on_from(read_progress(session, recorder.run.details))
         elif self.prompt is not None:
             session = close_calls(session).with_added(self.prompt)
         self.start = session
@@ -356,24 +354,15 @@ class AgentRun:
             yield self.emit([warning])
         return session
 
-    def _take_stock(self, session: Session) -> Session:
-        """Count what a resumed run has done; its session without the text of a broken answer."""
+    def _go_on_from(self, progress: Progress) -> Session:
+        """Count what a resumed run has done; gives its session."""
         assert self.recorder is not None, "only what was stored can be resumed"
-        usage, details = self.recorder.run.usage, self.recorder.run.details
-        children_usage = cast(Usage, details.get("children_usage") or {})
-        messages = session.messages
-        if messages and messages[-1]["metadata"].get("partial"):
-            messages = messages[:-1]
-            session = session.with_messages(messages)
-        own = messages[int(details.get("first", 0)) :]
-        self._number = sum(message["role"] == "assistant" for message in own)
-        calls = sum(message["role"] == "tool" for message in own)
-        self.account.go_on_from(usage, children_usage, calls=calls)
-        self._started[:] = details.get("started", ())
-        self._asked_again = any(
-            message["role"] == "user" and message["content"] == FINAL_ANSWER for message in own
-        )
-        return session
+        usage, calls = self.recorder.run.usage, progress.calls
+        self.account.go_on_from(usage, progress.children_usage, calls=calls)
+        self._number = progress.turns
+        self._check.has_asked = progress.has_asked
+        self._started[:] = progress.started
+        return progress.session
 
     def _run_trigger(self, stack: Stack, session: Session, *triggers: str) -> Steps[Session]:
         """The session after the actions that name these triggers."""
@@ -390,25 +379,29 @@ class AgentRun:
         going_on: Session | None = session
         if self.recorder is not None and self.recorder.resumes:
             going_on = yield from self._finish_last_turn(stack, session)
-        while going_on is not None and self._number < self.limits.turns:
+        while going_on is not None and self._number < self.setup.limits.turns:
             limit = yield from self.account.find_passed_budget(stack, going_on)
             if self.account.warnings:
                 yield self.emit(self.account.warnings.take())
             if limit is not None:
                 yield from self._end_run(stack, going_on, limit=limit)
                 return
-            self._number += 1
-            turn = self._turn = self._make_turn(stack, going_on)
-            yield from run_turn(turn)
-            self.account.note_missing_usage(turn.finals)
-            session, self.finals = turn.session, turn.finals
-            self._session, self._turn = session, None
-            self.finish, self.finish_reason = turn.finish, turn.finish_reason
-            if turn.calls:
-                session = yield from self._answering(stack).answer_calls(session, turn.calls)
-            going_on = yield from self._end_turn(stack, session, has_calls=bool(turn.calls))
+            going_on = yield from self._run_turn(stack, going_on)
         if going_on is not None:
             yield from self._end_run(stack, going_on, limit="max_turns")
+
+    def _run_turn(self, stack: Stack, session: Session) -> Steps[Session | None]:
+        """Ask the model and run what it calls; the session that the next turn begins with."""
+        self._number += 1
+        turn = self._turn = self._make_turn(stack, session)
+        yield from run_turn(turn)
+        self.account.note_missing_usage(turn.finals)
+        session, self.finals = turn.session, turn.finals
+        self._session, self._turn = session, None
+        self.finish, self.finish_reason = turn.finish, turn.finish_reason
+        if turn.calls:
+            session = yield from self._answering(stack).answer_calls(session, turn.calls)
+        return (yield from self._end_turn(stack, session, has_calls=bool(turn.calls)))
 
     # --- the end of a turn -----------------------------------------------------------------------
 
@@ -422,8 +415,9 @@ class AgentRun:
         self.finish_reason = message["metadata"].get("finish_reason")
         wires = list(message["metadata"].get("tool_calls") or ())
         errors = message["metadata"].get("tool_call_errors") or {}
+        longest = self.setup.limits.argument_bytes
         missing = [
-            inspect_call(stack, wire, errors.get(wire_call_id(wire)), self.limits.argument_bytes)
+            inspect_call(stack, wire, errors.get(wire_call_id(wire)), longest)
             for wire in wires
             if wire_call_id(wire) not in answered
         ]
@@ -450,15 +444,12 @@ class AgentRun:
             return None
         # A paused answer goes on when its beginning is sent back, and nothing after it.
         if not has_calls and self.finish != "pause":
-            if self._is_answer():
+            if self._check.ends_run(self.finish, self.finals):
                 yield from self._end_run(stack, session)
                 return None
-            request = FINAL_ANSWER
-            if self.output is None:
-                self._asked_again = True
-            elif (yield from self._ask_again()):
-                request = self.output.complaint
-            asked = {"role": "user", "content": request, "metadata": {"from_host": True}}
+            yield from self._ask_again()
+            text = self._check.request
+            asked = {"role": "user", "content": text, "metadata": {"from_host": True}}
             session = session.with_added(asked)
             self._session = session
         limit = self.account.reached_limit()
@@ -467,67 +458,36 @@ class AgentRun:
             return None
         return session
 
-    def _is_answer(self) -> bool:
-        """Whether a turn without calls ends the run.
-
-        It does not if the model has used tools and stops without saying what came of it.
-        """
-        if self.output is not None and self.finish == "stop":
-            return self.output.accepts(self.finals)
-        may_ask_again = not self._asked_again and self.limits.empty_final != "keep"
-        if not may_ask_again or self.finish != "stop":
-            return True
-        return not self.account.spending.calls or _has_text(self.finals)
-
     def _ask_again(self) -> Steps[bool]:
         """Whether the model goes on after an answer that does not fit, or without one so far."""
-        assert self.output is not None, "only what is expected can be asked for again"
-        if self.output.is_given:
-            return False
-        if not self.output.problem:
-            return True
-        warning = self.output.ask_again()
+        goes_on, warning = self._check.ask_again()
         if warning is not None:
             yield from self._warn([(warning, None)])
-        return warning is not None
+        return goes_on
 
     @property
     def partial(self) -> Any:
         """What has arrived of an answer that is more than text."""
-        if self.output is None:
-            return None
         reading = self._turn.reading if self._turn is not None else None
-        text = reading.text() if reading is not None else ""
-        return self.output.partial(text or "".join(each["content"] for each in self.finals))
+        return self._check.partial(reading.text() if reading is not None else "", self.finals)
 
     def _make_turn(self, stack: Stack, session: Session) -> Turn:
         return Turn(
             stack,
             session,
             self.config,
-            core=self.core,
-            stream=True,
-            asynchronous=self.asynchronous,
-            caller_context=self.context,
+            core=self.setup.core,
+            stream=self.setup.stream,
+            asynchronous=self.setup.asynchronous,
+            caller_context=self.setup.context,
             layer=self.layer,
             sink=self._take_events,
             keep=self._store_turn if self.recorder is not None else None,
             warnings=Warnings(self._warned),
-            argument_limit=self.limits.argument_bytes,
-            settings=self._turn_settings(stack, session),
-            instructions=self.output.instructions if self.output is not None else "",
+            argument_limit=self.setup.limits.argument_bytes,
+            settings=self._check.settings(stack, session),
+            instructions=self._check.instructions,
         )
-
-    def _turn_settings(self, stack: Stack, session: Session) -> Mapping[str, Any] | None:
-        """What is special about a request: an answer of a type, or one asked for once more."""
-        if self.output is not None:
-            return self.output.turn_settings(stack.config)
-        is_special = (
-            self._asked_again
-            and self.limits.empty_final == "retry_without_tools"
-            and session.messages[-1]["role"] == "user"
-        )
-        return _NO_CALLS if is_special else None
 
     def _store_turn(self, turn: Turn) -> Steps[Session]:
         """Store an answer before anybody is told of it; with it, if it is so, that all is done."""
@@ -542,7 +502,8 @@ class AgentRun:
             recorder.add_usage(priced, self.account.payer_of(turn.stack))
         self.account.note_missing_usage(turn.finals)
         final: Event = {"type": "final", "messages": turn.finals, "session": session}
-        if turn.calls or turn.finish == "pause" or not self._is_answer():
+        ends = not turn.calls and turn.finish != "pause"
+        if not (ends and self._check.ends_run(turn.finish, turn.finals)):
             yield from self._store([final])
             return session
         for trigger in _LEAVING:
@@ -583,26 +544,26 @@ class AgentRun:
         from agent_host.agent.children import run_child
         from agent_host.agent.deciding import CallDecider
 
-        given = {} if self.deps is None else {"deps": self.deps}
-        context = tool_context(stack, self.context, self.is_cancelled, given)
-        may_park = self.park and self.recorder is not None and self.recorder.keeps_questions
+        given = {} if self.setup.deps is None else {"deps": self.setup.deps}
+        context = tool_context(stack, self.setup.context, self.is_cancelled, given)
+        may_park = self.setup.park and self.recorder is not None and self.recorder.keeps_questions
         decider = CallDecider(
             stack=stack,
-            policy=self.policy,
+            policy=self.setup.policy,
             spending=self.account.spending,
             context=context,
             emit=self.emit,
             started=self._started,
             earlier_questions=self._earlier_questions,
-            approve=self.approve,
-            ask=self.ask,
+            approve=self.setup.approve,
+            ask=self.setup.ask,
             may_park=may_park,
             output=self.output,
         )
         return CallAnswering(
             decider=decider,
-            limits=self.limits,
-            parallel=self.parallel,
+            limits=self.setup.limits,
+            parallel=self.setup.parallel,
             recorder=self.recorder,
             emit=self.emit,
             store=self._store,
@@ -616,7 +577,7 @@ class AgentRun:
         """What those who add to requests may know of a tool call: not the keys of the layer."""
         layer = self.layer or {}
         own = {key: layer[key] for key in ("run_path", "agent") if key in layer}
-        return {**caller_keys(self.context), **own}
+        return {**caller_keys(self.setup.context), **own}
 
     def _answering(self, stack: Stack) -> CallAnswering:
         """Who answers the calls of the run; made for the first of them, as most runs have none.
@@ -645,7 +606,3 @@ def _cancelled_error(recorder: RunRecorder) -> RunCancelledError:
         run=run_id,
         hint=f"go on with it: agent-host runs resume {run_id}",
     )
-
-
-def _has_text(finals: Sequence[CoreMessage]) -> bool:
-    return any(message["content"].strip() for message in finals)

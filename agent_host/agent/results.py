@@ -209,7 +209,18 @@ def _as_text(value: object) -> str:
         return ""
     if isinstance(value, str):
         return value
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_as_plain)
+
+
+def _as_plain(value: object) -> Any:
+    """A model, a dataclass, a date or a set as JSON has it; whatever has no such form as text."""
+    # Not above: most results are text.
+    from pydantic_core import to_jsonable_python
+
+    try:
+        return to_jsonable_python(value, fallback=str, bytes_mode="base64")
+    except ValueError:  # Such as one that has itself in it; nothing is lost, it is told as text.
+        return str(value)
 
 
 def truncate_message(message: CoreMessage, limit: int) -> CoreMessage:

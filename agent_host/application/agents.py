@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hookspecs.roles import Effect
 from agent_host.agent.children import AgentTool
-from agent_host.agent.limits import Limits
+from agent_host.agent.limits import Limits, LimitSettings
 from agent_host.application.answer import answer_of_run
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Agent:
         name: str | None = None,
         description: str | None = None,
         effect: Effect = "read",
-        limits: Limits | None = None,
+        limits: Limits | LimitSettings | None = None,
         tools: Iterable[object] = (),
         settings: Mapping[str, Any] | None = None,
     ) -> AgentTool:
@@ -51,17 +51,17 @@ class Agent:
         def begin(prompt: str, parent: AgentRun) -> AgentRun:
             return self._runs.begin_run(
                 prompt,
-                asynchronous=parent.asynchronous,
+                asynchronous=parent.setup.asynchronous,
                 agent=self.name,
                 parent=parent.run_id,
                 park=False,
                 settings=own_settings,
                 tools=own_tools,
-                deps=parent.deps,
-                approve=parent.approve,
-                ask=parent.ask,
+                deps=parent.setup.deps,
+                approve=parent.setup.approve,
+                ask=parent.setup.ask,
                 limits=limits,
-                context=parent.context,
+                context=parent.setup.context,
             )
 
         said = description or f"Ask the agent {self.name!r}."

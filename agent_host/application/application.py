@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -26,7 +27,7 @@ from agent_host.application.observers import Observers
 from agent_host.application.options import Decisions, ResumeOptions, RunOptions, Selected
 from agent_host.application.replaying import add_placeholder_keys
 from agent_host.application.request_config import make_request_config
-from agent_host.application.run_maker import RunMaker
+from agent_host.application.run_maker import RunMaker, check_tools
 from agent_host.application.storage import choose_storage
 from agent_host.application.watching import EventFeed, Listener
 from agent_host.config import LoadedConfig, load_config, parse_config
@@ -37,6 +38,7 @@ from agent_host.drivers.blocking import Stream, complete
 from agent_host.drivers.effects import Emit
 from agent_host.input import Part, Prompt
 from agent_host.places import ignored_variables
+from agent_host.plugins.hook_time import take_slow
 from agent_host.plugins.prices import Prices
 from agent_host.sessions.frozen import freeze
 from agent_host.sessions.session import Session
@@ -113,7 +115,7 @@ class AgentApplication:
             replay=replay,
         )
         self.core.stacks.protect(*self.config.own_paths())
-        for tool in tools:
+        for tool in check_tools(tools):
             self.core.register_tool(tool)
         described = values.get("tools", {})
         self.limits = Limits.of(described)
@@ -121,6 +123,8 @@ class AgentApplication:
         self.prices = Prices(values.get("prices", {}), self.core.stacks)
         self._selector = Selector(self.config, self.core.stacks)
         self._observers = Observers(self, self.core.stacks.activator, self._layer, self.policy)
+        storage = choose_storage(store, values, self.core.stacks)
+        self._storage = storage
         self._runs = RunMaker(
             config=self.config,
             core=self.core,
@@ -128,7 +132,7 @@ class AgentApplication:
             policy=self.policy,
             limits=self.limits,
             prices=self.prices,
-            storage=choose_storage(store, values, self.core.stacks),
+            storage=storage,
             layer=self._layer,
             observe=self._observers.for_run,
             approve=approve,
@@ -155,6 +159,19 @@ class AgentApplication:
         from agent_host.runs.runs import Runs
 
         return Runs(self._runs.require_storage())
+
+    def open_store(self) -> SessionStore:
+        """The store itself, for what plugins keep there: that of the config, or the user's file.
+
+        Where the config names none, sessions and runs are not stored in it.
+        """
+        if self._storage is None:
+            self._storage = choose_storage(True, {}, self.core.stacks)
+        assert self._storage is not None, "the user's own file is always there"
+        store = self._storage.open()
+        # No request has waited for it, so that the next one is not to say that it took long.
+        take_slow(inf)
+        return store
 
     def agent(self, name: str) -> Agent:
         """An agent of the config, for instance to make a tool of it."""
@@ -577,8 +594,8 @@ class AgentApplication:
         try:
             self.core.close()
         finally:
-            if self._runs.storage is not None:
-                self._runs.storage.close()
+            if self._storage is not None:
+                self._storage.close()
 
     async def aclose(self) -> None:
         """`close`, and the connections of the running event loop."""

@@ -7,10 +7,11 @@ is logged and nobody else's affair.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_hookspecs.events import Event
+from agent_hookspecs.errors import ConfigError
+from agent_hookspecs.events import ChildEvent, Event
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.values import dataclass
 from agent_host.agent.child_events import innermost
@@ -53,8 +54,6 @@ class Observers:
         self._feeds: tuple[EventFeed, ...] = ()
         self._greeted: dict[str, LoadedPlugin] = {}
         self._observers: tuple[_Observer, ...] = ()
-        #: Those that are shown every piece of an answer.
-        self._thorough: tuple[_Observer, ...] = ()
         self._lock = threading.Lock()
 
     def for_run(
@@ -64,30 +63,33 @@ class Observers:
         story = RunStory(run, agent, self._latest_decisions) if is_story_wanted() else None
         known = {**caller_keys(added), "run_path": (run,), "agent": agent}
         contexts: dict[bool, Mapping[str, Any]] = {}
-        #: The calls whose runs have begun to answer; empty for that of this run itself.
-        answering: set[str] = set()
+        own, made = _Watched(), dict[str, _Watched]()
+
+        def show(observer: _Observer, event: Event) -> Any:
+            context = contexts.get(observer.is_tool)
+            if context is None:
+                layer = self._layer_for(observer.is_tool)
+                context = contexts[observer.is_tool] = {**layer, **known}
+            return observer.show(event, context)
 
         def show_event(event: Event) -> None:
-            kind = innermost(event)["type"]
-            observers = self._observers
+            kind, watched = event["type"], own
+            if event["type"] == "child":
+                kind = innermost(event)["type"]
+                watched = made.setdefault(_call_of(event), _Watched())
             if kind == "request_started":
-                # A request has just loaded what it needs; between requests nothing is loaded.
-                self._greet_plugins()
-                observers = self._observers
-                answering.discard(_call_of(event))
-            elif kind in _FRAGMENTS and observers:
-                # Every piece comes by here, and few are those of a run that a run has made.
-                call_id = _call_of(event) if event["type"] == "child" else ""
-                if call_id in answering:
-                    observers = self._thorough
-                else:
-                    answering.add(call_id)
-            for observer in observers:
-                context = contexts.get(observer.is_tool)
-                if context is None:
-                    layer = self._layer_for(observer.is_tool)
-                    context = contexts[observer.is_tool] = {**layer, **known}
-                observer.show(event, context)
+                everybody = self._greet_plugins()
+                watched.begin(each for each in everybody if show(each, event) is not False)
+            elif kind in _FRAGMENTS and watched.is_answering:
+                # Every piece of an answer comes by here, so nothing is looked for.
+                for observer in watched.thorough:
+                    show(observer, event)
+            else:
+                if kind in _FRAGMENTS:
+                    watched.is_answering = True
+                known_ones = watched.observers
+                for observer in self._observers if known_ones is None else known_ones:
+                    show(observer, event)
             for listener in self._listeners:
                 _show_to_listener(listener, RunEvent(run, agent, event))
             if story is not None:
@@ -100,6 +102,11 @@ class Observers:
 
     def add_listener(self, listener: Listener) -> Callable[[], None]:
         """Show every event to the listener, from now on; gives what ends that."""
+        if not callable(listener):
+            raise ConfigError(
+                f"the listener is {type(listener).__name__}, and not a function",
+                hint="give a function, which is called with every event",
+            )
         with self._lock:
             self._listeners = (*self._listeners, listener)
         return lambda: self._remove_listener(listener)
@@ -127,15 +134,19 @@ class Observers:
             feed.close()
         with self._lock:
             known, self._greeted = list(self._greeted.values()), {}
-            self._observers = self._thorough = ()
+            self._observers = ()
         for plugin in known:
             _tell(plugin, "host_closing", host=self._host_for(plugin))
 
-    def _greet_plugins(self) -> None:
+    def _greet_plugins(self) -> tuple[_Observer, ...]:
+        """Those who observe, now that a request has loaded what it needs.
+
+        Between requests nothing is loaded.
+        """
         loaded = self._activator.loaded_plugins
         if len(loaded) == len(self._greeted):
             # Every request asks, and few load anything.
-            return
+            return self._observers
         with self._lock:
             new = [plugin for plugin in loaded if plugin.key not in self._greeted]
             self._greeted |= {plugin.key: plugin for plugin in new}
@@ -143,12 +154,12 @@ class Observers:
             _tell(plugin, "host_started", host=self._host_for(plugin))
         if new:
             self._observers = tuple(
-                _Observer(plugin, implementation, plugin.role == "tool")
+                _Observer(plugin, implementation, plugin.role == "tool", _is_thorough(plugin))
                 for plugin in loaded
                 if plugin.host_manager is not None
                 for implementation in plugin.host_manager.implementations("observe_event")
             )
-            self._thorough = tuple(each for each in self._observers if each.observes_fragments)
+        return self._observers
 
     def _host_for(self, plugin: LoadedPlugin) -> object:
         """Nobody for a tool: whoever has the application has every key."""
@@ -166,24 +177,43 @@ class _Observer:
     plugin: LoadedPlugin
     implementation: Implementation
     is_tool: bool
+    is_thorough: bool
 
-    @property
-    def observes_fragments(self) -> bool:
-        return getattr(self.plugin.instance, "observes_fragments", True) is not False
-
-    def show(self, event: Event, context: Mapping[str, Any]) -> None:
+    def show(self, event: Event, context: Mapping[str, Any]) -> Any:
         try:
             # Called directly, because it runs for every event; with copies of its own.
-            self.implementation.call(plain_copy(event), {**context})
+            return self.implementation.call(plain_copy(event), {**context})
         except (Exception, SystemExit) as error:
             _log_failure(self.plugin, "observe_event", error)
 
 
-def _call_of(event: Event) -> str:
-    """The call whose run tells of this, through those of others; empty for the run itself."""
-    call_id = ""
-    while event["type"] == "child":
-        call_id, event = f"{call_id}/{event['id']}", event["event"]
+def _is_thorough(plugin: LoadedPlugin) -> bool:
+    """Whether it is shown every piece of an answer."""
+    return getattr(plugin.instance, "observes_fragments", True) is not False
+
+
+class _Watched:
+    """Who is shown what one run does, from one of its requests to the next."""
+
+    __slots__ = ("is_answering", "observers", "thorough")
+
+    def __init__(self) -> None:
+        #: None before the first request: then it is everybody.
+        self.observers: tuple[_Observer, ...] | None = None
+        self.thorough: tuple[_Observer, ...] = ()
+        self.is_answering = False
+
+    def begin(self, observers: Iterable[_Observer]) -> None:
+        self.observers = tuple(observers)
+        self.thorough = tuple(each for each in self.observers if each.is_thorough)
+        self.is_answering = False
+
+
+def _call_of(event: ChildEvent) -> str:
+    """The call whose run tells of this, through those of others."""
+    call_id, inner = event["id"], event["event"]
+    while inner["type"] == "child":
+        call_id, inner = f"{call_id}/{inner['id']}", inner["event"]
     return call_id
 
 

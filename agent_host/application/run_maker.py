@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import ConfigError
@@ -22,6 +23,7 @@ from agent_host.agent.limits import Limits, LimitSettings
 from agent_host.agent.loop import AgentRun
 from agent_host.agent.policy import Approve, Policy
 from agent_host.agent.questions import Ask
+from agent_host.agent.setup import RunSetup
 from agent_host.agent.unanswered import close_calls
 from agent_host.application.limits import read_limits
 from agent_host.application.options import Decisions, RunOptions
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from agent_host.runs.recorder import RunRecorder
     from agent_host.runs.storage import Storage
 
-__all__ = ["RunMaker"]
+__all__ = ["RunMaker", "check_tools"]
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class RunMaker:
         prompt: Prompt,
         *,
         asynchronous: bool,
+        stream: bool = True,
         is_only_shown: bool = False,
         session: AnySession | str | None = None,
         agent: str | None = None,
@@ -86,7 +89,10 @@ class RunMaker:
         output_retries: int | None = None,
         **options: Any,
     ) -> AgentRun:
-        """A new run of a prompt; one that ``is_only_shown`` is never carried out."""
+        """A new run of a prompt; one that ``is_only_shown`` is never carried out.
+
+        Without ``stream`` it asks for whole answers.
+        """
         _refuse_unknown(options)
         if not (is_only_shown or self._is_loading_checked):
             check_loading(self.config, self.core.stacks.catalog)
@@ -116,47 +122,28 @@ class RunMaker:
         message = make_message(prompt)
         options["output"] = _expected_output(output_type, output_retries)
         park = self.park if park is None else park
-        if self.storage is None:
-            if isinstance(session, str) or park:
-                # There is nothing to find it in, nor to wait in.
-                self.require_storage()
-            start = close_calls(cast(Session, session)).with_added(message)
-            return self._make_run(
-                start,
-                config,
-                agent=agent,
-                provider=chosen.provider,
-                own=own,
-                asynchronous=asynchronous,
-                park=park,
-                **options,
-            )
-        from agent_host.runs.recorder import RunRecorder
-
-        asked["settings"] = without_secrets(asked["settings"])
-        now = time.time()
-        run = StoredRun(
-            id=new_id(),
-            session="",
-            state="pending",
-            parent=parent,
-            agent=agent,
-            created=now,
-            updated=now,
-            details={"asked": asked, "park": park},
-        )
-        return self._make_run(
-            session if isinstance(session, Session) else Session(),
+        make_run: Callable[..., AgentRun] = partial(
+            self._make_run,
             config,
             agent=agent,
             provider=chosen.provider,
             own=own,
             asynchronous=asynchronous,
+            stream=stream,
             park=park,
-            prompt=message,
-            recorder=RunRecorder(self.storage, run, session, is_new=is_new, name=session_name),
             **options,
         )
+        if self.storage is None:
+            if isinstance(session, str) or park:
+                # There is nothing to find it in, nor to wait in.
+                self.require_storage()
+            return make_run(close_calls(cast(Session, session)).with_added(message))
+        from agent_host.runs.recorder import RunRecorder
+
+        run = _new_run(agent, parent, {"asked": asked, "park": park})
+        recorder = RunRecorder(self.storage, run, session, is_new=is_new, name=session_name)
+        start = session if isinstance(session, Session) else Session()
+        return make_run(start, prompt=message, recorder=recorder)
 
     def begin_request(
         self, session: Session, config: Config, context: Mapping[str, Any] | None
@@ -202,8 +189,8 @@ class RunMaker:
             stored = stored_decisions(storage.open().find_run(run), decisions or {})
             asked = stored.details.get("asked", {})
             return self._make_run(
-                Session(id=stored.session),
                 make_request_config(self.selector, **asked),
+                Session(id=stored.session),
                 agent=stored.agent,
                 provider=asked.get("provider"),
                 own=asked.get("settings", {}).keys(),
@@ -238,14 +225,15 @@ class RunMaker:
 
     def _make_run(
         self,
-        start: Session,
         config: dict[str, Any],
+        start: Session,
         *,
         agent: str | None,
         provider: str | None,
         own: Collection[str],
         asynchronous: bool,
         park: bool,
+        stream: bool = True,
         approve: Approve | None = None,
         ask: Ask | None = None,
         limits: Limits | LimitSettings | None = None,
@@ -267,10 +255,8 @@ class RunMaker:
         if recorder is None:
             _refuse_uncounted(chosen_limits)
         run_id = recorder.run.id if recorder else new_id()
-        return AgentRun(
+        setup = RunSetup(
             stacks=self.core.stacks,
-            start=start,
-            config=config,
             core=self.core,
             policy=self.policy,
             limits=chosen_limits,
@@ -280,20 +266,42 @@ class RunMaker:
             park=park,
             parallel=self.parallel,
             asynchronous=asynchronous,
+            stream=stream,
             context=context,
-            tools=_check_tools(tools),
+            tools=check_tools(tools),
             deps=deps,
-            layer={**self.layer(), "run_path": (run_id,), "agent": agent},
-            observe=self.observe(run_id, agent, context),
-            prompt=prompt,
-            output=output,
-            recorder=recorder,
             first_warnings=[
                 *((text, None) for text in self.config.warnings),
                 *fallback_warnings(self.core.stacks.catalog, config),
             ],
             defaults=self.config.values.get("request_defaults", {}).keys() - set(own),
         )
+        return AgentRun(
+            setup,
+            start,
+            config,
+            layer={**self.layer(), "run_path": (run_id,), "agent": agent},
+            observe=self.observe(run_id, agent, context),
+            prompt=prompt,
+            output=output,
+            recorder=recorder,
+        )
+
+
+def _new_run(agent: str | None, parent: str | None, details: dict[str, Any]) -> StoredRun:
+    """The record of a run that begins; its settings are stored without secrets."""
+    asked, now = details["asked"], time.time()
+    details["asked"] = {**asked, "settings": without_secrets(asked["settings"])}
+    return StoredRun(
+        id=new_id(),
+        session="",
+        state="pending",
+        parent=parent,
+        agent=agent,
+        created=now,
+        updated=now,
+        details=details,
+    )
 
 
 def _refuse_unknown(options: Iterable[str]) -> None:
@@ -332,8 +340,14 @@ def _check_person(option: str, person: object) -> None:
         )
 
 
-def _check_tools(tools: Iterable[object]) -> tuple[object, ...]:
+def check_tools(tools: Iterable[object]) -> tuple[object, ...]:
     """The tools of a run; names of tools are another option."""
+    if not isinstance(tools, (str, Iterable)):
+        raise ConfigError(
+            f"tools is {type(tools).__name__}, and not a list",
+            key="tools",
+            hint="give a list of tools: tools=[…]",
+        )
     given = (tools,) if isinstance(tools, str) else tuple(tools)
     for each in given:
         if isinstance(each, str):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -23,19 +24,20 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from agent_hookspecs.values import dataclass
-from agent_host.batch.engine import open_engine
+from agent_host.batch.engine import OwnEngines, open_engine
 from agent_host.batch.errors import BatchError
+from agent_host.batch.files import count_rows, files_of, find_elsewhere, journal_of
 from agent_host.batch.lines import Key, Line, Source, count_lines, digest_of, read_lines
 from agent_host.batch.progress import BatchProgress
 from agent_host.batch.results import BatchResult, result_of_line
-from agent_host.batch.results_file import ResultsFile, key_of
+from agent_host.batch.results_file import ResultsFile, StoredResults, key_of
 from agent_host.batch.worker import OpenWorker
 from agent_host.redaction import without_secrets
 from agent_host.sessions.frozen import plain_copy
 from agent_host.threads import in_thread
 
 if TYPE_CHECKING:
-    from agent_hookspecs.batch import BatchEngine
+    from agent_hookspecs.batch import BatchEngine, BatchFiles
     from agent_host.application.run_maker import RunMaker
 
 __all__ = ["AsyncBatch", "Batch", "BatchOptions", "BatchSetup"]
@@ -53,7 +55,8 @@ _NO_MATTER: Final = frozenset(
 class BatchOptions(TypedDict, total=False):
     """What a batch may be told, besides its lines.
 
-    - ``out`` is the file of results. If it has some, the batch goes on with what is missing.
+    - ``out`` is the file of results. If it has some, the batch goes on with what is missing. A
+      URL, a folder or a file of another form is written at the end, by an engine that can do so.
     - ``fresh`` begins anew, ``retry_failed`` asks again what has failed; ``strict`` refuses to
       begin if a line is wrong, and else the line has an error as its result.
     - ``ordered`` gives results in the order of the lines, and puts the file in order at the end.
@@ -99,6 +102,23 @@ class BatchSetup:
     def concurrency(self) -> int:
         return self.options.get("concurrency") or _CONCURRENCY
 
+    @property
+    def engine(self) -> str:
+        return self.options.get("engine") or "local"
+
+    @property
+    def target(self) -> str | None:
+        """Where results are written at the end, if that is not the local file."""
+        return find_elsewhere(self.options.get("out"))
+
+    @property
+    def file(self) -> Path | None:
+        """The local file of results."""
+        out = self.options.get("out")
+        if out is None:
+            return None
+        return Path(out) if self.target is None else journal_of(self.target)
+
     def run_options(self) -> dict[str, Any]:
         """The options of runs whose lines do not say so themselves."""
         names = ("agent", "provider", "model", "system", "settings", "use_tools")
@@ -119,20 +139,27 @@ class BatchSetup:
 class AsyncBatch:
     """A batch as an async iterator of results; the work is done while somebody iterates.
 
-    ``progress`` says how far it is. ``warnings`` are what the caller should know of the file of
-    results, from the beginning of the iteration on.
+    ``progress`` says how far it is. ``file`` is the local file of results, and ``target`` where
+    they are written at the end, if that is elsewhere.
     """
 
     def __init__(self, setup: BatchSetup) -> None:
         self._setup = setup
         self.progress = BatchProgress()
-        self.warnings: list[str] = []
+        self.file, self.target = setup.file, setup.target
+        self._warnings: list[str] = []
+        self._engine: BatchEngine | None = None
         self._results: AsyncGenerator[BatchResult, None] | None = None
 
     def __aiter__(self) -> AsyncIterator[BatchResult]:
         if self._results is None:
             self._results = self._iterate()
         return self._results
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the caller should know of the file of results and of workers; it grows."""
+        return [*self._warnings, *(self._engine.warnings if self._engine is not None else ())]
 
     async def run(self) -> BatchProgress:
         """Answer all lines, for the sake of the file; how far it is then."""
@@ -146,13 +173,24 @@ class AsyncBatch:
             await self._results.aclose()
 
     async def _iterate(self) -> AsyncGenerator[BatchResult, None]:
+        engine = self._engine = await in_thread(self._open_engine)
+        try:
+            async with aclosing(self._iterate_on(engine)) as results:
+                async for result in results:
+                    yield result
+        finally:
+            await in_thread(engine.close)
+
+    async def _iterate_on(self, engine: BatchEngine) -> AsyncGenerator[BatchResult, None]:
         options = self._setup.options
-        out = options.get("out")
-        lines = _Lines(self._setup, self.progress)
+        lines = _Lines(self._setup, self.progress, engine)
         # All that may keep it from beginning comes before a file is made, or begun anew.
+        target = self._files_of_target(engine)
+        if target is not None:
+            await in_thread(target[0].check_target, target[1])
         await in_thread(lines.look_through)
-        engine = await in_thread(self._open_engine)
-        file = None if out is None else await in_thread(self._open_file, Path(out), lines)
+        path = self.file
+        file = None if path is None else await in_thread(self._open_file, path, lines)
         try:
             plain = self._answer(engine, lines, file)
             async with aclosing(_in_order(plain, lines) if options.get("ordered") else plain) as it:
@@ -160,14 +198,22 @@ class AsyncBatch:
                     yield result
             if file is not None and (options.get("ordered") or lines.has_replaced):
                 await in_thread(file.arrange, lines.keys)
+            if target is not None and path is not None:
+                await in_thread(target[0].write_results, StoredResults(path), target[1])
         finally:
             if file is not None:
                 file.close()
 
     def _open_engine(self) -> BatchEngine:
-        options, stacks = self._setup.options, self._setup.runs.core.stacks
-        name, settings = options.get("engine") or "local", options.get("engine_options") or {}
-        return open_engine(name, settings, stacks.catalog, stacks.activator)
+        setup, stacks = self._setup, self._setup.runs.core.stacks
+        settings = setup.options.get("engine_options") or {}
+        own = OwnEngines(self.file, self.progress, fresh=bool(setup.options.get("fresh")))
+        return open_engine(setup.engine, settings, stacks.catalog, stacks.activator, own)
+
+    def _files_of_target(self, engine: BatchEngine) -> tuple[BatchFiles, str] | None:
+        if self.target is None:
+            return None
+        return files_of(engine, self._setup.engine, self.target), self.target
 
     def _open_file(self, path: Path, lines: _Lines) -> ResultsFile:
         source = self._setup.source
@@ -178,7 +224,7 @@ class AsyncBatch:
         file = ResultsFile(path, fresh=bool(self._setup.options.get("fresh")))
         try:
             if file.cut_bytes:
-                self.warnings.append(
+                self._warnings.append(
                     f"cut {file.cut_bytes} bytes of a half-written result off {path}; its line is "
                     "asked again"
                 )
@@ -241,11 +287,18 @@ class AsyncBatch:
 class _Lines:
     """The lines of a batch: which are answered, which are wrong, and which are next."""
 
-    def __init__(self, setup: BatchSetup, progress: BatchProgress) -> None:
+    def __init__(self, setup: BatchSetup, progress: BatchProgress, engine: BatchEngine) -> None:
         self._setup = setup
         self._progress = progress
-        self._wrong: list[BatchResult] = []
+        #: Lines that somebody else reads, by their name; else None.
+        self._elsewhere = find_elsewhere(setup.source)
+        if self._elsewhere is not None:
+            self._files = files_of(engine, setup.engine, self._elsewhere)
+        #: An engine may take lines in a thread while results are taken from here.
+        self._wrong: deque[BatchResult] = deque()
         self._answered: Mapping[Key, BatchResult] = {}
+        #: The provider's batches that lines have failed in which are asked again.
+        self._failed_in: dict[Key, str | None] = {}
         #: The lines, if they can be read only once; else they are read again.
         self._read: list[Line] | None = None
         self.settings_digest = setup.digest()
@@ -258,6 +311,8 @@ class _Lines:
         source = self._setup.source
         if self._read is not None:
             return iter(self._read)
+        if self._elsewhere is not None:
+            return read_lines(self._files.read_lines(self._elsewhere))
         if isinstance(source, (str, PathLike, list, tuple)):
             return read_lines(source)
         self._read = [*read_lines(source)]
@@ -289,6 +344,7 @@ class _Lines:
                 raise _changed_error(f"the settings or the config are not those of {path}")
             if retries and before["status"] == "failed":
                 self.has_replaced = True
+                self._failed_in[line.key] = before.get("batch")
                 continue
             found[line.key] = before
             self._progress.add(before, resumed=True)
@@ -298,6 +354,8 @@ class _Lines:
 
     def _count(self) -> int | None:
         source = self._setup.source
+        if self._elsewhere is not None:
+            return count_rows(self._files.read_lines(self._elsewhere))
         if isinstance(source, (str, PathLike)):
             return count_lines(source)
         if self._read is not None:
@@ -318,12 +376,12 @@ class _Lines:
                 "id": line.id,
                 "digest": line.digest,
                 "content": line.content,
+                "failed_in": self._failed_in.get(line.key),
             }
 
     def take_wrong(self) -> list[BatchResult]:
         """The results of lines that are wrong, each once."""
-        wrong, self._wrong = self._wrong, []
-        return wrong
+        return [self._wrong.popleft() for _ in range(len(self._wrong))]
 
     def is_answered(self, key: Key) -> bool:
         """Whether the line had its result before the batch began."""
@@ -352,16 +410,25 @@ async def _in_order(
                 elif not lines.is_answered(key):
                     break
                 place += 1
+    # Behind a line that has no result, as it still waits.
+    for key in lines.keys[place:]:
+        if key in waiting:
+            yield waiting.pop(key)
+
+
+class _Changed:
+    """Stands among the results where what waits has changed."""
 
 
 class Batch:
     """A batch as an iterator of results, answered in a thread while somebody iterates.
 
-    ``progress`` and ``warnings`` are those of `AsyncBatch`.
+    ``progress``, ``warnings``, ``file`` and ``target`` are those of `AsyncBatch`.
     """
 
     def __init__(self, setup: BatchSetup) -> None:
         self._batch = AsyncBatch(setup)
+        self.file, self.target = setup.file, setup.target
         self._wire = setup.runs.core.async_wire
         self._results: Generator[BatchResult, None, None] | None = None
 
@@ -391,7 +458,7 @@ class Batch:
             self._results.close()
 
     def _iterate(self) -> Generator[BatchResult, None, None]:
-        found: SimpleQueue[BatchResult | BaseException | None] = SimpleQueue()
+        found: SimpleQueue[BatchResult | BaseException | _Changed | None] = SimpleQueue()
         room = threading.Semaphore(_WAITING)
         stopping: list[Callable[[], object]] = []
 
@@ -418,6 +485,8 @@ class Batch:
             finally:
                 begun.set()
 
+        # Whoever watches does so where the results are taken.
+        watch, self.progress.watch = self.progress.watch, lambda: found.put(_Changed())
         begun = threading.Event()
         thread = threading.Thread(target=run, name="batch", daemon=True)
         thread.start()
@@ -425,8 +494,11 @@ class Batch:
             while (result := found.get()) is not None:
                 if isinstance(result, BaseException):
                     raise result
-                room.release()
-                yield result
+                if not isinstance(result, _Changed):
+                    room.release()
+                    yield result
+                elif watch is not None:
+                    watch()
         finally:
             begun.wait()
             for stop in stopping:

@@ -24,8 +24,8 @@ __all__ = ["Key", "Line", "Source", "count_lines", "digest_of", "line_schema", "
 
 #: What a line is known by: its id, or its number if it has none.
 Key: TypeAlias = "str | int"
-#: Where lines come from: a file, or items that are prompts or as a line of one.
-Source: TypeAlias = "str | PathLike[str] | BinaryIO | Iterable[str | Mapping[str, Any]]"
+#: Where lines come from: a file, or items that are prompts, lines, or lines as JSON.
+Source: TypeAlias = "str | PathLike[str] | BinaryIO | Iterable[str | Mapping[str, Any] | bytes]"
 
 _HINT = 'a line is an object such as {"id": "a", "prompt": "Hello"}'
 
@@ -116,7 +116,12 @@ def _items(source: Source) -> Iterator[tuple[int, bytes | str | Mapping[str, Any
         yield from _file_items(cast("BinaryIO", source))
     else:
         for number, item in enumerate(source, 1):
-            yield number, {"prompt": item} if isinstance(item, str) else cast(Any, item)
+            if isinstance(item, str):
+                yield number, {"prompt": item}
+            elif not isinstance(item, bytes):
+                yield number, cast(Any, item)
+            elif item.strip():
+                yield number, item.strip()
 
 
 def count_lines(source: str | PathLike[str]) -> int:

@@ -34,6 +34,7 @@ class BatchResult(_Required, total=False):
 
     One that has ``succeeded`` has ``text``, ``finish`` and ``usage``, and ``data`` if it had an
     ``output_schema``; one that has ``failed`` has an ``error`` with ``type`` and ``message``.
+    ``batch`` is the provider's own that it came from, if it did.
     """
 
     text: str
@@ -47,6 +48,7 @@ class BatchResult(_Required, total=False):
     cost: str | None
     warnings: list[str]
     run: str
+    batch: str
     error: Mapping[str, Any]
     metadata: Mapping[str, Any]
 

@@ -18,12 +18,20 @@ from agent_host.batch.errors import BatchError
 from agent_host.batch.lines import Key
 from agent_host.batch.results import BatchResult
 
-__all__ = ["ResultsFile", "encode_result", "key_of"]
+__all__ = [
+    "ResultsFile",
+    "StoredResults",
+    "cut_half_line",
+    "encode_result",
+    "key_of",
+    "sync_folder",
+    "write_all",
+]
 
 #: How every result begins that we write.
 _BEGIN = b'{"id": '
 #: What is needed of results that are there already.
-_HEAD = ("id", "line", "status", "input", "settings", "finish", "cost")
+_HEAD = ("id", "line", "status", "input", "settings", "finish", "cost", "batch")
 
 
 def encode_result(result: Mapping[str, Any]) -> bytes:
@@ -35,6 +43,17 @@ def encode_result(result: Mapping[str, Any]) -> bytes:
 def key_of(result: BatchResult) -> Key:
     """What the line of a result is known by."""
     return result["line"] if result["id"] is None else str(result["id"])
+
+
+class StoredResults:
+    """The results of a file whose batch has ended, read anew whenever somebody iterates."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        with self._path.open("rb") as file:
+            yield from map(json.loads, file)
 
 
 class ResultsFile:
@@ -85,8 +104,7 @@ class ResultsFile:
         begin = os.pread(self._file, len(_BEGIN), end)
         if not _BEGIN.startswith(begin):
             raise self._no_result("the last line")
-        self.cut_bytes = size - end
-        os.ftruncate(self._file, end)
+        self.cut_bytes = cut_half_line(self._file)
 
     def _read(self) -> Iterator[BatchResult]:
         """The results, without half a line at the end."""
@@ -114,7 +132,7 @@ class ResultsFile:
 
     def append(self, results: Iterable[Mapping[str, Any]]) -> None:
         """Add results; they are on the disk when this returns."""
-        _write_all(self._file, b"".join(map(encode_result, results)))
+        write_all(self._file, b"".join(map(encode_result, results)))
         os.fsync(self._file)
 
     def arrange(self, keys: Sequence[Key]) -> None:
@@ -130,11 +148,7 @@ class ResultsFile:
         finally:
             os.close(file)
         os.replace(part, self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._path)
 
     def close(self) -> None:
         os.close(self._file)
@@ -156,7 +170,26 @@ def _end_of_lines(file: int, size: int) -> int:
     return 0
 
 
-def _write_all(file: int, content: bytes) -> None:
+def cut_half_line(file: int) -> int:
+    """Cut off what is behind the last whole line of a file; how many bytes that was."""
+    size = os.fstat(file).st_size
+    end = _end_of_lines(file, size)
+    if end != size:
+        os.ftruncate(file, end)
+    return size - end
+
+
+def sync_folder(path: Path) -> None:
+    """Have the disk know the name of a file."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_all(file: int, content: bytes) -> None:
+    """Write all of it, however little the system takes at a time."""
     view = memoryview(content)
     while view:
         view = view[os.write(file, view) :]

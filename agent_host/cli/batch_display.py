@@ -19,7 +19,7 @@ from agent_host.cli.render import is_terminal, print_error, print_wrapped, style
 if TYPE_CHECKING:
     from agent_host.batch import Batch, BatchProgress, BatchResult
 
-__all__ = ["BatchDisplay"]
+__all__ = ["BatchDisplay", "describe_waiting"]
 
 #: Between two lines where there is no bar.
 _SECONDS = 5.0
@@ -41,6 +41,8 @@ class BatchDisplay:
         self._failures = 0
         #: What was said already: answers to many lines say the same.
         self._said: set[str] = set()
+        #: The batches of providers that were told of.
+        self._submitted: set[str] = set()
 
     def __enter__(self) -> None:
         # Results on the same terminal would be drawn over.
@@ -70,7 +72,20 @@ class BatchDisplay:
             sys.stdout.buffer.flush()
         if result["status"] == "failed":
             self._tell_failure(result)
-        progress = self._batch.progress
+        self._show_progress(self._batch.progress)
+
+    def show_waiting(self) -> None:
+        """Show that what waits in batches of providers has changed."""
+        assert self._batch is not None
+        self._warn(self._batch.warnings)
+        for each in self._batch.progress.waiting.values():
+            if each.id is not None and each.id not in self._submitted:
+                self._submitted.add(each.id)
+                where = f"at {each.provider} in {clean_text(each.id)}"
+                self._print(f"{_count_waiting(each.lines)} {where}")
+        self._show_progress(self._batch.progress)
+
+    def _show_progress(self, progress: BatchProgress) -> None:
         if self._bar is not None:
             self._bar.update(
                 self._task,
@@ -91,6 +106,10 @@ class BatchDisplay:
         if self._failures > _FAILURES:
             print_wrapped(f"{self._failures - _FAILURES} more lines have failed")
         click.echo(describe_progress(progress), err=True)
+        if progress.submitted:
+            print_wrapped(describe_waiting(progress))
+        if made.target is not None:
+            print_wrapped(f"written to {made.target}; {made.file} has the same, to go on with")
         if progress.failed and not self._prints_results:
             click.echo("--retry-failed asks again what has failed", err=True)
 
@@ -134,6 +153,10 @@ def describe_progress(progress: BatchProgress) -> str:
     """How far it is, in one line."""
     total = "" if progress.total is None else f"/{progress.total:,}"
     parts = [f"{progress.done:,}{total} lines"]
+    if progress.submitted:
+        answered = [each.answered for each in progress.waiting.values() if each.answered]
+        there = f", {sum(answered):,} answered there" if answered else ""
+        parts.append(f"{progress.submitted:,} wait{there}")
     if progress.resumed:
         parts.append(f"{progress.resumed:,} from before")
     if progress.failed:
@@ -150,6 +173,21 @@ def describe_progress(progress: BatchProgress) -> str:
     elif progress.unpriced:
         parts.append("cost unknown")
     return " · ".join(parts)
+
+
+def _count_waiting(lines: int) -> str:
+    return "1 line waits" if lines == 1 else f"{lines:,} lines wait"
+
+
+def describe_waiting(progress: BatchProgress) -> str:
+    """What waits at providers when the command ends, and what can be done about it."""
+    ids = [each.id or "one that is looked for" for each in progress.waiting.values()]
+    more = f" and {len(ids) - _FAILURES} more" if len(ids) > _FAILURES else ""
+    return (
+        f"{_count_waiting(progress.submitted)} at a provider, whatever happens here, in "
+        f"{clean_text(', '.join(ids[:_FAILURES]))}{more}: the same command fetches them, and with "
+        "--engine-set cancel=true ends them"
+    )
 
 
 def _duration(seconds: float) -> str:

@@ -273,8 +273,10 @@ def _change(
         )
     elif refused:
         click.echo("Nothing was changed.", err=True)
+    elif not planned.changes:
+        click.echo("Nothing has to be changed." if dry_run else "Nothing had to be changed.")
     elif not dry_run:
-        click.echo("Done." if planned.changes else "Nothing had to be changed.")
+        click.echo("Done.")
     return 1 if refused else 0
 
 

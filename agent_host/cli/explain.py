@@ -41,6 +41,7 @@ from agent_host.plugins.explanation import (
 )
 
 if TYPE_CHECKING:
+    from agent_hookspecs.tool_interop import ToolDescriptor
     from agent_host.application import AgentApplication
     from agent_host.plugins.resolve import HookOrder
     from agent_host.plugins.stack import Stack
@@ -50,7 +51,11 @@ __all__ = ["explain"]
 
 @dataclass(frozen=True, slots=True)
 class _Explanation:
-    """A stack, and what the request says that led to it; ``places`` are those of its settings."""
+    """A stack, and what the request says that led to it; ``places`` are those of its settings.
+
+    ``sent`` are the tools whose schemas go with the first request, as features choose them, and
+    ``warnings`` what that has led to, beside those of the stack.
+    """
 
     stack: Stack
     choice: Choice
@@ -61,6 +66,8 @@ class _Explanation:
     access: Access
     why: str
     imported: tuple[str, ...]
+    sent: tuple[ToolDescriptor, ...]
+    warnings: tuple[str, ...]
 
 
 @click.command(
@@ -127,6 +134,9 @@ def explain(
 def _explain(
     app: AgentApplication, choice: Choice, settings: Mapping[str, Any], stack: Stack, why: str
 ) -> _Explanation:
+    from agent_host.turn.selected_tools import choose_tools
+    from agent_host.turn.turn import Turn
+
     config, entry = app.config, stack.provider.entry
     # A run that lacked a variable would have no stack.
     layers, _ = config.fill_layers(config.request_layers(**choice.request))
@@ -136,6 +146,9 @@ def _explain(
     model = stack.config.get("model")
     names = (aliases[0].removeprefix("providers.") if aliases else stack.provider.name,)
     kept = stored_name(entry, stored_names(), *names, stack.provider.name)
+    turn = Turn(stack=stack, start=app.core.create_session(), asked=stack.config, core=app.core)
+    sent = choose_tools(turn, stack.config) if stack.descriptors else []
+    told = [str(event.get("message")) for event in turn.warnings.take()]
     return _Explanation(
         stack=stack,
         choice=choice,
@@ -146,6 +159,8 @@ def _explain(
         access=find_access(entry, config.env, layers, stored=kept),
         why=why,
         imported=tuple(stack.activator.imported_entries),
+        sent=tuple(sent),
+        warnings=(*(warning for warning, _ in stack.warnings), *told),
     )
 
 
@@ -173,10 +188,10 @@ def _facts(explanation: _Explanation) -> dict[str, Any]:
         "absentees": [asdict(each) for each in absentees(resolution)],
         "order": [asdict(order) for order in resolution.hook_orders()],
         "tools": [
-            {"name": each.tool_name, "plugin": each.plugin_name}
-            for each in explanation.stack.descriptors
+            {"name": each.tool_name, "plugin": each.plugin_name, "schema": schema}
+            for each, schema in _offered(explanation)
         ],
-        "warnings": [warning for warning, _ in explanation.stack.warnings],
+        "warnings": list(explanation.warnings),
         "imported": list(explanation.imported),
         "plugins": [summary_of(record) for record in resolution.catalog],
     }
@@ -194,9 +209,9 @@ def _print_explanation(explanation: _Explanation, everything: bool) -> None:
         _print_orders("Called in another order", unusual)
     others = [*absentees(resolution)]
     _print_absentees(others, everything)
-    if explanation.stack.warnings:
+    if explanation.warnings:
         print_heading("Warnings")
-        for warning, _ in explanation.stack.warnings:
+        for warning in explanation.warnings:
             print_text(clean_text(warning), indent=4, first="  -")
     if not everything:
         _print_folded(others, len([*resolution.hook_orders()]))
@@ -218,8 +233,33 @@ def _print_request(explanation: _Explanation) -> None:
             ("Key", style_text(key, fg="yellow") if access.missing else key),
             ("Tags", clean_text(", ".join(sorted(resolution.tags)))),
             ("Typed", f"answers of a type are got {describe_mode(_output_mode(explanation))}"),
+            ("Tools", _describe_schemas(explanation)),
         ]
     )
+
+
+def _offered(explanation: _Explanation) -> list[tuple[ToolDescriptor, str]]:
+    """The tools on offer, those that go with the first request first, and what is sent of each."""
+    sent = {each.tool_name for each in explanation.sent}
+    others = [each for each in explanation.stack.descriptors if each.tool_name not in sent]
+    return [
+        *((each, "deferred" if each.deferred else "sent") for each in explanation.sent),
+        *((each, "left out") for each in others),
+    ]
+
+
+def _describe_schemas(explanation: _Explanation) -> str:
+    """How many schemas go with a request, where most do not."""
+    counts = Counter(schema for _, schema in _offered(explanation))
+    if not counts["deferred"] and counts["left out"] <= counts["sent"]:
+        # Of a few, such as a search that nobody needs, --json tells.
+        return ""
+    parts = [f"{format_count(counts['sent'], 'schema')} sent at first"]
+    if counts["deferred"]:
+        parts.append(f"{counts['deferred']} deferred until the provider's own search finds them")
+    if counts["left out"]:
+        parts.append(f"{counts['left out']} left out")
+    return ", ".join(parts)
 
 
 def _output_mode(explanation: _Explanation) -> OutputMode:

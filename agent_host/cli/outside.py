@@ -30,6 +30,7 @@ _INVISIBLE = (
 _SUSPECT = re.compile(f"[{LOOK_ALIKES}{_INVISIBLE}]")
 _PLAIN_LINES = re.compile(r"[\x20-\x7e\n\t]*")
 
+_SPACES = ("Zs", "Zl", "Zp")
 _JOINER = "\u200d"
 _STYLES = "\ufe0e\ufe0f"
 _KEYCAP = "\u20e3"
@@ -51,11 +52,14 @@ def clean_lines(text: object) -> str:
 
 
 def show_exactly(text: object) -> str:
-    """`clean_text` where even what belongs to an emoji is shown: a person decides by this text."""
+    """`clean_text` where what belongs to an emoji, or looks like a space, is shown by its number.
+
+    A person decides by this text.
+    """
     text = str(text)
     if text.isprintable() and not _SUSPECT.search(text):
         return text
-    return "".join(_shown(c) for c in text)
+    return "".join(_number_of(c) if _looks_like_a_space(c) else _shown(c) for c in text)
 
 
 class OutsideText:
@@ -117,9 +121,18 @@ def _shown(c: str) -> str:
         return c
     if c in LOOK_ALIKES:
         return _STAND_IN
-    if c in "\n\t" or unicodedata.category(c) in ("Zs", "Zl", "Zp"):
+    if c in "\n\t" or unicodedata.category(c) in _SPACES:
         return " "
     if c < " ":
         # The picture of the control character, which Unicode has for each of them.
         return chr(0x2400 + ord(c))
-    return "␡" if c == "\x7f" else f"<U+{ord(c):04X}>"
+    return "␡" if c == "\x7f" else _number_of(c)
+
+
+def _number_of(c: str) -> str:
+    return f"<U+{ord(c):04X}>"
+
+
+def _looks_like_a_space(c: str) -> bool:
+    """Whether it is none, but cannot be told from one; the ideographic one is as wide as two."""
+    return c not in " \u3000" and unicodedata.category(c) in _SPACES

@@ -41,16 +41,20 @@ def list_tools(choice: Choice, as_json: bool, strict: bool) -> int:
     catalog = load_chosen_catalog(config)
     policy = Policy.of(config.values.get("tools", {}) if config else {}, Memory.of_user())
     found = []
+    unannounced = []
     for record in catalog:
         if not record.usable or record.entry is None:
             continue
+        if record.role == "tool" and not record.entry.tools:
+            unannounced.append(record.name)
         owner = owner_of(record.bundle)
         for name, effect in record.entry.tools.items():
             verdict, reason = policy.verdict(ToolUse("", name, effect, owner, {}))
             found.append((name, effect, verdict, reason, record.name, owner))
     keys = ("tool", "effect", "verdict", "reason", "plugin", "owner")
     if as_json:
-        print_json({"tools": [dict(zip(keys, each, strict=True)) for each in sorted(found)]})
+        listed = [dict(zip(keys, each, strict=True)) for each in sorted(found)]
+        print_json({"tools": listed, "unannounced": sorted(unannounced)})
     elif found:
         print_table(
             ("TOOL", "EFFECT", "CALLS", "WHY"),
@@ -66,6 +70,12 @@ def list_tools(choice: Choice, as_json: bool, strict: bool) -> int:
         )
     else:
         click.echo("No plugin announces a tool.")
+    if unannounced and not as_json:
+        names = clean_text(", ".join(sorted(unannounced)))
+        click.echo(
+            f"\nAnnouncing none: {names}. Tools that such a plugin has are known once it is used; "
+            "agent-host plugins explain shows them."
+        )
     return report_unusable(catalog, strict)
 
 

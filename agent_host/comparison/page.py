@@ -56,7 +56,7 @@ def _lines(answers: Sequence[CheckedAnswer]) -> Iterator[str]:
         name = f"{case} #{repetition}" if repeats else case
         yield f"<tr><th>{_escape(name)}</th>"
         row = {a.column: a for a in answers if (a.case, a.repetition) == (case, repetition)}
-        first = row[columns[0]].result.get("text", "")
+        first = _words_of(row[columns[0]])
         yield from (_cell(row[column], first) for column in columns)
         yield "</tr>"
     yield "</tbody></table></body></html>"
@@ -65,12 +65,15 @@ def _lines(answers: Sequence[CheckedAnswer]) -> Iterator[str]:
 def _cell(answer: CheckedAnswer, first: str) -> str:
     result = answer.result
     word = "passed" if answer.passed else "failed"
-    parts = [f'<td><strong class="{word}">{word}</strong>']
+    finish = result.get("finish") or "stop"
+    # An answer that is not whole may pass: what was asked of it may be there.
+    ended = "" if finish == "stop" else f" ({_escape(finish)})"
+    parts = [f'<td><strong class="{word}">{word}</strong>{ended}']
     if result["status"] == "failed":
         error = result["error"]
         parts.append(f"<pre>{_escape(str(error['type']))}: {_escape(str(error['message']))}</pre>")
     else:
-        parts.append(f"<pre>{_mark_differences(first, result.get('text', ''))}</pre>")
+        parts.append(f"<pre>{_mark_differences(first, _words_of(answer))}</pre>")
     if answer.findings:
         parts.append("<ul>")
         for each in answer.findings:
@@ -79,6 +82,11 @@ def _cell(answer: CheckedAnswer, first: str) -> str:
             parts.append(f'<li class="{kind}">{mark} {_escape(each.check)}{reason}</li>')
         parts.append("</ul>")
     return "".join([*parts, "</td>"])
+
+
+def _words_of(answer: CheckedAnswer) -> str:
+    """What a model said, be it in place of an answer."""
+    return str(answer.result.get("text") or answer.result.get("refusal") or "")
 
 
 def _mark_differences(first: str, text: str) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from importlib_metadata import distributions
@@ -39,14 +40,15 @@ class Fetched:
     bundles: tuple[Bundle, ...]
 
 
-def read_fetched(search_path: Sequence[str]) -> dict[str, Fetched]:
-    """Every distribution on the search path, by name."""
+def read_fetched(folder: Path) -> dict[str, Fetched]:
+    """Every distribution that an installer has laid out below a folder, by name."""
+    search_path = sorted({str(info.parent) for info in folder.rglob("*.dist-info")})
     bundles: dict[str, list[Bundle]] = {}
     for bundle in discover(search_path):
         bundles.setdefault(canonical_name(bundle.distribution), []).append(bundle)
     fetched = {}
     find: Any = distributions
-    for found in find(path=[*search_path]):
+    for found in find(path=search_path):
         name = canonical_name(found.name)
         files = [path for path, _ in record_of(found)]
         fetched[name] = Fetched(

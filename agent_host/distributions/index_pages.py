@@ -1,4 +1,4 @@
-"""What a package index says of files beside what installers tell: their age, and attestations.
+"""What an index says of files beside what installers tell: age, withdrawal and attestations.
 
 It reads the pages of the Simple API in their form as JSON (PEP 691, 700 and 740); an index without
 that form says nothing. It must not know what becomes of the answers.
@@ -33,6 +33,8 @@ class FileFacts:
     uploaded: datetime | None = None
     #: Where its attestations are.
     provenance: str = ""
+    #: Why its author has withdrawn it; empty if nobody has.
+    yanked: str = ""
     reason: str = ""
 
 
@@ -80,6 +82,7 @@ def _read_facts(file: Mapping[str, Any], page: str) -> FileFacts:
     return FileFacts(
         uploaded=_read_time(file.get("upload-time")),
         provenance=urljoin(page, provenance) if isinstance(provenance, str) else "",
+        yanked=str(file.get("yanked") or ""),
     )
 
 

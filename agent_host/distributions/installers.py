@@ -1,7 +1,7 @@
-"""The installers that change an environment: pip and uv, asked through their command lines.
+"""The installers of an environment: pip and uv, asked through their command lines.
 
-An installer resolves, fetches what is to be looked at, and changes the environment. It must not
-know why: what is checked before, and what becomes of a failure, is decided by whoever asks.
+An installer resolves, and lays out what would come where it can be looked at. It must not know why:
+what is checked then, and how it comes to its place, is decided by whoever asks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
-from zipfile import ZipFile
 
 from agent_hookspecs.logs import redact
 from agent_hookspecs.values import dataclass
@@ -52,7 +50,7 @@ _PASSING = (
 )
 _UNKNOWN = re.compile(
     r"satisfies the requirement (?P<pip>[^\s(]+).*\(from versions: none\)"
-    r"|Because (?P<uv>\S+) was not found in the package registry"
+    r"|Because (?P<uv>\S+) was not found in the (package registry|provided package locations)"
 )
 _CONFLICTS = ("conflict", "no solution found", "resolutionimpossible")
 
@@ -85,6 +83,7 @@ class Outdated:
 class Installer(Protocol):
     """What can be asked of an installer.
 
+    It changes nothing by itself: what it stages is put in its place when it was looked at.
     ``tells_age``: pins have the time at which they were uploaded, if the index has it.
     """
 
@@ -93,14 +92,8 @@ class Installer(Protocol):
     def resolve(self, asked: Resolving) -> dict[str, Pin]:
         """The distributions that fit, with all that they need, by name. Installs nothing."""
 
-    def fetch(self, pins: Sequence[Pin], folder: Path) -> list[str]:
-        """Bring them into a folder, and give the search path on which they are found."""
-
-    def install(self, pins: Sequence[Pin], folder: Path) -> None:
-        """Install these and nothing else; ``folder`` is what `fetch` filled."""
-
-    def remove(self, names: Sequence[str]) -> None:
-        """Uninstall these and nothing else."""
+    def stage(self, pins: Sequence[Pin], folder: Path) -> None:
+        """Install these and nothing else below a folder, as they would lie in the environment."""
 
     def find_outdated(self) -> list[Outdated]:
         """The installed distributions of which the index has newer versions."""
@@ -133,31 +126,19 @@ class _Pip:
         pins = [_read_reported(each) for each in document["install"]]
         return {pin.name: pin for pin in pins}
 
-    def fetch(self, pins: Sequence[Pin], folder: Path) -> list[str]:
-        hashed = [pin for pin in pins if pin.sha256 and not _copy_wheel(pin, folder)]
-        if hashed:
-            with _requirements(f"{pin.address}{pin.hash_option}" for pin in hashed) as file:
-                self._make_wheels(folder, "-r", str(file), *_ONLY_WHEELS)
-        for pin in pins:
-            if not pin.sha256:
-                self._make_wheels(folder, pin.address)
-        unpacked = folder / "unpacked"
-        for wheel in sorted(folder.glob("*.whl")):
-            with ZipFile(wheel) as archive:
-                archive.extractall(unpacked)
-        return [str(unpacked)]
-
-    def _make_wheels(self, folder: Path, *what: str) -> None:
-        self._run([*self._pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), *what])
-
-    def install(self, pins: Sequence[Pin], folder: Path) -> None:
-        command = [*self._pip, "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall"]
+    def stage(self, pins: Sequence[Pin], folder: Path) -> None:
         # By name what an index offers, because an address would be remembered as where it is from.
-        asked = [pin.requirement for pin in pins]
-        self._run([*command, "--find-links", str(folder), *asked])
-
-    def remove(self, names: Sequence[str]) -> None:
-        self._run([*self._pip, "uninstall", "--quiet", "--yes", *names])
+        command = [*self._pip, "install", "--quiet", "--no-deps", "--no-warn-script-location"]
+        # What is installed is none of its business, or it would uninstall that.
+        command += ["--ignore-installed", "--prefix", str(folder)]
+        hashed = [f"{pin.requirement}{pin.hash_option}" for pin in pins if pin.sha256]
+        if hashed:
+            with _requirements(hashed) as file:
+                self._run([*command, *_ONLY_WHEELS, "-r", str(file)])
+        # Of what is built here nobody knows a hash, and pip asks for those of all or of none.
+        built = [pin.requirement for pin in pins if not pin.sha256]
+        if built:
+            self._run([*command, *built])
 
     def find_outdated(self) -> list[Outdated]:
         told = self._run([*self._pip, "list", "--outdated", "--format", "json"])
@@ -185,19 +166,12 @@ class _Uv:
             self._run(command)
             return read_lock(lock)
 
-    def fetch(self, pins: Sequence[Pin], folder: Path) -> list[str]:
-        self._install(pins, "--target", str(folder))
-        return [str(folder)]
-
-    def install(self, pins: Sequence[Pin], folder: Path) -> None:
-        self._install(pins, "--reinstall")
-
-    def _install(self, pins: Sequence[Pin], *how: str) -> None:
+    def stage(self, pins: Sequence[Pin], folder: Path) -> None:
+        command = [*self._uv, "install", *self._python, "--no-deps", "--prefix", str(folder)]
+        # A folder has changed though its pyproject.toml, at which alone uv looks, has not.
+        command += [f"--refresh-package={pin.name}" for pin in pins if pin.kind == "folder"]
         with _requirements(f"{pin.requirement}{pin.hash_option}" for pin in pins) as file:
-            self._run([*self._uv, "install", *self._python, "--no-deps", *how, "-r", str(file)])
-
-    def remove(self, names: Sequence[str]) -> None:
-        self._run([*self._uv, "uninstall", *self._python, *names])
+            self._run([*command, "-r", str(file)])
 
     def find_outdated(self) -> list[Outdated]:
         told = self._run([*self._uv, "list", *self._python, "--outdated", "--format", "json"])
@@ -305,19 +279,6 @@ def _read_reported(reported: Mapping[str, Any]) -> Pin:
     digest = found.get("archive_info", {}).get("hashes", {}).get("sha256", "")
     yanked = "yes" if reported.get("is_yanked") else ""
     return Pin(name, version, kind, url, sha256=digest or _digest_of(url), yanked=yanked)
-
-
-def _copy_wheel(pin: Pin, folder: Path) -> bool:
-    """Whether it is a wheel on this machine, which needs no installer to be brought along."""
-    url = urlsplit(pin.url)
-    if url.scheme != "file" or pin.kind not in ("wheel", "archive"):
-        return False
-    path = Path(unquote(url.path))
-    if not path.is_file() or _digest_of(pin.url) != pin.sha256:
-        # The installer says what is wrong with it.
-        return False
-    shutil.copyfile(path, folder / path.name)
-    return True
 
 
 def _digest_of(url: str) -> str:

@@ -1,9 +1,9 @@
-"""What was in an environment before it was changed, so that a change that ends early is undone.
+"""Changes of the files of an environment, which are undone if they end early.
 
-Before an installer begins, the names of all files are written down, and the files that it will
-replace or remove are linked into a folder beside them. Whatever it leaves behind, undoing means:
-remove what was not there, put back what was. The folder lies in the environment itself and is found
-by the next command, also when this process was killed.
+What comes has been staged by the installer in a folder of the environment, so that changing means
+renaming: what goes into the folder of the change, what comes to its place. Before the first one it
+is written down which files these are. Whatever is done of it then, undoing means: remove what came,
+put back what went. The folder is found by the next command, also when this process was killed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,14 @@ from importlib_metadata import PackageNotFoundError, distribution
 from agent_host.distributions.environment import Environment
 from agent_host.distributions.errors import DistributionError
 
-__all__ = ["begin_change", "end_change", "find_unfinished", "hold_environment", "undo_change"]
+__all__ = [
+    "change_files",
+    "end_change",
+    "find_unfinished",
+    "hold_environment",
+    "open_stage",
+    "undo_change",
+]
 
 _FOLDER = "agent-host-change"
 _JOURNAL = "journal.json"
@@ -80,19 +88,33 @@ def _try_to_hold(file: int) -> bool:
     return True
 
 
-def begin_change(environment: Environment, names: Sequence[str]) -> None:
-    """Write down what is there, and keep the files of the distributions of these names."""
-    folder = environment.prefix / _FOLDER
-    folder.mkdir()
-    kept = {}
-    for number, path in enumerate(_files_of(names)):
-        copy = folder / str(number)
-        _link(path, copy)
-        kept[str(path)] = copy.name
-    journal = {
-        "files": sorted(str(path) for path in _walk(environment.folders)),
-        "kept": kept,
+@contextmanager
+def open_stage(environment: Environment) -> Iterator[Path]:
+    """A folder of the environment in which an installer lays out what comes."""
+    stage = environment.prefix / _FOLDER / "stage"
+    stage.mkdir(parents=True)
+    try:
+        yield stage
+    finally:
+        if not (stage.parent / _JOURNAL).exists():
+            shutil.rmtree(stage.parent, ignore_errors=True)
+
+
+def change_files(environment: Environment, names: Iterable[str], stage: Path) -> None:
+    """Take away the files of the distributions of these names, and put those of the stage there.
+
+    Whoever called it ends the change, or undoes it.
+    """
+    prefix, folder = Path(os.path.realpath(environment.prefix)), environment.prefix / _FOLDER
+    coming = {
+        _canonical(prefix / path.relative_to(stage)): path
+        for path in _walk(stage)
+        # uv leaves it where it has installed.
+        if path != stage / ".lock"
     }
+    going = {*_files_of(names, prefix), *(path for path in coming if path.is_file())}
+    kept = {str(path): str(number) for number, path in enumerate(sorted(going))}
+    journal = {"placed": [*map(str, coming)], "kept": kept}
     part = folder / f"{_JOURNAL}.part"
     with open(part, "w", encoding="utf-8") as file:
         json.dump(journal, file)
@@ -100,6 +122,12 @@ def begin_change(environment: Environment, names: Sequence[str]) -> None:
         os.fsync(file.fileno())
     # From here on there is something to undo.
     os.replace(part, folder / _JOURNAL)
+    for name, copy in kept.items():
+        os.replace(name, folder / copy)
+    _remove_empty(going, prefix, environment)
+    for path, staged in coming.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(staged, path)
 
 
 def end_change(environment: Environment) -> None:
@@ -125,61 +153,52 @@ def find_unfinished(environment: Environment) -> Mapping[str, Any] | None:
 
 def undo_change(environment: Environment, journal: Mapping[str, Any]) -> None:
     """Make the environment what it was when the journal was written."""
-    folder = environment.prefix / _FOLDER
-    before = {*journal["files"]}
-    for path in [*_walk(environment.folders)]:
-        if str(path) not in before:
-            path.unlink(missing_ok=True)
-    for name, copy in journal["kept"].items():
-        path = Path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not _is_same(path, folder / copy):
-            path.unlink(missing_ok=True)
-            _link(folder / copy, path)
-    _remove_empty(environment.folders)
+    folder, kept = environment.prefix / _FOLDER, journal["kept"]
+    placed = [Path(name) for name in journal["placed"] if name not in kept]
+    for path in placed:
+        if path.is_file():
+            path.unlink()
+    for name, copy in kept.items():
+        if (folder / copy).exists():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(folder / copy, name)
+    _remove_empty(placed, Path(os.path.realpath(environment.prefix)), environment)
     end_change(environment)
 
 
-def _files_of(names: Iterable[str]) -> Iterator[Path]:
+def _files_of(names: Iterable[str], prefix: Path) -> Iterator[Path]:
+    """What distributions list and is there, with what was compiled from it."""
     for name in names:
         try:
-            files = distribution(name).files or ()
+            found = distribution(name)
         except PackageNotFoundError:
             # Nothing is lost: what is not installed yet has nothing to keep.
             continue
-        for file in files:
-            path = Path(str(file.locate()))
-            if path.is_file() and _COMPILED not in path.parts:
-                yield Path(os.path.normpath(path))
+        if found.files is None:
+            raise DistributionError(
+                f"{name} {found.version} has no list of its files, so that it cannot be replaced",
+                hint="uninstall it with what has installed it",
+            )
+        for file in found.files:
+            path = _canonical(Path(os.path.normpath(str(file.locate()))))
+            compiled = [Path(cache_from_source(path))] if path.suffix == ".py" else []
+            # A list can name anything; what lies elsewhere is not ours.
+            yield from (x for x in (path, *compiled) if x.is_relative_to(prefix) and x.is_file())
 
 
-def _walk(folders: Iterable[Path]) -> Iterator[Path]:
-    for folder in folders:
-        for place, below, files in os.walk(folder):
-            below[:] = [name for name in below if name != _COMPILED]
-            yield from (Path(place, name) for name in files)
+def _canonical(path: Path) -> Path:
+    """One name for a file, whatever links lead to its folder."""
+    return Path(os.path.realpath(path.parent), path.name)
 
 
-def _remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders that hold nothing but what was compiled from modules that are gone."""
-    for root in folders:
-        for place, below, files in os.walk(root, topdown=False):
-            left = [name for name in below if name != _COMPILED and Path(place, name).exists()]
-            if not files and not left and Path(place) != root and Path(place).name != _COMPILED:
-                shutil.rmtree(place, ignore_errors=True)
+def _walk(folder: Path) -> Iterator[Path]:
+    for place, _, files in os.walk(folder):
+        yield from (Path(place, name) for name in files)
 
 
-def _link(path: Path, target: Path) -> None:
-    try:
-        os.link(path, target)
-    except OSError:
-        # Nothing is lost: where there are no links the file is copied.
-        shutil.copy2(path, target)
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except FileNotFoundError:
-        # Nothing is lost: what is gone is put back.
-        return False
+def _remove_empty(paths: Iterable[Path], prefix: Path, environment: Environment) -> None:
+    """Remove the folders of these files that hold nothing more, but for what was compiled."""
+    folders = {parent for path in paths for parent in path.parents if parent.is_relative_to(prefix)}
+    for folder in sorted(folders - {prefix, *environment.folders}, reverse=True):
+        if folder.is_dir() and not [name for name in os.listdir(folder) if name != _COMPILED]:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -6,7 +6,6 @@ undone; list and lock are written when the environment is what they say.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -36,10 +35,11 @@ from agent_host.distributions.errors import (
 )
 from agent_host.distributions.installers import Installer, Resolving, open_installer
 from agent_host.distributions.journal import (
-    begin_change,
+    change_files,
     end_change,
     find_unfinished,
     hold_environment,
+    open_stage,
     undo_change,
 )
 from agent_host.distributions.pins import Pin, read_lock, write_lock
@@ -62,7 +62,6 @@ class Plan:
     objections: tuple[Objection, ...]
     pins: dict[str, Pin]
     wanted: WantedList
-    folder: Path
 
     @property
     def is_forbidden(self) -> bool:
@@ -83,12 +82,13 @@ def open_manager(
 
     ``folder`` holds list and lock. What an earlier change left half done is undone first.
     """
-    with hold_environment(environment) as held, tempfile.TemporaryDirectory() as work:
+    with hold_environment(environment) as held:
         unfinished = find_unfinished(environment)
         if unfinished is not None:
             undo_change(environment, unfinished)
             tell("a change that was interrupted has been undone")
-        yield Manager(environment, open_installer(environment, held), folder, Path(work), tell)
+        with open_stage(environment) as stage:
+            yield Manager(environment, open_installer(environment, held), folder, stage, tell)
 
 
 class Manager:
@@ -99,7 +99,7 @@ class Manager:
         environment: Environment,
         installer: Installer,
         folder: Path,
-        work: Path,
+        stage: Path,
         tell: Callable[[str], None],
     ) -> None:
         self._environment = environment
@@ -113,7 +113,7 @@ class Manager:
         except OtherPythonError as error:
             # Nothing is lost: its versions count, and whoever must not change it is told.
             self._other = error
-        self._work = work
+        self._stage = stage
         self._tell = tell
 
     def plan_add(self, added: Sequence[Wanted], cooldown: timedelta) -> Plan:
@@ -188,6 +188,7 @@ class Manager:
         except ConflictError:
             # Nothing is lost: with what is there it does not fit; the changes say what must move.
             pins = self._installer.resolve(Resolving(asked))
+        pins = {name: pin if name in free else self._as_built(pin) for name, pin in pins.items()}
         left = {*self._locked, *gone} - {*pins}
         return self._compare(wanted, pins, gone=left, cooldown=cooldown)
 
@@ -212,14 +213,28 @@ class Manager:
     ) -> Plan:
         installed = installed_versions()
         editable = {name for name in pins if _is_editable(_find_installed(name))}
-        changeable = {name: pin for name, pin in pins.items() if name not in editable}
-        altered = [name for name, pin in changeable.items() if _is_altered(pin)]
-        changes = compare_pins(changeable, installed, gone=gone, changed=altered)
-        coming = [pins[each.name] for each in changes if each.kind != "remove"]
+        altered = {name for name, pin in pins.items() if not pin.version or _is_altered(pin)}
+
+        def compare() -> list[Change]:
+            changeable = {name: pin for name, pin in pins.items() if name not in editable}
+            return compare_pins(changeable, installed, gone=gone, changed=altered)
+
+        changes = compare()
         fetched: dict[str, Fetched] = {}
-        if coming:
-            self._tell(f"fetching {', '.join(pin.name for pin in coming)}")
-            fetched = read_fetched(self._installer.fetch(coming, self._work))
+        if wanting := [pins[each.name] for each in changes if each.kind != "remove"]:
+            self._tell(f"fetching {', '.join(pin.name for pin in wanting)}")
+            self._installer.stage(wanting, self._stage)
+            fetched = read_fetched(self._stage)
+        # uv does not tell which version it would build; now it has.
+        versions = {name: installed[name] for name in editable} | {
+            name: each.version for name, each in fetched.items()
+        }
+        pins = {
+            name: replace(pin, version=pin.version or versions.get(name, ""))
+            for name, pin in pins.items()
+        }
+        changes = compare()
+        coming = [pins[each.name] for each in changes if each.kind != "remove"]
         known, told = look_up_published(
             coming,
             self._locked,
@@ -240,8 +255,14 @@ class Manager:
             tuple(objections),
             full,
             wanted,
-            self._work,
         )
+
+    def _as_built(self, pin: Pin) -> Pin:
+        """With the version that was built of the same source, where the installer tells none."""
+        locked = self._locked.get(pin.name)
+        if pin.version or locked is None or (locked.url, locked.commit) != (pin.url, pin.commit):
+            return pin
+        return replace(pin, version=locked.version)
 
     def _as_locked(self, pin: Pin) -> Pin:
         """With the publisher that the lock has, which no installer tells."""
@@ -269,30 +290,26 @@ class Manager:
 
     def carry_out(self, plan: Plan) -> None:
         """Change the environment, then list and lock; or leave all as it was."""
-        names = [change.name for change in plan.changes]
-        if names:
-            begin_change(self._environment, names)
-            try:
-                self._change(plan)
-            except BaseException:
-                journal = find_unfinished(self._environment)
-                if journal is not None:
-                    undo_change(self._environment, journal)
-                raise
-        plan.wanted.write()
-        write_lock(self._lock_file, plan.pins.values())
+        try:
+            if plan.changes:
+                is_removal = all(each.kind == "remove" for each in plan.changes)
+                self._tell("removing" if is_removal else "installing")
+                names = [each.name for each in plan.changes]
+                change_files(self._environment, names, self._stage)
+            plan.wanted.write()
+            write_lock(self._lock_file, plan.pins.values())
+        except BaseException as error:
+            journal = find_unfinished(self._environment)
+            if journal is not None:
+                undo_change(self._environment, journal)
+            if isinstance(error, OSError):
+                raise DistributionError(
+                    f"the change cannot be carried out: {error}",
+                    hint="nothing was changed; correct what it says",
+                ) from error
+            raise
         # Written last: whoever is killed before it finds the environment of the old lock.
         end_change(self._environment)
-
-    def _change(self, plan: Plan) -> None:
-        coming = [plan.pins[each.name] for each in plan.changes if each.kind != "remove"]
-        going = [each.name for each in plan.changes if each.kind == "remove"]
-        if coming:
-            self._tell("installing")
-            self._installer.install(coming, plan.folder)
-        if going:
-            self._tell("removing")
-            self._installer.remove(going)
 
 
 def _find_installed(name: str) -> Any:

@@ -1,8 +1,8 @@
 """What an index says of the distributions that would come, and what speaks against it.
 
-Their age, where the installer did not tell it, and their publishers, of whom the first is trusted
-and a change is asked about. It must not know how an index is read. Whatever asks one is imported
-when there is something to ask.
+Their age and whether they were withdrawn, where the installer did not tell it; their publishers, of
+whom the first is trusted and a change is asked about. It must not know how an index is read.
+Whatever asks one is imported when there is something to ask.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ def look_up_published(
         pin.name: replace(
             pin,
             uploaded=pin.uploaded or facts[pin.name].uploaded,
+            # Not every pip tells it.
+            yanked=pin.yanked or facts[pin.name].yanked,
             publisher=publishers.get(pin.name, _publisher_before(pin.name, locked)),
         )
         for pin in wanted

@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agent_hookspecs.errors import TransportError
 from agent_hookspecs.events import Event
@@ -37,11 +37,10 @@ from agent_host.drivers.effects import (
     Read,
     ReadAll,
     Running,
-    RunState,
     Sleep,
     Steps,
+    StreamBase,
     TimeUpError,
-    conclude_stream,
     item_of,
     longest_wait,
     next_item,
@@ -53,7 +52,6 @@ from agent_host.wire.deadlines import Canceller
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from agent_host.sessions.session import Session
     from agent_host.wire.request import WireRequest
     from agent_host.wire.responses import AsyncResponse
 
@@ -275,7 +273,7 @@ async def acomplete(steps: Steps[T], wire: AsyncWire) -> T:
     return results[0]
 
 
-class AsyncStream(Generic[R_co]):
+class AsyncStream(StreamBase[R_co]):
     """The twin of `Stream`. Cancelling the task that iterates, or `aclose`, closes the socket."""
 
     def __init__(
@@ -285,8 +283,7 @@ class AsyncStream(Generic[R_co]):
         on_close: Callable[[], None] | None = None,
         conclude: Callable[[], R_co] | None = None,
     ) -> None:
-        self._run = run
-        self._conclude = conclude
+        super().__init__(run, conclude)
         self._on_close = on_close
         self._driver = _AsyncDriver(wire)
         self._source = _events(run.steps(), self._driver, [])
@@ -296,30 +293,6 @@ class AsyncStream(Generic[R_co]):
 
     def __anext__(self) -> Awaitable[Event]:
         return self._source.__anext__()
-
-    @property
-    def session(self) -> Session:
-        return self._run.session
-
-    @property
-    def answer(self) -> R_co:
-        """What the run came to; only once all events were read."""
-        return conclude_stream(self._run, self._conclude)
-
-    @property
-    def partial(self) -> Any:
-        """What has arrived of an answer of the type that was asked for, as plain JSON."""
-        return self._run.partial
-
-    @property
-    def run_id(self) -> str | None:
-        """The id under which the run is stored, if it is."""
-        return self._run.run_id
-
-    @property
-    def state(self) -> RunState:
-        """How far the run is: a stream nobody has begun to read is pending."""
-        return self._run.state
 
     async def aclose(self) -> None:
         """Stop: closes the socket at once."""

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agent_hookspecs.errors import TransportError
 from agent_hookspecs.events import Event
@@ -26,10 +26,9 @@ from agent_host.drivers.effects import (
     Read,
     ReadAll,
     Running,
-    RunState,
     Sleep,
     Steps,
-    conclude_stream,
+    StreamBase,
     item_of,
     longest_wait,
     next_item,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from agent_host.drivers.waiting import LoopThread
-    from agent_host.sessions.session import Session
     from agent_host.wire.client import WireClient
     from agent_host.wire.responses import Response
 
@@ -254,7 +252,7 @@ def complete(steps: Steps[T], wire: WireClient) -> T:
             return result
 
 
-class Stream(Generic[R_co]):
+class Stream(StreamBase[R_co]):
     """The events of a request as they come. Iterate it once; use it as a context manager.
 
     ``answer`` is what a run came to, once it has ended, and ``session`` the session that it left.
@@ -269,8 +267,7 @@ class Stream(Generic[R_co]):
         on_close: Callable[[], None] | None = None,
         conclude: Callable[[], R_co] | None = None,
     ) -> None:
-        self._run = run
-        self._conclude = conclude
+        super().__init__(run, conclude)
         self._on_close = on_close
         self._driver = _Driver(wire)
         self._source = _events(run.steps(), self._driver)
@@ -280,30 +277,6 @@ class Stream(Generic[R_co]):
 
     def __next__(self) -> Event:
         return next(self._source)
-
-    @property
-    def session(self) -> Session:
-        return self._run.session
-
-    @property
-    def answer(self) -> R_co:
-        """What the run came to; only once all events were read."""
-        return conclude_stream(self._run, self._conclude)
-
-    @property
-    def partial(self) -> Any:
-        """What has arrived of an answer of the type that was asked for, as plain JSON."""
-        return self._run.partial
-
-    @property
-    def run_id(self) -> str | None:
-        """The id under which the run is stored, if it is."""
-        return self._run.run_id
-
-    @property
-    def state(self) -> RunState:
-        """How far the run is: a stream nobody has begun to read is pending."""
-        return self._run.state
 
     def close(self) -> None:
         """Stop: closes the socket at once, from whichever thread it is called."""

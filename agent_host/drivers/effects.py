@@ -7,7 +7,7 @@ and async callers; only who waits differs.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.events import Event
@@ -45,8 +45,8 @@ __all__ = [
     "Running",
     "Sleep",
     "Steps",
+    "StreamBase",
     "TimeUpError",
-    "conclude_stream",
     "exit_error",
     "item_of",
     "longest_wait",
@@ -208,8 +208,42 @@ class Running(Protocol):
         """What has arrived of an answer that is more than text; None where none is expected."""
 
 
-def conclude_stream(run: Running, conclude: Callable[[], R_co] | None) -> R_co:
-    """What a stream came to; raises if its run goes on, or was never read."""
-    if conclude is None or run.state in ("pending", "running"):
-        raise AgentError("the stream has no answer yet", hint="read all of its events first")
-    return conclude()
+class StreamBase(Generic[R_co]):
+    """What both kinds of streams tell of their run."""
+
+    def __init__(self, run: Running, conclude: Callable[[], R_co] | None) -> None:
+        self._run = run
+        self._conclude = conclude
+
+    @property
+    def session(self) -> Session:
+        return self._run.session
+
+    @property
+    def answer(self) -> R_co:
+        """What the run came to; only once all events were read."""
+        state = self._run.state
+        if self._conclude is None or state in ("pending", "running"):
+            raise AgentError("the stream has no answer yet", hint="read all of its events first")
+        if state in ("cancelled", "failed"):
+            how = "failed" if state == "failed" else "was closed or cancelled"
+            raise AgentError(
+                f"the stream {how} before its answer was there",
+                hint="the text so far is in stream.session",
+            )
+        return self._conclude()
+
+    @property
+    def partial(self) -> Any:
+        """What has arrived of an answer of the type that was asked for, as plain JSON."""
+        return self._run.partial
+
+    @property
+    def run_id(self) -> str | None:
+        """The id under which the run is stored, if it is."""
+        return self._run.run_id
+
+    @property
+    def state(self) -> RunState:
+        """How far the run is: a stream nobody has begun to read is pending."""
+        return self._run.state

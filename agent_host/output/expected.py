@@ -43,9 +43,11 @@ class ExpectedOutput:
         self.shape: OutputShape = shape_of(output_type)
         self.mode: OutputMode = "prompt"
         self._retries = RETRIES if retries is None else retries
-        if self._retries < 0:
+        if not isinstance(self._retries, int) or self._retries < 0:
             raise ConfigError(
-                f"output_retries is {retries}", key="output_retries", hint="it must be at least 0"
+                f"output_retries is {retries!r}",
+                key="output_retries",
+                hint="it must be a whole number of at least 0",
             )
         self._asked_again = 0
         self._value: Any = _UNSET

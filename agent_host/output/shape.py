@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, get_args, get_origin, get_type_hints
+from inspect import isroutine
+from typing import Any
 
+from agent_hookspecs.authoring.typed_dicts import readable_type
 from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.values import dataclass
 from agent_host.json_schemas import compile_schema
@@ -26,6 +27,7 @@ _FENCE = re.compile(r"```\w*[ \t]*\r?\n")
 _TOO_DEEP = "the answer is nested too deeply"
 #: So many things that are wrong are told to a model at once.
 _MAX_PROBLEMS = 10
+_NEWER = "import TypedDict from typing_extensions, or use Python 3.12"
 
 
 class MismatchError(Exception):
@@ -66,11 +68,17 @@ def shape_of(output_type: Any) -> OutputShape:
     """The shape for a class, a union, any other type that pydantic knows, or a JSON Schema."""
     if isinstance(output_type, Mapping):
         return _shape_of_schema(json.dumps(output_type, sort_keys=True))
+    if isinstance(output_type, (list, tuple)):
+        raise _unusable(output_type, "it is no type", "for one of several types write A | B")
+    if isroutine(output_type):
+        # pydantic would take it, and ask for its arguments.
+        raise _unusable(output_type, "it is a function", "call it with the answer's data")
     try:
         return _shape_of_type(output_type)
     except TypeError as error:
         # Such as an annotation that cannot be hashed, and so not be remembered.
-        raise _unusable(output_type, error) from error
+        hint = _NEWER if "typing.TypedDict" in str(error) else ""
+        raise _unusable(output_type, error, hint) from error
 
 
 @lru_cache(maxsize=256)
@@ -92,18 +100,14 @@ def _shape_of_schema(text: str) -> OutputShape:
 
 @lru_cache(maxsize=256)
 def _shape_of_type(output_type: Any) -> OutputShape:
-    from pydantic import (
-        PydanticSchemaGenerationError,
-        PydanticUserError,
-        TypeAdapter,
-        ValidationError as InvalidError,
-    )
+    from pydantic import PydanticUserError, TypeAdapter, ValidationError as InvalidError
 
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(_readable_type(output_type))
+        adapter: TypeAdapter[Any] = TypeAdapter(readable_type(output_type))
         schema = adapter.json_schema()
-    except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise _unusable(output_type, error) from error
+    except PydanticUserError as error:
+        hint = _NEWER if error.code == "typed-dict-version" else ""
+        raise _unusable(output_type, error, hint) from error
 
     def convert(payload: Any) -> Any:
         try:
@@ -114,13 +118,14 @@ def _shape_of_type(output_type: Any) -> OutputShape:
     return _make_shape(_close_objects(schema), convert)
 
 
-def _unusable(output_type: Any, error: Exception) -> ConfigError:
+def _unusable(output_type: Any, error: Exception | str, hint: str = "") -> ConfigError:
     # What pydantic advises is for those who write types, and not for those who ask for one.
     why = str(error).partition("\n")[0].partition(". Set `")[0]
     return ConfigError(
         f"no answer can be asked for as {output_type!r}: {why}",
         key="output_type",
-        hint="give a pydantic model, a dataclass, a TypedDict, a union, a primitive, "
+        hint=hint
+        or "give a pydantic model, a dataclass, a TypedDict, a union, a primitive, "
         "or a JSON Schema as a dict",
     )
 
@@ -152,27 +157,6 @@ def _close_objects(schema: Any) -> Any:
     if closed.get("type") == "object" and "properties" in closed:
         closed.setdefault("additionalProperties", False)
     return closed
-
-
-def _readable_type(kind: Any) -> Any:
-    """The type as pydantic reads it: before 3.12, only the newer form of typed dicts."""
-    if sys.version_info >= (3, 12):
-        return kind
-    from typing import is_typeddict
-
-    from typing_extensions import TypedDict
-
-    if is_typeddict(kind):
-        hints = {
-            name: _readable_type(hint)
-            for name, hint in get_type_hints(kind, include_extras=True).items()
-        }
-        make: Any = TypedDict
-        return make(kind.__name__, hints, total=getattr(kind, "__total__", True))
-    origin, args = get_origin(kind), get_args(kind)
-    if origin in (list, dict, set, tuple) and args:
-        return origin[tuple(_readable_type(each) for each in args)]
-    return kind
 
 
 def _describe_problems(problems: list[Any]) -> str:

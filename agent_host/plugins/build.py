@@ -32,6 +32,7 @@ from agent_host.plugins.hook_time import HookTime
 from agent_host.plugins.implementation import Implementation, log_failure
 from agent_host.plugins.manager import RoleManager
 from agent_host.plugins.models import valid_models
+from agent_host.plugins.outgoing import header_plugins
 from agent_host.plugins.protected import PROTECTED
 from agent_host.plugins.resolve import BrokenPluginError, Resolution
 from agent_host.plugins.settings import ConfigSchema, read_settings, wants_tool
@@ -118,6 +119,7 @@ def build_stack(
             model=selected_model(config, models),
             tools=tuple(tools),
             changing_tools=tuple(t for t in tools if t.implementation("has_changed_tools")),
+            header_plugins=header_plugins(resolution),
             tool_names=tuple(names),
             registry=registry,
             schema_target_formats=tuple(formats),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from agent_hookspecs.authoring.knobs import KNOBS
 from agent_hookspecs.errors import AnswerTooLargeError, ProtocolError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Config, ModelInfo
@@ -19,7 +20,7 @@ from agent_host.plugins.activate import LoadedPlugin
 from agent_host.plugins.hook_time import HookTime
 from agent_host.plugins.implementation import log_failure
 from agent_host.plugins.implementations import can_list_models
-from agent_host.plugins.keys import data_key
+from agent_host.plugins.keys import config_key, data_key
 from agent_host.plugins.request_spec import read_request_spec
 from agent_host.sessions.frozen import plain_copy
 from agent_host.wire.deadlines import shortest
@@ -39,6 +40,8 @@ _MAX_BYTES = 8 << 20
 _REQUEST_SECONDS = 10.0
 _TOTAL_SECONDS = 60.0
 _RETRY_SECONDS = 15.0
+#: None of it changes which models there are, nor what they can do.
+_SET_BY_REQUESTS = frozenset({*KNOBS, "tools"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,15 @@ class Listings:
     def list_models(
         self, provider: LoadedPlugin, config: Config, key: str, fresh_key: FreshKey | None
     ) -> Steps[Listing]:
-        """Ask the provider for its models and remember them; an error gives an empty list."""
+        """Ask the provider for its models and remember them; an error gives an empty list.
+
+        Configs that differ in what requests set, such as the tools of a client, are one here.
+        """
+        asking = config_key({k: v for k, v in config.items() if k not in _SET_BY_REQUESTS})
+        if (known := self.fresh_listing(asking)) is not None:
+            listing = replace(known, config=config)
+            self._remember(listing, key)
+            return listing
         seconds = self._seconds
         try:
             models = yield from ask_models(provider, config, fresh_key)
@@ -80,12 +91,16 @@ class Listings:
             log_failure(log, "models_unavailable", error, provider=provider.name)
             models, digest, seconds = [], "[]", min(seconds, _RETRY_SECONDS)
         listing = Listing(config, models, digest, time.monotonic() + seconds)
+        self._remember(listing, key, asking)
+        return listing
+
+    def _remember(self, listing: Listing, *keys: str) -> None:
         with self._lock:
-            self._known[key] = listing
-            self._known.move_to_end(key)
+            for key in keys:
+                self._known[key] = listing
+                self._known.move_to_end(key)
             while len(self._known) > _MAX_LISTINGS:
                 self._known.popitem(last=False)
-        return listing
 
 
 def valid_models(models: object) -> list[ModelInfo]:

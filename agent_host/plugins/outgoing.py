@@ -14,17 +14,27 @@ from typing import TYPE_CHECKING, Any
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.logs import get_logger
 from agent_hookspecs.messages import Context
+from agent_hookspecs.roles import PluginRole
 from agent_host.plugins.implementation import describe_failure
 from agent_host.wire.request import WireRequest, is_header, without_userinfo
 
 if TYPE_CHECKING:
+    from agent_host.plugins.activate import LoadedPlugin
+    from agent_host.plugins.resolve import Resolution
     from agent_host.plugins.stack import Stack
 
-__all__ = ["TRACE_CONTEXT", "add_outgoing_headers", "call_trace", "trace_headers"]
+__all__ = [
+    "TRACE_CONTEXT",
+    "add_outgoing_headers",
+    "call_trace",
+    "header_plugins",
+    "trace_headers",
+]
 
 log = get_logger(__name__)
 
 _HOOK = "outgoing_headers"
+_ASKED: tuple[PluginRole, ...] = ("provider", "extension", "feature")
 #: The key of the context under which callers say, and tools are told, which trace they are in.
 TRACE_CONTEXT = "trace_context"
 #: The headers of the W3C that make a trace context; the second means nothing without the first.
@@ -46,6 +56,16 @@ _RESERVED = frozenset(
         "upgrade",
     }
 )
+
+
+def header_plugins(resolution: Resolution) -> tuple[LoadedPlugin, ...]:
+    """Those of a resolution that may add headers; tools are none of them."""
+    return tuple(
+        plugin
+        for role in _ASKED
+        for plugin in resolution.plugins[role]
+        if plugin.host_manager is not None and plugin.host_manager.implements(_HOOK)
+    )
 
 
 def add_outgoing_headers(
@@ -90,28 +110,24 @@ def _ask_plugins(
     warn: Callable[[str, str], None],
 ) -> Iterator[tuple[str, str]]:
     """What plugins add, each header once; ``taken`` are the names that there are."""
-    for role in ("provider", "extension", "feature"):
-        for plugin in stack.resolution.plugins[role]:
-            manager = plugin.host_manager
-            if manager is None or not manager.implements(_HOOK):
-                continue
-            told = {"method": method, "url": _bare_address(url)}
-            try:
-                found = plugin.ask_host(_HOOK, request=told, context=context) or {}
-            except AgentError as error:
-                warn(
-                    f"plugin {plugin.name!r} adds no headers: {describe_failure(error)}",
-                    plugin.name,
-                )
-                continue
-            for name, value in found.items():
-                objection = _objection(name, value, taken)
-                if objection is None:
-                    taken.add(name.lower())
-                    yield name, value
-                else:
-                    what = f"plugin {plugin.name!r}: the header {name!r} was not added: {objection}"
-                    warn(what, plugin.name)
+    for plugin in stack.header_plugins:
+        told = {"method": method, "url": _bare_address(url)}
+        try:
+            found = plugin.ask_host(_HOOK, request=told, context=context) or {}
+        except AgentError as error:
+            warn(
+                f"plugin {plugin.name!r} adds no headers: {describe_failure(error)}",
+                plugin.name,
+            )
+            continue
+        for name, value in found.items():
+            objection = _objection(name, value, taken)
+            if objection is None:
+                taken.add(name.lower())
+                yield name, value
+            else:
+                what = f"plugin {plugin.name!r}: the header {name!r} was not added: {objection}"
+                warn(what, plugin.name)
 
 
 def _objection(name: Any, value: Any, taken: set[str]) -> str | None:

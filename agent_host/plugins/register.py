@@ -30,6 +30,16 @@ def record_plugin(
             f"register a class, an object{also} or a module, not {type(given).__name__}",
             hint="hooks are methods of a class or an object, or marked functions of a module",
         )
+    if (
+        role == "tool"
+        and not isinstance(plugin, (type, ModuleType))
+        and not hasattr(plugin, "get_tool_schemas")
+    ):
+        raise ContractError(
+            f"an object of {type(plugin).__name__} has no tools",
+            plugin=type(plugin).__name__,
+            hint="give a function, an object whose methods have @tool, or a ToolPlugin",
+        )
     path = _plugin_path(plugin)
     name = getattr(plugin, "name", "") or path.rpartition(":")[2].rpartition(".")[2]
     if not isinstance(name, str):

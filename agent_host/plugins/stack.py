@@ -154,7 +154,8 @@ class Stack:
     list after extensions and features have seen it, ``model`` the entry that is asked for, and
     ``secrets`` what is secret in the config. ``fresh_key`` gets the key if the config says where
     from. ``protected`` are the places that no tool may touch. Whoever works with its tools has
-    entered ``lease``. ``changing_tools`` are those that can say that they are others by now.
+    entered ``lease``. ``changing_tools`` are those that can say that they are others by now, and
+    ``header_plugins`` may add headers to requests.
     """
 
     resolution: Resolution
@@ -166,6 +167,7 @@ class Stack:
     model: ModelInfo | None
     tools: tuple[PreparedTool, ...]
     changing_tools: tuple[PreparedTool, ...]
+    header_plugins: tuple[LoadedPlugin, ...]
     tool_names: tuple[str, ...]
     registry: ToolInteropRegistry
     schema_target_formats: tuple[str, ...]

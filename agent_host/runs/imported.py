@@ -76,7 +76,7 @@ with pydantic_alone():
         created: _Time = 0.0
         ended: _Time | None = None
         usage: dict[str, int | float | dict[str, Any] | None] = {}
-        cost: Annotated[Decimal, Field(strict=False, allow_inf_nan=False)] | None = None
+        cost: Annotated[Decimal, Field(ge=0, strict=False, allow_inf_nan=False)] | None = None
         reason: _Name | None = None
         error: dict[str, Any] | None = None
         details: _Details = _Details()

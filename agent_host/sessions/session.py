@@ -205,6 +205,15 @@ class Session:
             # What could be made may be too deep for whoever stands deeper in calls themselves.
             raise too_deep_error() from error
 
+    def shared_dict(self) -> dict[str, Any]:
+        """The same as `to_dict`, to read: what is in it is the session's own."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "id": self._id,
+            "messages": [*self._messages],
+            "metadata": self._metadata,
+        }
+
     @classmethod
     def from_dict(cls, document: object) -> Session:
         """The inverse of `to_dict`; a `SessionError` says what is wrong with anything else."""

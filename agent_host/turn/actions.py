@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agent_host.sessions.session import Session
     from agent_host.turn.turn import Turn
 
-__all__ = ["TRIGGERS", "execute_action", "offered_actions", "run_trigger"]
+__all__ = ["TRIGGERS", "Offer", "execute_action", "offered_actions", "run_trigger"]
 
 log = get_logger(__name__)
 
@@ -48,7 +48,9 @@ _ROLES: tuple[PluginRole, ...] = ("provider", "extension", "feature")
 
 
 @dataclass(frozen=True, slots=True)
-class _Offer:
+class Offer:
+    """An action, who offers it, and what runs it."""
+
     role: PluginRole
     plugin: str
     action: Action
@@ -57,10 +59,19 @@ class _Offer:
 
 def offered_actions(turn: Turn) -> list[dict[str, Any]]:
     """Every action on offer, with the plugin that offers it."""
-    return [{**offer.action, "plugin": offer.plugin, "role": offer.role} for offer in _offers(turn)]
+    return [
+        {**offer.action, "plugin": offer.plugin, "role": offer.role} for offer in _find_offers(turn)
+    ]
 
 
-def _offers(turn: Turn) -> Iterator[_Offer]:
+def _find_offers(turn: Turn) -> list[Offer]:
+    """What is on offer in an attempt, for which plugins are asked once."""
+    if turn.offers is None:
+        turn.offers = [*_ask_offers(turn)]
+    return turn.offers
+
+
+def _ask_offers(turn: Turn) -> Iterator[Offer]:
     for role in _ROLES:
         manager = turn.managers.role(role)
         for asked in manager.implementations("get_actions"):
@@ -72,14 +83,14 @@ def _offers(turn: Turn) -> Iterator[_Offer]:
                 continue
             for action in actions:
                 if execute is not None and isinstance(action, dict) and action.get("id"):
-                    yield _Offer(role, asked.plugin, cast(Action, action), execute)
+                    yield Offer(role, asked.plugin, cast(Action, action), execute)
 
 
 def execute_action(
     turn: Turn, action_id: str, params: Mapping[str, Any]
 ) -> Steps[tuple[Session, ActionResult]]:
     """Run the action of that id; the session it leaves behind, and what it returned."""
-    offers = list(_offers(turn))
+    offers = _find_offers(turn)
     for offer in offers:
         if action_id == offer.action["id"]:
             _check_inputs(offer, params)
@@ -104,7 +115,7 @@ def run_trigger(turn: Turn, session: Session, trigger: str, **known: Any) -> Ste
         )
     if not turn.stack.has_actions:
         return session
-    for offer in list(_offers(turn)):
+    for offer in _find_offers(turn):
         if trigger not in _triggers(offer.action):
             continue
         action = offer.action["id"]
@@ -131,7 +142,7 @@ def _triggers(action: Action) -> Sequence[str]:
     return (named,) if isinstance(named, str) else named
 
 
-def _check_inputs(offer: _Offer, params: Mapping[str, Any]) -> None:
+def _check_inputs(offer: Offer, params: Mapping[str, Any]) -> None:
     for name, described in (offer.action.get("inputs") or {}).items():
         required = isinstance(described, Mapping) and described.get("required")
         if required and params.get(name) is None:
@@ -145,7 +156,7 @@ def _check_inputs(offer: _Offer, params: Mapping[str, Any]) -> None:
 def _execute(
     turn: Turn,
     session: Session,
-    offer: _Offer,
+    offer: Offer,
     params: Mapping[str, Any],
     known: Mapping[str, Any],
 ) -> Steps[tuple[Session, ActionResult]]:
@@ -182,7 +193,7 @@ def _execute(
     return session, given
 
 
-def _take_excerpt(turn: Turn, session: Session, offer: _Offer, items: object) -> Session:
+def _take_excerpt(turn: Turn, session: Session, offer: Offer, items: object) -> Session:
     if not isinstance(items, (list, tuple)):
         raise offer.execute.wrong_result("a list as its excerpt", items)
     try:

@@ -38,6 +38,7 @@ RESERVED = frozenset(
     {
         "core",
         "config",
+        "deferred_tools",
         "excerpt",
         "refusal",
         "tools",
@@ -148,7 +149,7 @@ def action_context(
     features = [plugin.instance for plugin in stack.resolution.plugins["feature"]]
     return {
         **request,
-        "session": session.to_dict(),
+        "session": session.shared_dict(),
         "excerpt": excerpt_items(session),
         "window": read_facts(stack.model).window if stack.model is not None else None,
         "request_context": request,

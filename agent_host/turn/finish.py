@@ -16,6 +16,7 @@ from agent_host.turn.calls import ToolCall, inspect_call, wire_call_id
 from agent_host.turn.finish_reason import note_finish
 from agent_host.turn.lost_tools import warn_of_unread_calls
 from agent_host.turn.speech import remove_instructions
+from agent_host.usage import check_usage, describe_wrong_usage
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
@@ -114,7 +115,20 @@ def _core_messages(turn: Turn, finals: list[NativeMessage]) -> list[CoreMessage]
             hook="from_native_messages",
             hint="plugins return what they change, and leave what they are given as it is",
         )
-    return [_as_core(message) for message in messages]
+    checked = [_as_core(message) for message in messages]
+    for message in checked:
+        _check_usage(turn, message)
+    return checked
+
+
+def _check_usage(turn: Turn, message: CoreMessage) -> None:
+    """Take out of the usage what is no number of anything; budgets would be wrong by it."""
+    usage = message["metadata"].get("usage")
+    if isinstance(usage, Mapping):
+        known, wrong = check_usage(usage)
+        if wrong:
+            message["metadata"]["usage"] = known
+            turn.warnings.add(describe_wrong_usage(turn.provider, wrong), turn.provider)
 
 
 def _as_core(message: Mapping[str, Any]) -> CoreMessage:

@@ -287,6 +287,8 @@ def _check_something_said(
     machine: Framing, provider: str, headers: Mapping[str, str], *, is_stream: bool = True
 ) -> None:
     """Refuse an answer in which nothing was said, though its status was a success."""
+    if machine.event_count or machine.is_done:
+        return
     kind = headers.get("content-type", "")
     wrong = machine.no_event_error(kind)
     if wrong is not None:
@@ -296,12 +298,11 @@ def _check_something_said(
                 "'streamed': True in what its build_request returns"
             )
         raise wrong
-    if not machine.event_count and not machine.is_done:
-        raise StreamCutError(
-            f"{provider} answered with an empty body",
-            provider=provider,
-            hint="ask again; if it persists, look at proxies and gateways on the way",
-        )
+    raise StreamCutError(
+        f"{provider} answered with an empty body",
+        provider=provider,
+        hint="ask again; if it persists, look at proxies and gateways on the way",
+    )
 
 
 def _refusal(turn: Turn, status: int, headers: Mapping[str, str], body: bytes) -> AgentError:
@@ -350,6 +351,7 @@ def _warn_of_unused_knobs(turn: Turn, state: State) -> None:
             f"{knob!r} is set, but {turn.provider} has no use for it"
             + (f" with the model {model!r}; it was not sent" if model else "; it was not sent"),
             turn.provider,
+            unsent=knob,
         )
 
 

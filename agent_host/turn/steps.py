@@ -24,12 +24,14 @@ from agent_host.turn.prepare import begin_state, prepare_turn
 from agent_host.turn.read import Reading
 from agent_host.turn.send import make_request, own_hook, read_answer
 from agent_host.turn.turn import Turn, deliver_all
+from agent_host.usage import check_usage, describe_wrong_usage
 from agent_host.wire.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from agent_host.plugins.stack import Stack
     from agent_host.plugins.stacks import Stacks
     from agent_host.sessions.session import Session
+    from agent_host.wire.request import WireRequest
 
 __all__ = ["SingleTurn", "check_turn", "done_event", "error_event", "run_turn"]
 
@@ -222,8 +224,13 @@ def _usage_so_far(turn: Turn) -> Usage | None:
     (own, *_) = provider.implementations("usage_so_far")
     try:
         usage = provider.hook.usage_so_far(state=reading.state)
-        if usage is None or isinstance(usage, dict):
-            return cast("Usage | None", usage)
+        if usage is None:
+            return None
+        if isinstance(usage, dict):
+            known, wrong = check_usage(usage)
+            if wrong:
+                turn.warnings.add(describe_wrong_usage(turn.provider, wrong), turn.provider)
+            return known
         raise own.wrong_result("a dict or None", usage)
     except Exception as error:
         turn.warnings.add(
@@ -248,16 +255,19 @@ def _prepare_reading(turn: Turn) -> Steps[None]:
     )
 
 
-def check_turn(turn: Turn) -> Steps[None]:
-    """What a turn does before it sends anything, but for the actions at its start."""
+def check_turn(turn: Turn) -> Steps[WireRequest | None]:
+    """What a turn does before it sends anything, but for the actions at its start.
+
+    Gives what it would send; None for a provider that talks to its server itself.
+    """
     yield turn.emit(turn.warnings.say(turn.stack.warnings))
     _retries(turn.stack.config)
     yield from begin_state(turn)
     yield from _prepare_reading(turn)
-    if own_hook(turn) is None:
-        make_request(turn)
+    request = make_request(turn)[0] if own_hook(turn) is None else None
     if turn.warnings:
         yield turn.emit_warnings()
+    return request
 
 
 def _retries(config: Config) -> int:

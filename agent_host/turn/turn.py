@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_hookspecs.errors import AgentError, ConfigError
-from agent_hookspecs.events import Event
+from agent_hookspecs.events import Event, WarningEvent
 from agent_hookspecs.logs import get_logger, redact
 from agent_hookspecs.messages import Config, Context, CoreMessage, Finish, NativeMessage, State
 from agent_hookspecs.roles import PluginRole
@@ -30,6 +30,7 @@ from agent_host.turn.size import SizeLimits
 
 if TYPE_CHECKING:
     from agent_host.sessions.session import Session
+    from agent_host.turn.actions import Offer
 
 __all__ = ["Keep", "Sink", "Turn", "Warnings", "deliver_all"]
 
@@ -48,11 +49,12 @@ class Warnings:
     """
 
     def __init__(self, said: set[PlainWarning] | None = None) -> None:
-        self._waiting: list[PlainWarning] = []
+        #: Each with the setting that was not sent, if that is what it says.
+        self._waiting: list[tuple[PlainWarning, str | None]] = []
         self._said = set() if said is None else said
 
-    def add(self, message: str, plugin: str | None = None) -> None:
-        self._waiting += self._unsaid([(message, plugin)])
+    def add(self, message: str, plugin: str | None = None, *, unsent: str | None = None) -> None:
+        self._waiting += [(warning, unsent) for warning in self._unsaid([(message, plugin)])]
 
     def say(self, warnings: Iterable[PlainWarning]) -> list[Event]:
         """Those that were not said before, for what whoever found it has logged."""
@@ -72,13 +74,16 @@ class Warnings:
         Not earlier: which secrets a plugin has brought is known once it has had its turn.
         """
         waiting, self._waiting = self._waiting, []
-        for message, plugin in waiting:
+        for (message, plugin), _ in waiting:
             log.warning("request_warning", plugin=plugin, says=message)
-        return [_warning_event(*warning) for warning in waiting]
+        return [_warning_event(*warning, unsent) for warning, unsent in waiting]
 
 
-def _warning_event(message: str, plugin: str | None) -> Event:
-    return {"type": "warning", "message": redact(message), "plugin": plugin}
+def _warning_event(message: str, plugin: str | None, unsent: str | None = None) -> Event:
+    event: WarningEvent = {"type": "warning", "message": redact(message), "plugin": plugin}
+    if unsent is not None:
+        event["unsent"] = unsent
+    return event
 
 
 def deliver_all(events: list[Event]) -> list[Event]:
@@ -132,6 +137,8 @@ class Turn:
     #: What features have said in it, by the hook that gave the text.
     spoken: dict[str, str] = field(default_factory=dict)
     reading: Reading | None = None
+    #: The actions on offer, once somebody has looked.
+    offers: list[Offer] | None = None
     #: The key it is sent with, if the config says where to get one.
     key: str = field(default="", repr=False)
 
@@ -155,6 +162,7 @@ class Turn:
         )
         self.context["config"].update(self.settings or {})
         self.reading = None
+        self.offers = None
         self.spoken = {}
 
     def _pick_managers(self) -> Managers:

@@ -8,7 +8,10 @@ from typing import Final
 
 from agent_hookspecs.errors import ProtocolError, StreamCutError
 
-__all__ = ["Decompressor", "decompressor_for"]
+__all__ = ["MAX_SILENT_BYTES", "Decompressor", "decompressor_for"]
+
+#: What may come of an answer, one after the other, of which nothing is made.
+MAX_SILENT_BYTES: Final = 64 * 1024
 
 #: As much as is read from a socket at once: what is made of a piece may take a while.
 _PIECE_BYTES: Final = 64 * 1024
@@ -22,11 +25,14 @@ class Decompressor:
         self._gzip = coding in ("gzip", "x-gzip")
         self._machine = zlib.decompressobj(zlib.MAX_WBITS | 32)
         self._has_begun = False
+        #: How much has come since something came of it.
+        self._silent_bytes = 0
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._machine.eof:
                 if not self._gzip:
+                    self._note_silence(len(data))
                     return
                 self._machine = zlib.decompressobj(zlib.MAX_WBITS | 32)
             try:
@@ -39,9 +45,19 @@ class Decompressor:
                 self._has_begun = True
                 continue
             self._has_begun = True
-            data = self._machine.unconsumed_tail or self._machine.unused_data
+            rest = self._machine.unconsumed_tail or self._machine.unused_data
             if piece:
+                self._silent_bytes = 0
                 yield piece
+            else:
+                self._note_silence(len(data) - len(rest))
+            data = rest
+
+    def _note_silence(self, size: int) -> None:
+        """Refuse what goes on and says nothing: no other limit would ever end it."""
+        self._silent_bytes += size
+        if self._silent_bytes > MAX_SILENT_BYTES:
+            raise ProtocolError(f"the compressed answer of {self._host} goes on and says nothing")
 
     def flush(self) -> None:
         if self._has_begun and not self._machine.eof:

@@ -194,6 +194,8 @@ STORE = [
     "FoundMessage",
     "NativeChange",
     "NotStoredError",
+    "Note",
+    "NoteChangedError",
     "Owner",
     "Question",
     "Receipt",
@@ -217,10 +219,12 @@ STORE = [
     "StoredRun",
     "TableStore",
     "WordIndex",
+    "check_amount",
     "check_change",
     "check_content",
     "check_decision",
     "check_free",
+    "check_name",
     "check_range",
     "check_version",
     "clean_text",
@@ -243,7 +247,16 @@ STORE = [
     "without_content",
 ]
 PROTECTION = ["ProtectedPaths"]
-BATCH = ["BatchEngine", "BatchLimits", "BatchWorker"]
+BATCH = [
+    "BatchEndpoint",
+    "BatchEngine",
+    "BatchFiles",
+    "BatchLimits",
+    "BatchReply",
+    "BatchWorker",
+    "BatchWorkers",
+    "SubmittedBatch",
+]
 
 
 def test_the_public_names_are_these() -> None:

@@ -276,3 +276,23 @@ def test_without_a_listener_a_loss_is_logged(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.WARNING):
         adapt_schema({"type": "object", "additionalProperties": False}, POOR)
     assert "additionalProperties is dropped" in caplog.text
+
+
+def test_arrays_say_what_is_in_them_where_an_api_insists() -> None:
+    pair = {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "pair": pair,
+            "some": {"anyOf": [{"type": "array"}, {"type": "null"}]},
+            "more": {"type": ["array", "null"]},
+            "full": {"type": "array", "items": {"type": "integer"}},
+        },
+    }
+    adapted, heard = adapt(schema, OPENAI_DIALECT)
+    inner = adapted["properties"]
+    assert inner["pair"] == {**pair, "items": {}}
+    assert inner["some"]["anyOf"][0]["items"] == inner["more"]["items"] == {}
+    assert inner["full"] == schema["properties"]["full"]
+    assert heard == []
+    assert adapt(schema, SchemaDialect(name="any"))[0] == schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,11 +14,9 @@ import pytest
 pytest.importorskip("agent_host_gateway", reason="needs agent-host-gateway")
 
 from browser import DESK, PHONE, Browser, open_browser
-from gateway_process import running_gateway
+from gateway_process import opened_store, running_gateway
 
-from agent_host import AgentApplication
-from agent_host_gateway.keys import KeyFile
-from agent_host_gateway.serving import own_config
+from agent_host_gateway.keys import Keys
 
 ROOMS = ("chat", "sessions", "runs", "plugins", "usage")
 #: What a hostile model may say; none of it may become more than text.
@@ -28,6 +27,40 @@ HOSTILE = (
 MARKDOWN = (
     "## A heading\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint(1)\n```\n"
 )
+
+
+#: A plugin with an element of every type, which says what it was told.
+GAUGES = """
+import json
+from pathlib import Path
+
+from agent_hookspecs import FeaturePlugin
+
+KINDS = {"word": "string", "tint": "integer", "loud": "boolean", "many": "integer", "odd": "string"}
+
+
+class Gauges(FeaturePlugin):
+    name = "gauges"
+
+    def get_config_schema(self):
+        schema = {key: {"type": kind, "required": False} for key, kind in KINDS.items()}
+        return {**schema, "pin": {"type": "string", "required": False, "secret": True}}
+
+    def get_ui_elements(self):
+        options = [{"value": 1, "label": "Red"}, {"value": 2, "label": "Blue"}]
+        return [
+            {"type": "text", "key": "word", "label": "Word"},
+            {"type": "select", "key": "tint", "label": "Tint", "options": options},
+            {"type": "checkbox", "key": "loud", "label": "Loud"},
+            {"type": "number", "key": "many", "label": "Many"},
+            {"type": "slider", "key": "odd", "label": "Odd"},
+            {"type": "text", "key": "pin", "label": "Pin"},
+        ]
+
+    def initialize_request(self, native_messages, state, context):
+        Path("SEEN").write_text(json.dumps({key: context["config"].get(key) for key in KINDS}))
+        return native_messages, state
+"""
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +196,47 @@ def test_settings_of_the_form_go_with_the_next_message(console: Browser) -> None
     assert not console.find_all(".message.assistant .thoughts")
 
 
+def test_every_type_of_element_is_drawn_and_what_is_chosen_reaches_the_plugin(
+    browser: Browser, config: str, tmp_path: Path
+) -> None:
+    (tmp_path / "gauges.py").write_text(GAUGES.replace("SEEN", str(tmp_path / "seen.json")))
+    file = Path(config)
+    file.write_text(f"plugins = ['path:{tmp_path}/gauges.py']\n{file.read_text()}")
+    with running_gateway(config) as address:
+        browser.resize(*PHONE)
+        browser.visit(f"http://{address}/")
+        until(lambda: browser.find_all("#text"))
+        click(browser, "Settings")
+        fields = {
+            label.text: browser.find(f"#{label.get_attribute('for')}")
+            for label in until(lambda: browser.find_all(".form label"))
+        }
+        kinds = {name: each.get_property("type") for name, each in fields.items()}
+        assert (
+            kinds.items()
+            >= {
+                "Word": "text",
+                "Tint": "select-one",
+                "Loud": "checkbox",
+                "Many": "number",
+                "Odd": "text",
+                "Pin": "password",
+            }.items()
+        )
+        assert fields["Many"].get_property("step") == "1"
+        assert fields["Pin"].get_property("disabled")
+        fields["Word"].send_keys("hello")
+        fields["Tint"].send_keys("Blue")
+        fields["Loud"].click()
+        fields["Many"].send_keys("7")
+        fields["Odd"].send_keys("as text")
+        click(browser, "Settings")
+        send(browser, "Hello")
+        seen = json.loads((tmp_path / "seen.json").read_text())
+        assert seen == {"word": "hello", "tint": 2, "loud": True, "many": 7, "odd": "as text"}
+        browser.visit("about:blank")
+
+
 def test_plugins_are_explained_with_a_picture(console: Browser) -> None:
     open_room(console, "plugins")
     until(lambda: "plugins" in text_of(console) and console.find_all("#filter"))
@@ -173,9 +247,8 @@ def test_plugins_are_explained_with_a_picture(console: Browser) -> None:
 
 
 def test_only_a_key_of_the_console_opens_it(browser: Browser, config: str) -> None:
-    with AgentApplication({}) as application:
-        keys = KeyFile(own_config(application)["plugin_folder"])
-    _, secret = keys.add("desk", console=True)
+    with opened_store(config) as store:
+        _, secret = Keys(store).add("desk", console=True)
     with running_gateway(config) as address:
         browser.visit(f"http://{address}/")
         until(lambda: browser.find_all("#key"))[0].send_keys("wrong\n")

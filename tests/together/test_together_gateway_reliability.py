@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -127,6 +130,54 @@ def test_a_client_that_leaves_before_the_answer_is_not_waited_for() -> None:
         wait_for(lambda: "active_requests 1" in ask(address, "/metrics").text)
         connection.close()
         wait_for(lambda: "active_requests 0" in ask(address, "/metrics").text)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors in /proc")
+def test_many_streams_at_once_end_whole_and_leave_nothing_open() -> None:
+    count, words = 60, 20
+    with Upstreams("openai.chat") as upstreams, running_gateway(upstreams.config) as address:
+        server = upstreams.servers["openai.chat"]
+        body = {**minimal_body("chat", model=upstreams.model("openai.chat")), "stream": True}
+        ask(address, DOORS["chat"], body)
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(count):
+            server.queue(Reply((Text("word " * words),), fragments=words), fault=Drip(0.05))
+        host, _, port = address.partition(":")
+        head = f"POST {DOORS['chat']} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n"
+        sent = json.dumps(body)
+        head += f"content-type: application/json\r\ncontent-length: {len(sent)}\r\n\r\n"
+
+        async def stream() -> bytes:
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(f"{head}{sent}".encode())
+            told = await reader.read(-1)
+            writer.close()
+            await writer.wait_closed()
+            return told
+
+        async def stream_all() -> list[bytes]:
+            return await asyncio.gather(*(stream() for _ in range(count)))
+
+        for told in asyncio.run(stream_all()):
+            assert told.count(b"word ") == words
+            assert b"data: [DONE]\n\n" in told
+        # Both ends of the connections upstream that rest until somebody asks again, or leaves.
+        wait_for(lambda: len(os.listdir("/proc/self/fd")) <= before + 2 * count)
+        wait_for(lambda: "active_requests 0" in ask(address, "/metrics").text)
+    wait_for(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+def test_requests_end_in_time_and_no_more_are_carried_out_at_once_than_is_said() -> None:
+    with Upstreams("google.generate", max_requests=1, request_seconds=2) as upstreams:
+        upstreams.servers["google.generate"].queue(say("late"), fault=Stall())
+        body = minimal_body("chat", model=upstreams.model("google.generate"))
+        with running_gateway(upstreams.config) as address, ThreadPoolExecutor() as pool:
+            first = pool.submit(ask, address, DOORS["chat"], body)
+            wait_for(lambda: "active_requests 1" in ask(address, "/metrics").text)
+            second = ask(address, DOORS["chat"], body)
+            assert (second.status, "retry-after" in second.headers) == (503, True)
+            assert first.result().status == 504
+            assert ask(address, DOORS["chat"], body).status == 200
 
 
 def test_an_upstream_that_fails_again_and_again_is_left_alone() -> None:

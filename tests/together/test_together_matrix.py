@@ -123,12 +123,15 @@ def test_of_an_sdist_the_tests_are_taken_and_nothing_that_leads_out(tmp_path: Pa
         "acme-1.0/tests/test_it.py": "",
         "acme-1.0/tests/../../../outside.py": "",
         "acme-1.0/pyproject.toml": "",
+        "acme-1.0/README.md": "",
+        "acme-1.0/conftest.py": "",
+        "acme-1.0/setup.py": "",
     }
     sdist = make_sdist(tmp_path / "acme-1.0.tar.gz", contents)
     folder = tmp_path / "deep" / "deeper" / "own"
     assert unpack_tests(sdist, folder)
     found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
-    assert found == ["pyproject.toml", "tests/test_it.py"]
+    assert found == ["README.md", "conftest.py", "pyproject.toml", "tests/test_it.py"]
     assert not [*tmp_path.rglob("outside.py")]
     bare = make_sdist(tmp_path / "bare.tar.gz", {"acme-1.0/pyproject.toml": ""})
     assert not unpack_tests(bare, tmp_path / "none")

@@ -24,6 +24,7 @@ def ask(app: AgentApplication) -> None:
     app.run("How many?", output_type=int).data.upper()  # wrong
     app.run("Hello").txt  # wrong
     app.resume("a", modle="m")  # wrong
+    app.agent("default").as_tool(limits={"max_turn": 1})  # wrong
 
 
 async def ask_later(app: AgentApplication) -> None:

@@ -54,6 +54,10 @@ def ask(app: AgentApplication, session: Session) -> None:
         assert_type(stream.answer.data, City)
     app.run("Tell", output_type={"type": "object"}).data["anything"]
     app.resume("a", {"b": "once"}, approve=approve)
+    # Of a union no checker sees the type, so it is said.
+    either: Answer[City | int] = app.run("Which?", output_type=City | int)
+    assert_type(either.data, City | int)
+    app.run("Ask", tools=[app.agent("default").as_tool(limits={"max_turns": 1})])
 
 
 async def ask_later(app: AgentApplication) -> City | None:

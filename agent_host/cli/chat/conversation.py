@@ -17,7 +17,7 @@ from agent_hookspecs.errors import AgentError, SessionError
 from agent_hookspecs.store.errors import NotStoredError
 from agent_hookspecs.store.values import Question, SessionSummary
 from agent_hookspecs.values import dataclass
-from agent_host.agent.loop import FINAL_ANSWER
+from agent_host.agent.answer_check import FINAL_ANSWER
 from agent_host.cli.chat.folds import Folds
 from agent_host.cli.outside import clean_text
 from agent_host.cli.prompts import (

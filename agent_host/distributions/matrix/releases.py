@@ -42,8 +42,6 @@ __all__ = ["Releases", "unpack_tests"]
 
 _SECONDS = 600
 _AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
-#: Of an unpacked sdist, what is not the code that the wheel brings.
-_KEPT_FILES = ("conftest.py", "pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini")
 _MAX_BYTES = 200 << 20
 
 
@@ -259,7 +257,9 @@ def unpack_tests(sdist: Path, folder: Path) -> bool:
             _, _, path = member.name.partition("/")
             top = path.split("/")[0]
             is_test = top in ("tests", "test")
-            if not member.isfile() or not (is_test or path in _KEPT_FILES):
+            # Files that tests read, such as a README, but no modules, which the wheel brings.
+            is_beside = top == path and (path == "conftest.py" or not path.endswith(".py"))
+            if not member.isfile() or not (is_test or is_beside):
                 continue
             target = (folder / path).resolve()
             if not target.is_relative_to(folder.resolve()) or member.size > _MAX_BYTES:

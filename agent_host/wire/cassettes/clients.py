@@ -24,6 +24,7 @@ __all__ = [
     "AsyncReplayingClient",
     "RecordingClient",
     "ReplayingClient",
+    "play_answer",
 ]
 
 log = get_logger(__name__)
@@ -173,7 +174,14 @@ class AsyncReplayingClient(AsyncWireClient):
         """Do nothing: there is no connection to be made."""
 
     async def open(self, request: WireRequest, canceller: Canceller | None = None) -> AsyncResponse:
-        exchange = Exchange(request, canceller or Canceller())
-        response = AsyncResponse(_Played(self._replayer.answer(request)), exchange)
-        exchange.begin_body()
-        return response
+        return play_answer(self._replayer.answer(request), request, canceller)
+
+
+def play_answer(
+    answer: RecordedAnswer, request: WireRequest, canceller: Canceller | None = None
+) -> AsyncResponse:
+    """An answer that is known already, as if it were that of a server to this request."""
+    exchange = Exchange(request, canceller or Canceller())
+    response = AsyncResponse(_Played(answer), exchange)
+    exchange.begin_body()
+    return response

@@ -37,7 +37,8 @@ class SseFraming(LineFraming):
         # Only CR and LF end a line; a splitter that knows Unicode would cut JSON strings apart.
         if b"\r" in data:
             self._ends_with_cr = data.endswith(b"\r")
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            # Python takes three times as long to replace two bytes by one.
+            data = b"\n".join(data.split(b"\r\n")).replace(b"\r", b"\n")
         if self._buffer or self._data or self._event is not None:
             # After a blank line no event is open.
             end = data.find(b"\n\n") + 2

@@ -131,12 +131,19 @@ class TurnEndEvent(TypedDict):
     turn: int
 
 
-class WarningEvent(TypedDict):
-    """Something was left out or worked around; the run goes on."""
-
+class _Warning(TypedDict):
     type: Literal["warning"]
     message: str
     plugin: str | None
+
+
+class WarningEvent(_Warning, total=False):
+    """Something was left out or worked around; the run goes on.
+
+    ``unsent`` is the setting that was not sent, if that is what the message says.
+    """
+
+    unsent: str
 
 
 class ErrorEvent(TypedDict):

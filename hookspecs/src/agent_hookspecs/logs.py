@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from operator import is_not
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from agent_hookspecs.errors import AgentError
@@ -279,12 +279,22 @@ def get_logger(name: str) -> Logger:
     return Logger(name)
 
 
-def get_warn_from_context(context: object, plugin: str | None = None) -> Callable[[str], None]:
+class _Warn(Protocol):
+    def __call__(self, message: str, *, unsent: str | None = None) -> None: ...
+
+
+def get_warn_from_context(context: object, plugin: str | None = None) -> _Warn:
     """How ``plugin`` tells whoever runs the request that something was left out or worked around.
 
-    Each sentence becomes a ``warning`` event. Outside a request it is logged.
+    Each sentence becomes a ``warning`` event; ``unsent`` names the setting that was not sent, if
+    that is what it says. Outside a request it is logged.
     """
     tell = context.get("warn") if isinstance(context, Mapping) else None
-    if callable(tell):
-        return lambda message: tell(message, plugin)
-    return lambda message: get_logger(__name__).warning("plugin_warns", plugin=plugin, says=message)
+
+    def warn(message: str, *, unsent: str | None = None) -> None:
+        if callable(tell):
+            tell(message, plugin, **({"unsent": unsent} if unsent else {}))
+        else:
+            get_logger(__name__).warning("plugin_warns", plugin=plugin, says=message)
+
+    return warn

@@ -96,6 +96,8 @@ class MessageMetadata(TypedDict, total=False):
     reasoning_details: list[dict[str, Any]]
     tool_call_id: str
     tool_name: str
+    #: The tools that the provider's own search has found in this answer, by name.
+    found_tools: list[str]
     display: Any
     usage: Usage
     finish: Finish

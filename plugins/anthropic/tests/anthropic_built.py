@@ -27,6 +27,7 @@ class Built:
         extensions: tuple[type[ProviderExtensionPlugin], ...] = EXTENSIONS,
         natives: list[dict[str, Any]] | None = None,
         stream: bool = True,
+        deferred: tuple[str, ...] = (),
         **config: Any,
     ) -> None:
         provider = AnthropicProvider()
@@ -34,6 +35,7 @@ class Built:
         config = {"model": BUDGETED, "api_key": "key-1", **config}
         context = {
             "tags": provider.get_tags(config, []),
+            "deferred_tools": deferred,
             "warn": lambda message, plugin: self.warnings.append(message),
             "tool_interop": {
                 "registry": ToolInteropRegistry(CONTRIBUTION),

@@ -12,6 +12,7 @@ class TestAnthropic(ProviderConformance):
     plugin = "anthropic"
     key_variable = "ANTHROPIC_API_KEY"
     expects = (
+        "supports_batches",
         "supports_documents",
         "supports_file_urls",
         "supports_image_urls",
@@ -21,6 +22,7 @@ class TestAnthropic(ProviderConformance):
         "supports_streaming",
         "supports_structured_output",
         "supports_structured_output_with_tools",
+        "supports_tool_search",
         "supports_tools",
     )
     wire = "anthropic.messages"

@@ -68,7 +68,7 @@ def test_a_result_of_another_tool_brings_no_tools() -> None:
     finder = tool("find_tools", "Finds tools.")
     found = json.dumps({"tools": [{"name": "tool_7"}], "found": [{"name": "tool_7"}]})
     session = Session([said("tool", found, tool_call_id="1", tool_name="fetch_page")])
-    chosen = ManyTools().select_tools([finder, *tools], session, {})
+    chosen = ManyTools().select_tools([finder, *tools], session, {}, {})
     assert [each.tool_name for each in chosen] == ["find_tools"]
 
 

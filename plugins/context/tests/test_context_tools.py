@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from agent_hookspecs import CoreMessage
+from agent_hookspecs.errors import ConfigError
 from agent_hookspecs.tool_interop import DEFAULT_TOOL_INTEROP_REGISTRY, ToolDescriptor
 from agent_host import Session
 from agent_host_context.estimate import names_tokens, schema_tokens
 from agent_host_context.find_tools import FindTools
 from agent_host_context.many_tools import ManyTools
 from agent_host_context.search import Described, search_tools
-from agent_host_context.tool_list import list_tools
+from agent_host_context.tool_list import list_beginnings, list_tools
 
 SERVERS = ("github", "jira", "slack", "postgres", "browser", "calendar")
 VERBS = [
@@ -84,6 +86,10 @@ def result_message(name: str, content: str) -> CoreMessage:
     return {"role": "tool", "content": content, "metadata": {"tool_name": name}}
 
 
+def selected(tools: list[ToolDescriptor], session: Session, config: Any) -> list[ToolDescriptor]:
+    return ManyTools().select_tools(tools, session, config, context_of(tools))
+
+
 def names(tools: list[ToolDescriptor]) -> list[str]:
     return [tool.tool_name for tool in tools]
 
@@ -93,7 +99,7 @@ def test_three_hundred_tools_cost_two_thousand_tokens_until_one_is_searched() ->
     assert len(tools) == 301
     assert sum(schema_tokens(tool.schema) for tool in tools) > 25_000
     feature = ManyTools()
-    sent = feature.select_tools(tools, EMPTY, CONFIG)
+    sent = selected(tools, EMPTY, CONFIG)
     text = feature.get_instructions(CONFIG, context_of(tools)) or ""
     assert names(sent) == ["find_tools"]
     assert sum(schema_tokens(tool.schema) for tool in sent) + names_tokens(text) <= 2000
@@ -103,21 +109,20 @@ def test_three_hundred_tools_cost_two_thousand_tokens_until_one_is_searched() ->
 def test_few_tools_go_as_they_are_and_without_the_finder() -> None:
     tools = [FINDER, *three_hundred()[:5]]
     feature = ManyTools()
-    assert feature.select_tools(tools, EMPTY, CONFIG) == tools[1:]
+    assert selected(tools, EMPTY, CONFIG) == tools[1:]
     assert feature.get_instructions(CONFIG, context_of(tools)) is None
 
 
 def test_without_the_finder_nothing_is_left_out() -> None:
     tools = three_hundred()
-    assert ManyTools().select_tools(tools, EMPTY, CONFIG) == tools
+    assert selected(tools, EMPTY, CONFIG) == tools
 
 
 def test_what_was_found_or_called_is_added_at_the_end_and_never_moves() -> None:
     tools = [FINDER, *three_hundred()]
-    feature = ManyTools()
     first = {"found": [{"name": "mcp_slack__get_user"}, {"name": "mcp_jira__get_user"}]}
     session = EMPTY.with_added(result_message("find_tools", json.dumps(first)))
-    assert names(feature.select_tools(tools, session, CONFIG)) == [
+    assert names(selected(tools, session, CONFIG)) == [
         *("find_tools", "mcp_slack__get_user", "mcp_jira__get_user")
     ]
     session = session.with_added(
@@ -126,7 +131,7 @@ def test_what_was_found_or_called_is_added_at_the_end_and_never_moves() -> None:
         result_message("find_tools", "Tool call denied"),
         result_message("unknown", "?"),
     )
-    assert names(feature.select_tools(tools, session, CONFIG)) == [
+    assert names(selected(tools, session, CONFIG)) == [
         *("find_tools", "mcp_slack__get_user", "mcp_jira__get_user", "mcp_github__list_label")
     ]
 
@@ -135,7 +140,7 @@ def test_tools_that_are_to_be_kept_go_with_every_request() -> None:
     tools = [FINDER, *three_hundred()]
     config = {"keep_tools": ["*_slack__close_*"], "tool_choice": "mcp_jira__get_user"}
     feature = ManyTools()
-    sent = names(feature.select_tools(tools, EMPTY, config))
+    sent = names(selected(tools, EMPTY, config))
     assert sent[1] == "mcp_jira__get_user"
     assert len(sent) == 7
     text = feature.get_instructions(config, context_of(tools)) or ""
@@ -147,7 +152,8 @@ def test_the_list_is_the_same_whatever_was_found() -> None:
     tools = [FINDER, *three_hundred()]
     feature = ManyTools()
     before = feature.get_instructions(CONFIG, context_of(tools))
-    feature.select_tools(tools, EMPTY.with_added(result_message("mcp_jira__get_user", "")), CONFIG)
+    session = EMPTY.with_added(result_message("mcp_jira__get_user", ""))
+    feature.select_tools(tools, session, CONFIG, context_of(tools))
     assert feature.get_instructions(CONFIG, context_of(tools)) == before
 
 
@@ -197,3 +203,72 @@ def test_a_list_keeps_to_its_budget_and_says_what_is_missing(count: int, most: i
 def test_descriptions_are_shown_as_far_as_they_fit() -> None:
     tools = [Described("look", "Looks at a thing. And does more.\nAnd more.", {})]
     assert list_tools(tools, 100) == "look: Looks at a thing."
+
+
+SEARCHING = {"tags": ["supports_tool_search"]}
+
+
+def test_where_the_provider_searches_all_schemas_go_as_deferred_and_without_the_finder() -> None:
+    tools = [FINDER, *three_hundred()]
+    context = {**context_of(tools), **SEARCHING}
+    feature = ManyTools()
+    sent = feature.select_tools(tools, EMPTY, {"keep_tools": ["*_slack__close_*"]}, context)
+    assert names(sent) == names(tools[1:])
+    assert {each.tool_name for each in sent if not each.deferred} == {
+        name for name in names(sent) if name.startswith("mcp_slack__close_")
+    }
+    text = feature.get_instructions({}, context) or ""
+    assert names_tokens(text) < 150
+    assert "mcp_jira__… (50)" in text
+    assert "find_tools" not in text
+
+
+def test_what_the_provider_has_found_moves_nothing_and_what_the_host_found_goes_whole() -> None:
+    tools = three_hundred()
+    context = {**context_of(tools), **SEARCHING}
+    by_provider: CoreMessage = {
+        "role": "assistant",
+        "content": "",
+        "metadata": {"found_tools": ["mcp_jira__get_user"]},
+    }
+    by_host = result_message("find_tools", '{"found": [{"name": "mcp_slack__get_user"}]}')
+    called = result_message("mcp_jira__get_user", "")
+    session = EMPTY.with_added(by_provider, called, by_host)
+    sent = ManyTools().select_tools(tools, session, CONFIG, context)
+    assert [each.tool_name for each in sent if not each.deferred] == ["mcp_slack__get_user"]
+    # The same session with a provider that searches nothing.
+    assert names(selected([FINDER, *tools], session, CONFIG)) == [
+        *("find_tools", "mcp_jira__get_user", "mcp_slack__get_user")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("way", "can", "deferred"),
+    [("host", True, 0), ("auto", False, 0), ("auto", True, 300), ("provider", True, 300)],
+)
+def test_the_setting_says_who_searches(way: str, can: bool, deferred: int) -> None:
+    tools = [FINDER, *three_hundred()]
+    context = {**context_of(tools), **(SEARCHING if can else {})}
+    sent = ManyTools().select_tools(tools, EMPTY, {"tool_search": way}, context)
+    assert sum(each.deferred for each in sent) == deferred
+    assert (FINDER in sent) == (deferred == 0)
+
+
+@pytest.mark.parametrize(
+    ("way", "text"), [("model", "tool_search is 'model'"), ("provider", "does not search tools")]
+)
+def test_who_cannot_search_is_no_choice(way: str, text: str) -> None:
+    tools = three_hundred()[:2]
+    with pytest.raises(ConfigError, match=text) as caught:
+        selected(tools, EMPTY, {"tool_search": way, "model": "m"})
+    assert caught.value.key == "tool_search"
+    assert caught.value.hint
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 400), st.integers(30, 300))
+def test_beginnings_keep_to_their_budget(count: int, most: int) -> None:
+    listed = [f"server_{n % 40}__tool_{n}" for n in range(count)] + ["alone"]
+    text = list_beginnings(listed, most)
+    assert names_tokens(text) <= most
+    assert text.endswith("and others") or text.count("server_") == min(count, 40)

@@ -14,10 +14,12 @@ from typing import Any
 
 import uvicorn
 
+from agent_hookspecs.store import SessionStore
 from agent_host import AgentApplication
-from agent_host_gateway.serving import LimitedProtocol, make_app
+from agent_host_gateway.keys import Keys
+from agent_host_gateway.serving import LimitedProtocol, is_open_to_all, make_app
 
-__all__ = ["DOORS", "Answered", "ask", "minimal_body", "running_gateway"]
+__all__ = ["DOORS", "Answered", "ask", "minimal_body", "opened_store", "running_gateway"]
 
 DOORS = {
     "chat": "/v1/chat/completions",
@@ -36,15 +38,19 @@ def minimal_body(door: str, text: str = "Hello", model: str = "echo/echo-1") -> 
 
 @contextmanager
 def running_gateway(
-    config: dict[str, Any] | str | None = None, *, is_open: bool = True, **app: Any
+    config: dict[str, Any] | str | None = None,
+    *,
+    protocol: type[LimitedProtocol] = LimitedProtocol,
+    **app: Any,
 ) -> Iterator[str]:
     """A gateway of this config in a thread; gives its address as ``host:port``."""
     application = AgentApplication(config or {}, **app)
+    is_open = is_open_to_all("127.0.0.1", Keys(application.open_store()))
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(
             make_app(application, is_open=is_open),
-            http=LimitedProtocol,
+            http=protocol,
             ws="none",
             log_level="critical",
             access_log=False,
@@ -62,6 +68,13 @@ def running_gateway(
         server.should_exit = True
         thread.join(20)
         listener.close()
+
+
+@contextmanager
+def opened_store(config: dict[str, Any] | str | None = None) -> Iterator[SessionStore]:
+    """The store in which a gateway of this config has its keys."""
+    with AgentApplication(config or {}) as application:
+        yield application.open_store()
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gateway_process import ask, running_gateway
+from gateway_process import ask, opened_store, running_gateway
 
-from agent_host import AgentApplication
 from agent_host_gateway.console import room
-from agent_host_gateway.keys import KeyFile
-from agent_host_gateway.serving import own_config
+from agent_host_gateway.keys import Keys
 
 API = "/console/api/"
 
@@ -35,9 +33,9 @@ def address(config: dict[str, Any]) -> Iterator[str]:
         yield where
 
 
-def key_file() -> KeyFile:
-    with AgentApplication({}) as application:
-        return KeyFile(own_config(application)["plugin_folder"])
+def add_key(config: dict[str, Any], name: str, **limits: Any) -> str:
+    with opened_store(config) as store:
+        return Keys(store).add(name, **limits)[1]
 
 
 def begin(address: str, prompt: str, **more: Any) -> Any:
@@ -94,7 +92,7 @@ def test_nothing_of_the_page_reads_html_or_runs_text() -> None:
 def test_a_key_of_the_console_logs_in_with_a_cookie_that_no_script_reads(
     config: dict[str, Any],
 ) -> None:
-    _, secret = key_file().add("desk", console=True)
+    secret = add_key(config, "desk", console=True)
     with running_gateway(config) as address:
         assert ask(address, f"{API}me").status == 401
         logged_in = ask(address, f"{API}login", {"key": secret})
@@ -112,7 +110,7 @@ def test_a_key_of_the_console_logs_in_with_a_cookie_that_no_script_reads(
 
 
 def test_a_key_for_models_alone_does_not_open_the_console(config: dict[str, Any]) -> None:
-    _, secret = key_file().add("ci")
+    secret = add_key(config, "ci")
     with running_gateway(config) as address:
         refused = ask(address, f"{API}login", {"key": secret})
         assert refused.status == 403
@@ -122,13 +120,13 @@ def test_a_key_for_models_alone_does_not_open_the_console(config: dict[str, Any]
 
 @pytest.mark.parametrize("key", ["wrong", "", None, 7, "a\nb", "ü"])
 def test_what_is_no_key_does_not_log_in(config: dict[str, Any], key: Any) -> None:
-    key_file().add("desk", console=True)
+    add_key(config, "desk", console=True)
     with running_gateway(config) as address:
         assert ask(address, f"{API}login", {"key": key}).status == 401
 
 
 def test_a_key_that_is_spent_begins_no_run(config: dict[str, Any]) -> None:
-    _, secret = key_file().add("desk", console=True, requests_per_minute=1)
+    secret = add_key(config, "desk", console=True, requests_per_minute=1)
     body = {"prompt": "Hi", "model": "agent/default"}
     with running_gateway(config) as address:
         first = ask(address, f"{API}runs", body, key=secret)
@@ -302,7 +300,7 @@ def test_sessions_are_found_branched_renamed_and_removed(address: str) -> None:
 
 
 def test_what_was_used_is_told_by_day_model_and_key(config: dict[str, Any]) -> None:
-    _, secret = key_file().add("desk", console=True)
+    secret = add_key(config, "desk", console=True)
     with running_gateway(config) as address:
         body = {"prompt": "one two three", "model": "agent/default"}
         run = ask(address, f"{API}runs", body, key=secret).body["run"]

@@ -13,9 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
-from gateway_process import DOORS, ask, minimal_body
+from gateway_process import DOORS, ask, minimal_body, running_gateway
+
+from agent_host_gateway.serving import LimitedProtocol
 
 HOST = "import sys; from agent_host.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -47,6 +50,21 @@ def serving(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[byte
         process.wait()
 
 
+def test_what_is_written_is_sent_at_once() -> None:
+    found: list[int] = []
+
+    class Watched(LimitedProtocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            own = transport.get_extra_info("socket")
+            found.append(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    with running_gateway(protocol=Watched) as address:
+        assert ask(address, "/healthz").status == 200
+    assert found
+    assert all(found)
+
+
 def test_streams_that_have_begun_are_finished_before_the_end(tmp_path: Path) -> None:
     with serving(tmp_path) as (process, address):
         # Slower to read than to write, so that it is still under way.
@@ -61,6 +79,34 @@ def test_streams_that_have_begun_are_finished_before_the_end(tmp_path: Path) -> 
         connection.close()
         assert (begun + rest).endswith(b"data: [DONE]\n\n")
         assert process.wait(60) in (0, -signal.SIGTERM)
+
+
+def test_the_body_of_an_answer_does_not_wait_for_its_head_to_be_confirmed() -> None:
+    options: list[int] = []
+
+    class Watched(LimitedProtocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            accepted = transport.get_extra_info("socket")
+            options.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    with running_gateway(protocol=Watched) as address:
+        assert ask(address, "/healthz").status == 200
+    assert options
+    assert all(options)
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    with serving(tmp_path, "--workers", "2") as (process, address):
+        assert ask(address, "/healthz").status == 200
+        process.kill()
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                ask(address, "/healthz")
+            except OSError:
+                break
+            assert time.monotonic() < deadline, "workers live on"
 
 
 def test_workers_share_stored_responses(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ class TestGoogleThree(ProviderConformance):
     key_variable = "GEMINI_API_KEY"
     expects: ClassVar[tuple[str, ...]] = (
         "supports_audio",
+        "supports_batches",
         "supports_documents",
         "supports_file_urls",
         "supports_image_urls",

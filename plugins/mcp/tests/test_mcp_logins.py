@@ -346,6 +346,6 @@ def test_login_and_logout_on_the_command_line(address: str, tmp_path: Path) -> N
     assert "You are logged in with one." in said
     (first, _) = json.loads(run("list", "--json").stdout)
     assert first["login"] is True
-    assert "one is approved, with 1 tools" in run("approve", "one", "--yes").stdout
+    assert "one is approved, with 1 tool." in run("approve", "one", "--yes").stdout
     assert "is forgotten" in run("logout", "one").stdout
     assert run("logout", "one").returncode == 1

@@ -136,7 +136,7 @@ def test_prompts_and_resources_on_the_command_line_and_in_chat(tmp_path: Path) -
     file = config_file(tmp_path, one=modern())
     approved = agent_host(file, "mcp", "approve", "one", "--yes")
     assert "The prompt /one:greet says of itself:" in approved.stdout
-    assert "with 6 tools and 3 prompts" in approved.stdout
+    assert "with 7 tools and 3 prompts" in approved.stdout
     listed = agent_host(file, "mcp", "prompts").stdout
     assert "/one:greet name=…" in listed
     resources = agent_host(file, "mcp", "resources").stdout

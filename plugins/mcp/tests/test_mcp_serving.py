@@ -71,6 +71,27 @@ def ask(port: int, method: str = "POST", **headers: str) -> int:
         connection.close()
 
 
+@pytest.mark.parametrize("more", [[], ["--http", "127.0.0.1:0"]], ids=["stdio", "http"])
+def test_a_config_that_is_wrong_is_told_before_anybody_is_served(
+    tmp_path: Path, more: list[str]
+) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"request_defaults": {"effrot": "low"}}', encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "agent_host", "mcp", "serve", "--config", str(file), *more],
+        input=json.dumps(HELLO) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert "there is no key 'request_defaults.effrot'" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "Serving at" not in ran.stderr
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_client_calls_tools_over_http_as_the_policy_decides(tmp_path: Path, mode: str) -> None:
     from mcp import Client

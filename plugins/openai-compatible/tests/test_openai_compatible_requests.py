@@ -150,12 +150,16 @@ def test_an_effort_that_nobody_knows_is_left_for_the_host_to_report() -> None:
 
 
 def test_a_schema_for_the_answer_is_strict_where_it_can_be() -> None:
-    closed = {
+    closed: dict[str, Any] = {
         "title": "My answer!",
         "type": "object",
-        "properties": {"a": {"type": "array", "items": {"$ref": "#/$defs/x"}}},
-        "required": ["a"],
+        "properties": {
+            "a": {"type": "array", "items": {"$ref": "#/$defs/x"}},
+            "default": {"anyOf": [{"enum": [1]}, {"type": "null"}]},
+        },
+        "required": ["a", "default"],
         "additionalProperties": False,
+        "$defs": {"x": {"type": "string", "pattern": "x"}},
     }
     request, left, _ = sent(extensions=[ChatStructuredOutput()], response_schema=closed)
     described = {"name": "My_answer", "schema": closed, "strict": True}
@@ -165,6 +169,17 @@ def test_a_schema_for_the_answer_is_strict_where_it_can_be() -> None:
         {"type": "object", "properties": {"a": {}}},
         {**closed, "required": []},
         {**closed, "$defs": {"x": {"type": "object"}}},
+        *(
+            {**closed, "$defs": {"x": inner}}
+            for inner in (
+                {},
+                {"type": "string", "default": "x"},
+                {"oneOf": [{"type": "string"}]},
+                {"type": "array", "prefixItems": [{"type": "string"}], "items": {}},
+                {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+                {"$ref": "#/$defs/y", "description": "what it is"},
+            )
+        ),
     ):
         assert "strict" not in response_format(opened)["json_schema"]
     provider = ChatCompletionsProvider(name="s", quirks=["no_strict_schemas"])

@@ -12,6 +12,7 @@ class TestResponses(ProviderConformance):
     plugin = "openai"
     key_variable = "OPENAI_API_KEY"
     expects = (
+        "supports_batches",
         "supports_custom_tools",
         "supports_documents",
         "supports_file_urls",
@@ -21,10 +22,11 @@ class TestResponses(ProviderConformance):
         "supports_streaming",
         "supports_structured_output",
         "supports_structured_output_with_tools",
+        "supports_tool_search",
         "supports_tools",
     )
     wire = "openai.responses"
-    settings: ClassVar[dict[str, object]] = {"model": "gpt-5", "api": "responses"}
+    settings: ClassVar[dict[str, object]] = {"model": "gpt-5.4", "api": "responses"}
     reasoning_settings: ClassVar[dict[str, object]] = {
         "effort": "high",
         "reasoning_summary": "auto",
@@ -36,6 +38,7 @@ class TestChat(ProviderConformance):
     plugin = "openai"
     key_variable = "OPENAI_API_KEY"
     expects = (
+        "supports_batches",
         "supports_documents",
         "supports_image_urls",
         "supports_images",

@@ -64,6 +64,7 @@ def test_facts_are_made_of_words_that_somebody_reads() -> None:
         "documents",
         "audio",
         "custom",
+        "tool_search",
         "refuses",
         "refuses_while_reasoning",
         "parallel",

@@ -48,7 +48,7 @@ def free_port() -> int:
 def collector(tmp_path: Path) -> Iterator[str]:
     command = Path(os.environ.get("AGENT_HOST_COLLECTOR", "/nowhere"), "bin", "phoenix")
     if not command.exists():
-        missing = "needs a collector: pip install arize-phoenix, and AGENT_HOST_COLLECTOR"
+        missing = "AGENT_HOST_COLLECTOR names no collector: pip install arize-phoenix"
         assert not os.environ.get("CI"), missing
         pytest.skip(missing)
     port = free_port()

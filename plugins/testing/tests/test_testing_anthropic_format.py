@@ -15,6 +15,7 @@ from agent_host_testing.script import (
     Call,
     Part,
     Reply,
+    Search,
     Text,
     Thought,
 )
@@ -421,3 +422,62 @@ def test_blocks_of_an_answer_with_thinking_keep_their_order() -> None:
     found = _sent_back(ledger, [one, two, text, made])
     assert found is not None
     assert "original order" in found.rule
+
+
+SEARCH = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+DEFERRED = {**TOOL, "defer_loading": True}
+
+
+def _searched(*blocks: Any, tools: Any = (SEARCH, DEFERRED)) -> Body:
+    turn = {"role": "assistant", "content": [*blocks]}
+    asked, again = ({"role": "user", "content": text} for text in ("hi", "and?"))
+    return {
+        "model": "claude",
+        "max_tokens": 9,
+        "tools": [*tools],
+        "messages": [asked, turn, again] if blocks else [asked],
+    }
+
+
+def _found(name: str = "weather", kind: str = "tool_search_tool_result") -> Body:
+    references = [{"type": "tool_reference", "tool_name": name}]
+    content = {"type": "tool_search_tool_search_result", "tool_references": references}
+    return {"type": kind, "tool_use_id": "s_1", "content": content}
+
+
+_USE = {"type": "server_tool_use", "id": "s_1", "name": SEARCH["name"], "input": {"query": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (_searched(), None),
+        (_searched(_USE, _found()), None),
+        (_searched(tools=[DEFERRED]), "All tools have defer_loading set"),
+        (_searched(tools=[SEARCH, {**DEFERRED, "cache_control": {"type": "ephemeral"}}]), "cannot"),
+        (_searched(tools=[SEARCH, {**DEFERRED, "input_examples": [{}]}]), "cannot use"),
+        (_searched(tools=[{**SEARCH, "defer_loading": True}, TOOL]), "defer_loading"),
+        (_searched(tools=[{**SEARCH, "max_uses": 3}]), "max_uses"),
+        (_searched(_USE), "was found without a corresponding"),
+        (_searched(_found()), "unexpected `tool_use_id`"),
+        (_searched(_USE, _found("gone")), "no corresponding tool definition"),
+        (_searched(_USE, _found(kind="tool_search_tool_bm25_tool_result")), "type"),
+    ],
+)
+def test_deferred_tools_and_searches_are_held_to_the_rules(body: Body, text: str | None) -> None:
+    found = problem(body)
+    assert (found is None) == (text is None), found
+    assert text is None or text in str(found)
+
+
+def test_a_search_finds_what_is_deferred_and_only_that_can_be_called() -> None:
+    searched = Reply((Search("weather"), Call("weather")))
+    use, found, call = json.loads(API.whole(searched, request(_searched()), Ledger()))["content"]
+    assert use["input"] == {"query": "weather"}
+    assert found == {**_found(), "tool_use_id": use["id"]}
+    assert call["name"] == "weather"
+    with pytest.raises(ValueError, match="no search has found it"):
+        API.whole(Reply((Call("weather"),)), request(_searched()), Ledger())
+    API.whole(Reply((Call("weather"),)), request(_searched(_USE, _found())), Ledger())
+    with pytest.raises(ValueError, match="declares no search"):
+        API.whole(Reply((Search("x"),)), request(_searched(tools=[TOOL])), Ledger())

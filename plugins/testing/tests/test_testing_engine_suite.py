@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,17 @@ async def _leave_workers_open(lines: Any, open_worker: Any, concurrency: int) ->
         yield await worker.answer(line)
 
 
+def _answer_here(open_worker: Any, line: Any) -> Any:
+    return asyncio.run(open_worker(LearntLimits()).answer(line))
+
+
+async def _open_workers_anywhere(lines: Any, open_worker: Any, concurrency: int) -> Results:
+    loop = asyncio.get_running_loop()
+    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+        for line in lines:
+            yield await loop.run_in_executor(processes, _answer_here, open_worker, line)
+
+
 MISTAKES: dict[str, Callable[..., Results]] = {
     "test_every_line_has_one_result": _drop_the_last,
     "test_no_lines_are_no_results": _give_one_without_lines,
@@ -80,6 +93,7 @@ MISTAKES: dict[str, Callable[..., Results]] = {
     "test_closing_ends_what_is_being_answered": _wait_at_the_end,
     "test_what_a_worker_raises_ends_the_batch": _hide_what_is_raised,
     "test_all_workers_share_the_limits": _have_limits_for_each,
+    "test_no_worker_is_opened_where_something_else_is_installed": _open_workers_anywhere,
     "test_every_worker_is_closed": _leave_workers_open,
 }
 
@@ -87,6 +101,10 @@ MISTAKES: dict[str, Callable[..., Results]] = {
 class BrokenEngine:
     def __init__(self, mistake: Callable[..., Results]) -> None:
         self.results = mistake
+        self.warnings: list[str] = []
+
+    def close(self) -> None:
+        pass
 
 
 class Suite(BatchEngineConformance):

@@ -12,7 +12,17 @@ from testing_http import chat
 
 from agent_host_testing.formats.openai_chat import OpenAIChat, ReasoningField
 from agent_host_testing.formats.openai_responses import OpenAIResponses
-from agent_host_testing.script import Call, Failure, Picture, Reply, Text, Thought, Tokens, say
+from agent_host_testing.script import (
+    Call,
+    Failure,
+    Picture,
+    Reply,
+    Search,
+    Text,
+    Thought,
+    Tokens,
+    say,
+)
 from agent_host_testing.wire import Ledger, Problem, Request, WireFormat
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
@@ -59,6 +69,16 @@ def _result(call_id: str) -> dict[str, Any]:
 def _function(name: str = "f", **fields: Any) -> dict[str, Any]:
     parameters = {"type": "object", "properties": {"a": {"type": "string"}}}
     return {"type": "function", "function": {"name": name, "parameters": parameters, **fields}}
+
+
+def _closed(**properties: Any) -> dict[str, Any]:
+    """The schema of an object that has exactly these."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
 
 
 def _json_schema(**fields: Any) -> dict[str, Any]:
@@ -139,6 +159,10 @@ CHAT_REFUSED: list[tuple[str, dict[str, Any]]] = [
             tools=[_function(parameters={"type": "object", "properties": {"a": {"type": "array"}}})]
         ),
     ),
+    (
+        "tools[0].function.parameters.properties.a.anyOf[0]",
+        chat(tools=[_function(parameters=_closed(a={"anyOf": [{"type": "array"}]}))]),
+    ),
     ("tools[0].function.parameters", chat(tools=[_function(strict=True)])),
     ("tools[0].function.returns", chat(tools=[_function(returns={})])),
     ("tool_choice", chat(tool_choice="auto")),
@@ -166,6 +190,19 @@ CHAT_REFUSED: list[tuple[str, dict[str, Any]]] = [
     (
         "response_format.json_schema.schema",
         chat(response_format=_json_schema(schema={"type": "object"}, strict=True)),
+    ),
+    *(
+        (
+            "response_format.json_schema.schema.properties.a",
+            chat(response_format=_json_schema(schema=_closed(a=inner), strict=True)),
+        )
+        for inner in (
+            {},
+            {"type": "integer", "default": 3},
+            {"oneOf": [{"type": "integer"}]},
+            {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "integer"}},
+            {"$ref": "#/$defs/b", "description": "what it is"},
+        )
     ),
     ("messages", chat(response_format={"type": "json_object"})),
 ]
@@ -731,3 +768,64 @@ def test_ids_are_made_where_the_script_has_none_and_kept_where_it_has() -> None:
     assert ids[2:] == ["", "mine"]
     assert len(set(ids)) == 4
     assert set(ledger.calls) == set(ids) - {""}
+
+
+def _namespace(*names: str) -> dict[str, Any]:
+    tools = [{"type": "function", "name": name, "defer_loading": True} for name in names]
+    return {"type": "namespace", "name": "space", "description": "Tools.", "tools": tools}
+
+
+SEARCHING = {"model": "m", "tools": [{"type": "tool_search"}, _namespace("near", "far")]}
+_FOUND: list[dict[str, Any]] = [
+    {"type": "tool_search_call", "arguments": {"paths": ["space"]}, "execution": "server"},
+    {"type": "tool_search_output", "tools": [_namespace("near", "far")], "execution": "server"},
+]
+_NEAR = {"type": "function_call", "call_id": "1", "name": "near", "arguments": "{}"}
+_DONE = {"type": "function_call_output", "call_id": "1", "output": "ok"}
+_PLACED: dict[str, Any] = {**_NEAR, "namespace": "space"}
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "place"),
+    [
+        ([*_FOUND, _PLACED, _DONE], {}, None),
+        ([_PLACED, _DONE], {}, None),
+        ([_NEAR, _DONE], {}, None),
+        ([*_FOUND, _NEAR, _DONE], {}, "input[2]"),
+        ([{**_NEAR, "namespace": "other"}, _DONE], {}, "input[0].namespace"),
+        ([*_FOUND[:1]], {}, "input[0]"),
+        ([*_FOUND[1:]], {}, "input[0]"),
+        ([{**_FOUND[0], "query": "near"}, _FOUND[1]], {}, "input[0].query"),
+        ("hi", {"tools": [_namespace("near")]}, "tools"),
+        ("hi", {"tools": [{"type": "tool_search", "name": "x"}]}, "tools[0].name"),
+        ("hi", {"tools": [{**_namespace("near"), "strict": True}]}, "tools[0].strict"),
+    ],
+)
+def test_responses_want_searches_and_namespaces_whole(
+    given: Any, more: dict[str, Any], place: str | None
+) -> None:
+    assert _place(OpenAIResponses(), {**SEARCHING, "input": given, **more}) == place
+
+
+def test_responses_search_what_is_deferred_and_call_nothing_else() -> None:
+    api, body = OpenAIResponses(), {**SEARCHING, "input": "hi"}
+    searched, found, made = _whole(api, Reply((Search("near"), Call("near"))), body)["output"]
+    assert searched["arguments"] == {"paths": ["space"]}
+    assert found["tools"] == [_namespace("near", "far")]
+    assert made["namespace"] == "space"
+    added = [
+        event["item"]
+        for event in _events(api, Reply((Search("near"), Call("near"))), body)
+        if event["type"] == "response.output_item.added"
+    ]
+    assert [item["type"] for item in added] == [searched["type"], found["type"], made["type"]]
+    assert added[0]["arguments"] == {}
+    with pytest.raises(ValueError, match="no search has found it"):
+        api.whole(Reply((Call("near"),)), _request(body), Ledger())
+    with pytest.raises(ValueError, match="declares no search"):
+        api.whole(Reply((Search("near"),)), _request({"model": "m", "input": "hi"}), Ledger())
+
+
+def test_chat_completions_search_nothing() -> None:
+    with pytest.raises(ValueError, match="searches no tools"):
+        OpenAIChat().whole(Reply((Search("x"),)), _request(chat()), Ledger())

@@ -19,7 +19,18 @@ from testing_http import ask, chat
 from agent_host_testing.faults import Drip, Reset, Split, Stall, Truncate, WrongLength
 from agent_host_testing.formats import FORMATS, wire_format
 from agent_host_testing.improvisation import Improviser, example
-from agent_host_testing.script import Call, Failure, Picture, Raw, Reply, Text, Thought, Tokens, say
+from agent_host_testing.script import (
+    Call,
+    Failure,
+    Picture,
+    Raw,
+    Reply,
+    Search,
+    Text,
+    Thought,
+    Tokens,
+    say,
+)
 from agent_host_testing.script_file import ScriptError, read_script
 from agent_host_testing.server import FakeServer
 
@@ -197,6 +208,7 @@ def test_scripts_have_the_words_of_the_kit() -> None:
                     {"text": "so", "signature": "t"},
                     {"call": "g"},
                     {"picture": "iVBO", "media_type": "image/webp"},
+                    {"search": "rain", "cut": True},
                 ],
                 "failure": {"kind": "server", "message": "oh"},
             },
@@ -209,7 +221,13 @@ def test_scripts_have_the_words_of_the_kit() -> None:
         Reply((Call("f", {"a": 1}, "x"),), tokens=None),
         Reply((Call("p", "text", freeform=True),)),
         Reply(
-            (Thought("hm", "s"), Text("so", "t"), Call("g"), Picture("iVBO", "image/webp")),
+            (
+                Thought("hm", "s"),
+                Text("so", "t"),
+                Call("g"),
+                Picture("iVBO", "image/webp"),
+                Search("rain", True),
+            ),
             failure=Failure("server", "oh"),
         ),
         Failure("overloaded", headers={"retry-after": "1"}),

@@ -156,6 +156,16 @@ def _first_match(store: Any, reference: str) -> Any:
     return found[-1]
 
 
+def _write_any_version(store: Any, name: str, value: Any, version: str = "") -> Any:
+    known = {note.name: note.version for note in store.list_notes(name)}
+    return store.write_note(name, value, known.get(name, ""))
+
+
+def _tell_the_amounts(store: Any, amounts: Any) -> Any:
+    store.add_counts(amounts)
+    return dict(amounts)
+
+
 def _raise_plainly(store: Any, *args: Any, **more: Any) -> Any:
     try:
         return store.append(*args, **more)
@@ -336,6 +346,31 @@ MISTAKES: dict[str, tuple[str, Mistake, set[str]]] = {
             "test_the_lease_of_a_dead_process_is_free",
             "test_a_run_that_its_process_left_behind_is_found",
         },
+    ),
+    "notes are overwritten": (
+        "write_note",
+        _write_any_version,
+        {
+            "test_a_note_is_changed_only_as_it_was_read",
+            "test_of_many_who_write_a_note_one_succeeds",
+        },
+    ),
+    "all notes are listed": (
+        "list_notes",
+        lambda store, beginning: store.list_notes(""),
+        {"test_a_note_comes_back_and_is_listed_by_its_beginning"},
+    ),
+    "sums leave out what others have added": (
+        "add_counts",
+        _tell_the_amounts,
+        {"test_each_who_counts_is_told_another_sum"},
+    ),
+    "counts are sorted as people sort": (
+        "list_counts",
+        lambda store, first, end: dict(
+            sorted(store.list_counts(first, end).items(), key=lambda each: each[0].casefold())
+        ),
+        {"test_counts_are_listed_and_removed_from_name_to_name"},
     ),
     "closing fails": (
         "close",

@@ -29,6 +29,7 @@ from typing import (
 
 from agent_hookspecs.authoring.docstrings import read_docstring
 from agent_hookspecs.authoring.tool_context import ToolContext
+from agent_hookspecs.authoring.typed_dicts import readable_type
 from agent_hookspecs.errors import ContractError, ToolArgumentsError, UnknownToolError
 from agent_hookspecs.messages import Context, State
 from agent_hookspecs.roles import Effect, ToolPlugin
@@ -396,16 +397,18 @@ class _Signature:
         self.fields = {f"p{number}": parameter for number, parameter in enumerate(shown)}
         try:
             definitions: dict[str, Any] = {
-                field: (types[parameter.name], _field(tool, parameter, types[parameter.name]))
+                field: (hint, _field(tool, parameter, hint))
                 for field, parameter in self.fields.items()
+                for hint in [readable_type(types[parameter.name])]
             }
             config = ConfigDict(extra="forbid")
             self.model: type[BaseModel] = create_model(self.name, __config__=config, **definitions)
             self.schema = _json_schema(self.model)
-        except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        except (PydanticUserError, PydanticUndefinedAnnotation, TypeError) as error:
+            why = str(error).partition("\n")[0]
             raise _unfit(
                 tool.name,
-                f"has a parameter that JSON Schema cannot describe: {error}",
+                f"has a parameter that JSON Schema cannot describe: {why}",
                 "use types that JSON can carry, or derive a class from ToolPlugin",
             ) from error
 

@@ -84,7 +84,7 @@ class _AdditionSpec(GatingSpec, Protocol):
     def get_actions(self, state: State) -> list[Action]:
         """Session-scoped actions the plugin offers; those of extensions work on native history.
 
-        Fires: when an application lists actions, and at each lifecycle trigger.
+        Fires: when actions are listed, and before the first lifecycle trigger of a request.
         May change: nothing.
         On exception: the plugin's actions are left out and a warning says so.
         """
@@ -225,6 +225,8 @@ class FeatureSpec(_AdditionSpec, Protocol):
         One that is left out can be called all the same: a model may know its name from elsewhere.
         Schemas stand at the beginning of what is sent, so whoever adds one adds it at the end, and
         leaves the others in their places.
+        One that is given back with ``deferred`` is for the provider's own search to find, under the
+        tag ``supports_tool_search``; without that tag its schema goes as any other.
 
         Fires: once a request that has tools, after ``init`` and the actions at its start.
         May change: the list; session, config and context are there to be read.

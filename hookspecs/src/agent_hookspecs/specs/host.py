@@ -20,13 +20,14 @@ class HostSpec(Protocol):
     """Broadcast by the host to every plugin it has loaded."""
 
     @hookspec("collect", per_chunk=True)
-    def observe_event(self, event: Event, context: Context) -> None:
+    def observe_event(self, event: Event, context: Context) -> bool | None:
         """See an event of a run as it is delivered.
 
         ``context["run_path"]`` tells runs apart: the id of the run, which a `ChildEvent` goes on
         with the ids of its calls; ``context["agent"]`` is its agent, if it has one. The keys that
         the caller adds are there, too. A plugin whose ``observes_fragments`` is False sees only the
-        first piece of each answer.
+        first piece of each answer. One that returns False for ``request_started`` is shown nothing
+        more of that run before its next request; of anything else the result is ignored.
 
         Fires: for every event of a run; it must be quick.
         May change: nothing.

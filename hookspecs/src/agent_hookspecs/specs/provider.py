@@ -8,7 +8,7 @@ request.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_hookspecs.errors import AgentError
 from agent_hookspecs.markers import hookspec
@@ -26,6 +26,9 @@ from agent_hookspecs.messages import (
     Usage,
 )
 from agent_hookspecs.session import Session
+
+if TYPE_CHECKING:
+    from agent_hookspecs.batch import BatchEndpoint
 
 __all__ = ["ProviderSpec"]
 
@@ -49,6 +52,8 @@ class ProviderSpec(Protocol):
     @hookspec("single", waits=True)
     def get_models(self, config: Config) -> list[ModelInfo]:
         """The models on offer, each with a non-empty string ``id``; extensions and features add on.
+
+        Configs that differ in knobs and tools alone share a list.
 
         Fires: before a request's stack is resolved, when the cached list has expired and
         ``dynamic`` names it or there is no descriptor.
@@ -187,6 +192,18 @@ class ProviderSpec(Protocol):
         Fires: once a request, after every ``initialize_request``.
         May change: nothing.
         On exception: the request ends with a HookError.
+        """
+
+    @hookspec("single")
+    def get_batch_endpoint(self, config: Config, request: RequestSpec) -> BatchEndpoint | None:
+        """Where the provider takes requests like this one in batches, or None if it does not.
+
+        ``config`` is the one that the request was made with, key included; ``request`` is not sent.
+        A provider that has it gives the tag ``supports_batches``.
+
+        Fires: for each line of a batch with the engine ``provider``, after ``build_request``.
+        May change: nothing.
+        On exception: the line fails with a HookError.
         """
 
     @hookspec(
@@ -340,7 +357,7 @@ class ProviderSpec(Protocol):
     def get_actions(self, state: State) -> list[Action]:
         """Session-scoped actions the provider offers, with their inputs and triggers.
 
-        Fires: when an application lists actions, and at each lifecycle trigger.
+        Fires: when actions are listed, and before the first lifecycle trigger of a request.
         May change: nothing.
         On exception: the provider's actions are left out and a warning says so.
         """

@@ -9,6 +9,7 @@ StoreError                     a store cannot do what it was asked for
 ├── SessionLockedError         another process writes to this session
 ├── NotStoredError             there is no such session, message or run
 ├── ContentNotStoredError      the session was stored without what was said in it
+├── NoteChangedError           a note is not what it was when it was read
 └── DecisionError              a decision does not fit what waits for it
 
 RunCancelledError              somebody wanted a run to be cancelled
@@ -85,6 +86,10 @@ class NotStoredError(StoreError):
 
 class ContentNotStoredError(StoreError):
     """The session was stored without what was said in it, so nobody can go on with it."""
+
+
+class NoteChangedError(StoreError):
+    """A note is not what it was when it was read, and was left as it is."""
 
 
 class DecisionError(StoreError):

@@ -7,7 +7,7 @@ the death of the process at any later moment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from agent_hookspecs.store.owners import Owner
 from agent_hookspecs.store.values import (
     Change,
     FoundMessage,
+    Note,
     Receipt,
     RunState,
     SessionLease,
@@ -150,6 +151,28 @@ class SessionStore(Protocol):
 
     def request_cancel(self, run: str) -> StoredRun:
         """Ask whoever carries out a run to stop: they learn it from their next `Receipt`."""
+
+    def list_notes(self, beginning: str) -> list[Note]:
+        """What plugins keep under names that begin so, in the order of their names."""
+
+    def write_note(self, name: str, value: Any, version: str = "") -> str:
+        """Keep a small value under a name, if its version is still this one; its new version.
+
+        What is not there has no version, and None removes what is. Raises `NoteChangedError` if
+        somebody else was quicker.
+        """
+
+    def add_counts(self, amounts: Mapping[str, int]) -> dict[str, int]:
+        """Add to counts, to all of them or to none, and say what each is then; 0 only asks.
+
+        However many add at once, each is told another sum.
+        """
+
+    def list_counts(self, first: str, end: str) -> dict[str, int]:
+        """The counts with names from ``first`` on and before ``end``, in the order of UTF-8."""
+
+    def remove_counts(self, first: str, end: str) -> None:
+        """Forget the counts with names from ``first`` on and before ``end``."""
 
     def remove_expired(self, before: float) -> list[str]:
         """Delete the sessions that were last changed before that time and that nobody writes to.

@@ -29,10 +29,12 @@ from agent_hookspecs.store.owners import Owner
 from agent_hookspecs.store.values import Change, Question, SessionLease, SessionSummary, StoredRun
 
 __all__ = [
+    "check_amount",
     "check_change",
     "check_content",
     "check_decision",
     "check_free",
+    "check_name",
     "check_range",
     "clean_text",
     "expiry_time",
@@ -60,6 +62,10 @@ _FIRST_MARK = "\u0300"
 _TITLE = 80
 _DAY = 86_400.0
 _EXCERPT = 160
+#: As many bytes as every database takes as a key of a table.
+_LONGEST_NAME = 1000
+#: So that thousands of the largest fit into what every database counts with.
+_LARGEST_AMOUNT = 10**15
 
 _last = 0
 _lock = threading.Lock()
@@ -167,6 +173,27 @@ def check_content(session: SessionSummary) -> None:
             f"session {session.id} was stored without its content",
             hint="begin a new session; store_options.content says what is stored",
         )
+
+
+def check_name(name: str) -> bytes:
+    """The name of a note or count as it is stored, if it is one that every database takes."""
+    stored = name.encode("utf-8", "replace")
+    if not name or len(stored) > _LONGEST_NAME or stored.decode() != name or "\0" in name:
+        raise StoreError(
+            f"{name[:80]!r} cannot be the name of a note or count",
+            hint=f"use 1 to {_LONGEST_NAME} bytes of text",
+        )
+    return stored
+
+
+def check_amount(name: str, amount: int) -> int:
+    """The amount, if it is one that can be added to a count."""
+    if abs(amount) > _LARGEST_AMOUNT:
+        raise StoreError(
+            f"{amount} is too much to add to the count {name!r}",
+            hint=f"add at most {_LARGEST_AMOUNT:,} at once; count in a larger unit",
+        )
+    return amount
 
 
 def expiry_time(days: float | None, last: float, now: float) -> float | None:

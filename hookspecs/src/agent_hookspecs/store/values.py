@@ -21,6 +21,7 @@ __all__ = [
     "Checkpoint",
     "FoundMessage",
     "NativeChange",
+    "Note",
     "Question",
     "Receipt",
     "RunState",
@@ -190,6 +191,15 @@ class FoundMessage:
     place: int
     role: str
     excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A small value that a plugin keeps under a name; each change gives it another ``version``."""
+
+    name: str
+    value: Any
+    version: str
 
 
 @dataclass(frozen=True, slots=True)

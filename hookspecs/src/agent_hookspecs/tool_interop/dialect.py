@@ -33,6 +33,8 @@ class SchemaDialect:
     ``const``: the keyword; without, it becomes an ``enum`` of one.
     ``non_string_enums``: enums may hold other values than strings.
     ``additional_properties``: the keyword. ``boolean_schemas``: true and false as schemas.
+    ``open_arrays``: arrays without ``items``, such as those of ``prefixItems`` alone; without,
+    they say that anything may be in them, which they mean.
     ``formats``: the values of ``format`` that are understood, None for any.
     ``unsupported``: all other keywords that must not appear.
     ``name`` stands in warnings.
@@ -50,12 +52,14 @@ class SchemaDialect:
     non_string_enums: bool = True
     additional_properties: bool = True
     boolean_schemas: bool = True
+    open_arrays: bool = True
     formats: frozenset[str] | None = None
     unsupported: frozenset[str] = frozenset()
 
 
-#: What functions of the OpenAI APIs take when they are not strict: all but unions at the root.
-OPENAI_DIALECT = SchemaDialect(name="OpenAI", root_unions=False)
+#: What functions of the OpenAI APIs take when they are not strict: all but unions at the root, and
+#: arrays that do not say what is in them.
+OPENAI_DIALECT = SchemaDialect(name="OpenAI", root_unions=False, open_arrays=False)
 
 # Where schemas stand within a schema; everything else is data.
 _SCHEMA_MAPS = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
@@ -320,6 +324,8 @@ class _Rewriting:
         types = node.get("type")
         if isinstance(types, list) and not dialect.type_lists:
             self.split_types(node, types, path)
+        if not dialect.open_arrays and _is_array(node) and "items" not in node:
+            node["items"] = {}
         enum = node.get("enum")
         others = isinstance(enum, list) and any(not isinstance(value, str) for value in enum)
         if others and not dialect.non_string_enums:
@@ -396,6 +402,11 @@ def _is_null(schema: object) -> bool:
         return False
     constraints = {key: schema[key] for key in schema if key not in _ANNOTATIONS}
     return constraints in ({"type": "null"}, {"const": None}, {"enum": [None]})
+
+
+def _is_array(node: JsonObject) -> bool:
+    types = node.get("type")
+    return types == "array" or (isinstance(types, list) and "array" in types)
 
 
 def _common_types(mine: object, other: object) -> list[Any]:

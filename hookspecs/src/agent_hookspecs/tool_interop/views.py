@@ -39,11 +39,16 @@ CallProblem: TypeAlias = Literal["invalid_json", "not_object", "too_large", "no_
 
 @dataclass(frozen=True, slots=True)
 class ToolDescriptor:
-    """A tool as its plugin authored it; ``schema`` is never rewritten."""
+    """A tool as its plugin authored it; ``schema`` is never rewritten.
+
+    ``deferred`` is what ``select_tools`` says of it: the provider has the schema, and shows it to
+    the model once its own search has found the tool.
+    """
 
     plugin_name: str
     tool_name: str
     schema: JsonObject
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

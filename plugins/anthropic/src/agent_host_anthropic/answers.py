@@ -13,6 +13,7 @@ from typing import Any
 from agent_hookspecs import Config, CoreMessage, MultipartContent, NativeMessage
 from agent_hookspecs.authoring import Partial, plain
 from agent_hookspecs.tool_interop import compact_json, parse_tool_arguments
+from agent_host_anthropic.found import found_names
 from agent_host_anthropic.media import part_of_block
 from agent_host_anthropic.tool_format import REGISTRY, wire_id
 from agent_host_anthropic.usage import merge_usage, normalised_usage
@@ -150,7 +151,8 @@ class Answer:
                 problem = problem or _cut_short(finished)
             if problem and finished.get("type") == "tool_use":
                 problems[finished["id"]] = problem
-        wires = (str(block.get("name")) for block in content if block.get("type") == "tool_use")
+        wires = [str(block.get("name")) for block in content if block.get("type") == "tool_use"]
+        wires += found_names(content)
         renamed = {wire: names[wire] for wire in wires if names.get(wire, wire) != wire}
         about = self._about
         notes: dict[str, Any] = {
@@ -215,6 +217,8 @@ def core_message(native: NativeMessage) -> CoreMessage:
     calls = [_core_call(block, names or {}) for block in blocks if block.get("type") == "tool_use"]
     if calls:
         metadata["tool_calls"] = calls
+    if found := [(names or {}).get(wire, wire) for wire in found_names(blocks)]:
+        metadata["found_tools"] = found
     if server_tools := [kind for block in blocks if (kind := _server_tool(block))]:
         metadata["server_tools"] = server_tools
     if citations := [each for block in blocks for each in block.get("citations") or ()]:

@@ -101,6 +101,7 @@ def tags_of(config: Config, models: Sequence[ModelInfo]) -> list[str]:
     shapes = row.get("structured", False) if shaped is None else shaped
     can = {
         "supports_tools": row.get("tools", True),
+        "supports_tool_search": row.get("tool_search", False),
         "supports_reasoning": "thinking" in row if thinks is None else thinks,
         "supports_structured_output": shapes,
         "supports_structured_output_with_tools": shapes,

@@ -6,13 +6,20 @@ refuses a conversation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import is_
 from typing import Any
 
 from agent_hookspecs import NativeMessage
 from agent_hookspecs.authoring import Rendering, expand_attachments
+from agent_hookspecs.tool_interop import WireNames
 from agent_host_anthropic.caching import count_markers
+from agent_host_anthropic.found import (
+    found_names,
+    is_result,
+    with_known_references,
+    without_open_searches,
+)
 from agent_host_anthropic.media import text_block, with_sources
 from agent_host_anthropic.tool_format import REGISTRY
 
@@ -27,6 +34,7 @@ _THINKING = ("thinking", "redacted_thinking")
 #: The API wants a user to begin.
 _OPENING = "(The conversation begins here.)"
 _UNANSWERED = "[no result: the call was not run]"
+_OPEN_SEARCH = "a search for tools is not sent: it was cut off before its result"
 
 
 class Conversation(Rendering):
@@ -41,15 +49,21 @@ class Conversation(Rendering):
         self.not_sent: list[str] = []
         #: How many blocks of closed turns are marked for the provider's cache.
         self.marked = 0
+        #: The tools to which results of searches refer.
+        self.referred: set[str] = set()
+        self._found: set[str] = set()
         self._closed: list[Turn] = []
         self._with_media: list[int] = []
+        self._with_references: list[int] = []
         #: The last turn but for its blocks, which are still growing.
         self._open: Turn = {}
         self._blocks: list[Block] = []
         self._waiting: list[str] = []
 
     def add(self, native: NativeMessage) -> None:
-        self.not_sent += _not_sent(native.pop("_metadata", None))
+        notes = native.pop("_metadata", None)
+        self.not_sent += _notes(notes, "not_sent")
+        self._found.update(map(WireNames().encode, _notes(notes, "found_tools")))
         blocks = _sendable(native.get("content"))
         role = native.get("role")
         if role == "system":
@@ -62,14 +76,32 @@ class Conversation(Rendering):
             self._close()
             self._open, self._blocks = native, blocks
 
-    def end(self, attachments_root: str | None, warn: Warn | None = None) -> list[Turn]:
-        """The turns as they are sent; nothing can be added afterwards."""
-        self._close()
+    @property
+    def found_elsewhere(self) -> set[str]:
+        """The tools that a search has found of which nothing but their names is in this history."""
+        return self._found - self.referred
+
+    def end(
+        self,
+        attachments_root: str | None,
+        warn: Warn | None = None,
+        tools: Collection[str] = (),
+    ) -> list[Turn]:
+        """The turns as they are sent; nothing can be added afterwards.
+
+        ``tools`` are those that are declared.
+        """
+        self._close(is_last=True)
         if self._waiting:
             self._put({"role": "user", "content": _with_results([], self._waiting)})
         turns = self._closed
         if not turns:
             turns.append(_opening())
+        for place in self._with_references:
+            turns[place] = {
+                **turns[place],
+                "content": with_known_references(turns[place]["content"], tools),
+            }
         for place in self._with_media:
             turns[place] = _expand_turn(turns[place], attachments_root, warn)
         last = turns[-1]
@@ -80,12 +112,17 @@ class Conversation(Rendering):
             turns[-1] = {**last, "content": [*last["content"][:-1], trimmed]}
         return turns
 
-    def _close(self) -> None:
+    def _close(self, is_last: bool = False) -> None:
         """Put the last turn in place, with each call of the one before answered first in it."""
         if not self._open:
             return
         turn, blocks = self._open, self._blocks
         self._open, self._blocks = {}, []
+        if turn["role"] == "assistant" and not is_last:
+            # In the last turn the API goes on with it.
+            blocks = self._without_open_searches(blocks)
+            if not blocks:
+                return
         waiting, self._waiting = self._waiting, []
         if turn["role"] == "assistant":
             self._waiting = _call_ids(blocks)
@@ -93,11 +130,20 @@ class Conversation(Rendering):
             blocks = _with_results(blocks, waiting)
         self._put({**turn, "content": blocks})
 
+    def _without_open_searches(self, blocks: list[Block]) -> list[Block]:
+        left = without_open_searches(blocks)
+        if len(left) < len(blocks):
+            self.not_sent.append(_OPEN_SEARCH)
+        return left
+
     def _put(self, turn: Turn) -> None:
         if not self._closed and turn["role"] != "user":
             self._closed.append(_opening())
         if _expand_turn(turn, None) is not turn:
             self._with_media.append(len(self._closed))
+        if any(map(is_result, turn["content"])):
+            self._with_references.append(len(self._closed))
+            self.referred.update(found_names(turn["content"]))
         self.marked += count_markers(turn["content"])
         self._closed.append(turn)
 
@@ -106,9 +152,9 @@ def _opening() -> Turn:
     return {"role": "user", "content": [text_block(_OPENING)]}
 
 
-def _not_sent(notes: object) -> Sequence[str]:
-    told = notes.get("not_sent") if isinstance(notes, dict) else None
-    return told if isinstance(told, list) else ()
+def _notes(notes: object, key: str) -> list[str]:
+    told = notes.get(key) if isinstance(notes, Mapping) else None
+    return [each for each in told if isinstance(each, str)] if isinstance(told, list) else []
 
 
 def _expand_turn(turn: Turn, root: str | None, warn: Warn | None = None) -> Turn:

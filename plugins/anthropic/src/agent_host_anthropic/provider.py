@@ -34,6 +34,7 @@ from agent_hookspecs.authoring import (
 from agent_hookspecs.tool_interop import ToolInteropContribution
 from agent_host_anthropic._version import __version__
 from agent_host_anthropic.answers import Answer, core_message
+from agent_host_anthropic.batches import AnthropicBatches, batch_endpoint, has_batches
 from agent_host_anthropic.errors import reported_error
 from agent_host_anthropic.facts import is_known, model_facts, tags_of
 from agent_host_anthropic.messages import native_messages_of
@@ -120,7 +121,7 @@ class AnthropicProvider(ProviderPlugin):
         }
 
     def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
-        return tags_of(config, models)
+        return [*tags_of(config, models), *(["supports_batches"] if has_batches(config) else ())]
 
     def get_ui_elements(self, config: Config, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
         sampling = model_facts(config.get("model")).sampling
@@ -187,6 +188,9 @@ class AnthropicProvider(ProviderPlugin):
         state["request"]["stream"] = stream
         warn = get_warn_from_context(context, self.name)
         return message_request(native_messages, state, stream, context, warn)
+
+    def get_batch_endpoint(self, config: Config, request: RequestSpec) -> AnthropicBatches | None:
+        return batch_endpoint(config, request)
 
     def process_chunk(
         self,

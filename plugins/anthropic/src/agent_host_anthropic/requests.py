@@ -67,7 +67,13 @@ def message_request(
     override = request.get("messages")
     history = override if isinstance(override, list) else natives
     conversation = render_history(Conversation, history, context)
-    turns = conversation.end(config.get("attachments_root"), warn)
+    tools = [*(payload.get("tools") or ())]
+    turns = conversation.end(
+        config.get("attachments_root"), warn, {str(tool.get("name")) for tool in tools}
+    )
+    if found := conversation.found_elsewhere:
+        # The API knows nothing of that search, and the model goes on as if it had seen them.
+        tools = [_shown(tool) if tool.get("name") in found else tool for tool in tools]
     for sentence in conversation.not_sent:
         warn(sentence)
     body = {
@@ -77,7 +83,7 @@ def message_request(
         **({"system": conversation.system} if conversation.system else {}),
         "messages": turns,
         **{key: value for key, value in payload.items() if key not in _PLACED},
-        **({"tools": [*payload["tools"]]} if payload.get("tools") else {}),
+        **({"tools": tools} if tools else {}),
         **({"stream": True} if stream else {}),
     }
     if marker := request.get("cache_control"):
@@ -96,6 +102,10 @@ def message_request(
     if "timeout" in request:
         spec["timeout"] = request["timeout"]
     return spec
+
+
+def _shown(tool: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in tool.items() if key != "defer_loading"}
 
 
 def listing_request(config: Config) -> RequestSpec | None:

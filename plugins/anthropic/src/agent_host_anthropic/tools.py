@@ -35,12 +35,15 @@ Messages = list[dict[str, Any]]
 _TARGET = ToolInteropTarget(FAMILY)
 _CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 _KNOBS = ("tool_choice", "parallel_tool_calls")
+#: Searches by words; the other kind wants the model to write regular expressions.
+_SEARCH = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
 
 
 def declare_tools(state: State, context: Context, plugin: str) -> None:
     """Put the request's tools into the payload, and the knobs about them, unless it has tools.
 
-    ``state["tool_names"]`` is the way back from wire names to tool ids.
+    ``state["tool_names"]`` is the way back from wire names to tool ids. Deferred tools come with
+    the API's own search, which has to be declared as well.
     """
     config, payload = state["config"], state["request"]["payload"]
     if "tools" not in payload and (config.get("tools") or config.get("builtin_tools")):
@@ -54,7 +57,13 @@ def declare_tools(state: State, context: Context, plugin: str) -> None:
         names = WireNames()
         tools = [_wire_named(tool, names) for tool in declared]
         state["tool_names"] = {names.encode(tool_id): tool_id for tool_id in names}
-        tools += [_server_tool(tool) for tool in config.get("builtin_tools") or ()]
+        hosted = [_server_tool(tool) for tool in config.get("builtin_tools") or ()]
+        if deferred := {names.encode(name) for name in context.get("deferred_tools") or ()}:
+            tools = [_deferred(tool) if tool["name"] in deferred else tool for tool in tools]
+            if not any(_is_search(tool) for tool in hosted):
+                # First, because it alone is read before anything was found.
+                tools.insert(0, {**_SEARCH})
+        tools += hosted
         if tools:
             payload["tools"] = tools
     _choose(state, payload, context, plugin)
@@ -64,6 +73,14 @@ def _wire_named(tool: dict[str, Any], names: WireNames) -> dict[str, Any]:
     name = tool.get("name")
     wire = names.encode(name) if isinstance(name, str) else name
     return tool if wire == name else {**tool, "name": wire}
+
+
+def _deferred(tool: dict[str, Any]) -> dict[str, Any]:
+    return {**tool, "defer_loading": True}
+
+
+def _is_search(tool: Mapping[str, Any]) -> bool:
+    return str(tool.get("type")).startswith("tool_search_tool_")
 
 
 def _server_tool(tool: str | dict[str, Any]) -> dict[str, Any]:

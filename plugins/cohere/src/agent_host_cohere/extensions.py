@@ -143,7 +143,8 @@ class CohereStructuredOutput(ProviderExtensionPlugin):
         if beside:
             get_warn_from_context(context, self.name)(
                 f"'response_schema' is set, but cohere takes none together with {beside[0]}; "
-                "it was not sent"
+                "it was not sent",
+                unsent="response_schema",
             )
         else:
             described = {"type": "json_object", "json_schema": copy.deepcopy(schema)}

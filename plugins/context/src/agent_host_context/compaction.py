@@ -121,7 +121,7 @@ def _replace_beginning(
     latest = _latest_words(view.messages, first, start)
     if latest:
         told += f"\n\n{LATEST}\n\n{clip_text(latest, room)}"
-    items: list[Item] = [*view.items[:first], _said_by_host("user", told)]
+    items: list[Item] = [*view.items[:first], _said_by_host("user", told, _found_tools(head))]
     if view.messages[start:] and view.messages[start]["role"] == "user":
         # Many chat templates want user and assistant to take turns.
         items.append(_said_by_host("assistant", ACKNOWLEDGED))
@@ -156,5 +156,14 @@ def _outline(head: Sequence[CoreMessage]) -> str:
     return "\n".join([GONE.format(count=len(head)), *lines])
 
 
-def _said_by_host(role: str, text: str) -> CoreMessage:
-    return cast(CoreMessage, {"role": role, "content": text, "metadata": {"from_host": True}})
+def _found_tools(head: Sequence[CoreMessage]) -> list[str]:
+    """The tools that a provider's search has found in it, so that they stay found without it."""
+    found = (message["metadata"].get("found_tools") or () for message in head)
+    return list(dict.fromkeys(name for names in found for name in names))
+
+
+def _said_by_host(role: str, text: str, found_tools: Sequence[str] = ()) -> CoreMessage:
+    metadata: dict[str, object] = {"from_host": True}
+    if found_tools:
+        metadata["found_tools"] = [*found_tools]
+    return cast(CoreMessage, {"role": role, "content": text, "metadata": metadata})

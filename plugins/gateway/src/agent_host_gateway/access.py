@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_host_gateway.keys import Key, KeyFile
+from agent_host_gateway.keys import Key, KeyList
 from agent_host_gateway.refusals import Refused
 
 __all__ = ["OPEN", "Access", "Caller"]
@@ -36,32 +36,43 @@ OPEN = Caller("open", "open")
 class Access:
     """The door-keeper of one process."""
 
-    def __init__(self, keys: KeyFile, *, is_open: bool) -> None:
+    def __init__(self, keys: KeyList, *, is_open: bool) -> None:
         self._keys = keys
-        #: Whether nobody needs a key while there is none.
+        #: Whether nobody needs a key while there is none: not where there were some, because who
+        #: revokes the last one wants nobody in, and a proxy lets everybody come from this machine.
         self._is_open = is_open
         self._guesses: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
-    def list_keys(self) -> list[Key]:
-        """All keys, the oldest first."""
-        return self._keys.list()
+    def known_keys(self) -> list[Key]:
+        """All keys, as they were a moment ago."""
+        return self._keys.known()
 
-    def identify(self, headers: Mapping[str, str], address: str) -> Caller:
+    async def identify(self, headers: Mapping[str, str], address: str) -> Caller:
         """Who sends these headers, or a refusal."""
         secret = _secret(headers)
-        if secret is None:
-            if self._is_open and not self._keys.list():
-                return OPEN
-            raise self._refusal(address, "a key is needed: send it as Authorization: Bearer KEY")
-        key = self._keys.find(secret)
+        await self._keys.refresh()
+        key = None if secret is None else self._keys.find(secret)
+        if key is None and secret is not None and not self._has_guessed(address):
+            # It may have been made since; who guesses finds no way here to keep the store busy.
+            await self._keys.refresh(0)
+            key = self._keys.find(secret)
         if key is None:
-            if self._is_open and not self._keys.list():
+            if self._is_open and not self._keys.known():
                 # Clients cannot be made without a key; any is as good as none here.
                 return OPEN
+            if secret is None:
+                raise self._refusal(
+                    address, "a key is needed: send it as Authorization: Bearer KEY"
+                )
             raise self._refusal(address, "the key is not known")
         if key.is_expired:
             raise Refused(f"the key {key.name!r} has expired", kind="authentication")
         return Caller(key.id, key.name, key)
+
+    def _has_guessed(self, address: str) -> bool:
+        """Whether so many wrong keys came from there that the next one is not believed."""
+        count, since = self._guesses.get(address, (0, 0.0))
+        return count >= _MAX_GUESSES and time.monotonic() - since <= _GUESS_SECONDS
 
     def _refusal(self, address: str, message: str) -> Refused:
         """Why somebody is not let in; who tries again and again is told to wait."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_host_gateway.keys import Key, KeyFile
+from agent_hookspecs import ConfigError
+from agent_host_gateway.keys import Key, Keys
 
 __all__ = ["make_group"]
 
@@ -31,11 +33,17 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 def make_group(open_application: OpenApplication) -> click.Group:
     """The group of commands; the application is opened when one of them needs it."""
 
-    def read_keys(config_file: Path | None) -> KeyFile:
-        from agent_host_gateway.serving import own_config
-
+    @contextmanager
+    def open_keys(config_file: Path | None) -> Iterator[Keys]:
         with open_application(config_file) as application:
-            return KeyFile(own_config(application)["plugin_folder"])
+            store = application.open_store()
+            if store.url.endswith(":memory:"):
+                raise ConfigError(
+                    "the store of this config is memory, which nobody else could look into",
+                    key="store",
+                    hint="name a file or a database, or leave it out for the user's own file",
+                )
+            yield Keys(store)
 
     @click.group(
         "serve",
@@ -60,12 +68,11 @@ def make_group(open_application: OpenApplication) -> click.Group:
         """
         if context.invoked_subcommand is not None:
             return
-        from agent_host_gateway.server import is_loopback
-        from agent_host_gateway.serving import AppMaker, check_listening, serve
+        from agent_host_gateway.serving import AppMaker, is_open_to_all, serve
 
-        is_open = is_loopback(host)
-        if not is_open:
-            check_listening(host, read_keys(config_file))
+        with open_application(config_file) as application:
+            # Once for all workers: one that is begun later may find other keys than there were.
+            is_open = is_open_to_all(host, Keys(application.open_store()))
         maker = AppMaker(open_application, config_file, is_open)
         serve(maker, host, port, workers)
 
@@ -73,10 +80,10 @@ def make_group(open_application: OpenApplication) -> click.Group:
         "keys",
         epilog="\b\nExamples:\n  agent-host serve keys add laptop\n  agent-host serve keys list",
     )
-    def keys() -> None:
+    def keys_group() -> None:
         """The keys of clients; providers' keys stay here."""
 
-    @keys.command(
+    @keys_group.command(
         "add",
         epilog="\b\nExamples:\n  agent-host serve keys add laptop\n"
         "  agent-host serve keys add ci --models 'openai/*' --expires 30d --budget 5",
@@ -104,27 +111,29 @@ def make_group(open_application: OpenApplication) -> click.Group:
         as_json: bool,
     ) -> None:
         """Make a key, and print it; it cannot be shown again."""
-        key, secret = read_keys(config_file).add(
-            name,
-            models=models or None,
-            expires=None if expires is None else time.time() + _seconds(expires),
-            budget=budget,
-            budget_tokens=budget_tokens,
-            requests_per_minute=per_minute,
-            console=console,
-        )
+        with open_keys(config_file) as keys:
+            key, secret = keys.add(
+                name,
+                models=models or None,
+                expires=None if expires is None else time.time() + _seconds(expires),
+                budget=budget,
+                budget_tokens=budget_tokens,
+                requests_per_minute=per_minute,
+                console=console,
+            )
         if as_json:
             click.echo(json.dumps({**_describe(key), "key": secret}))
         else:
             click.echo(secret)
             click.echo("It is shown this once; only its hash is kept.", err=True)
 
-    @keys.command("list", epilog="\b\nExamples:\n  agent-host serve keys list")
+    @keys_group.command("list", epilog="\b\nExamples:\n  agent-host serve keys list")
     @_CONFIG
     @_JSON
     def list_keys(config_file: Path | None, as_json: bool) -> None:
         """List the keys, and what they allow."""
-        found = read_keys(config_file).list()
+        with open_keys(config_file) as keys:
+            found = keys.list()
         if as_json:
             click.echo(json.dumps([_describe(key) for key in found]))
             return
@@ -133,13 +142,14 @@ def make_group(open_application: OpenApplication) -> click.Group:
         for key in found:
             click.echo(f"{key.id}  {key.name}  {_summary(key)}")
 
-    @keys.command("revoke", epilog="\b\nExamples:\n  agent-host serve keys revoke laptop")
+    @keys_group.command("revoke", epilog="\b\nExamples:\n  agent-host serve keys revoke laptop")
     @click.argument("name")
     @_CONFIG
     @_JSON
     def revoke(name: str, config_file: Path | None, as_json: bool) -> None:
-        """Take a key away, by its name or id; it ends at once."""
-        key = read_keys(config_file).revoke(name)
+        """Take a key away, by its name or id; two seconds later it opens nothing any more."""
+        with open_keys(config_file) as keys:
+            key = keys.revoke(name)
         click.echo(json.dumps(_describe(key)) if as_json else f"{key.name} is revoked.")
 
     return group

@@ -1,6 +1,6 @@
 """The plugin ``gateway``: it brings the command ``serve``, and no tool.
 
-It is of the role tool because those have a folder of their own, which no tool may touch.
+It is of the role tool because those take part in a run with their tools alone, and it has none.
 """
 
 from __future__ import annotations

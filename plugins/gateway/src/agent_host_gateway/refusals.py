@@ -52,10 +52,17 @@ _KINDS: dict[str, Kind] = {
     "UnknownPluginError": "not_found",
     "NotStoredError": "not_found",
     "SessionLockedError": "overloaded",
+    "StoreUnavailableError": "overloaded",
+    "StoreBusyError": "overloaded",
     "RateLimitError": "rate_limit",
     "OverloadedError": "overloaded",
     "RequestTimeoutError": "timeout",
     "ProviderError": "upstream",
+}
+#: What clients are told of errors whose own words name what is none of their business.
+_TOLD = {
+    "StoreUnavailableError": "the store of the gateway cannot be reached; try again later",
+    "StoreBusyError": "the store of the gateway is busy; try again later",
 }
 #: What clients look for in place of the status.
 _CODES = {
@@ -108,7 +115,7 @@ def refusal_of(error: Exception) -> Refused:
         return Refused("the gateway failed at this request; its log says why", kind="internal")
     told: Mapping[str, Any] = error.to_dict()
     return Refused(
-        redact(error.message),
+        next((_TOLD[name] for name in names if name in _TOLD), redact(error.message)),
         kind=kind,
         code=next((_CODES[name] for name in names if name in _CODES), None),
         retry_after=told.get("retry_after"),

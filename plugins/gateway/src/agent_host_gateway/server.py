@@ -129,18 +129,18 @@ class Gateway:
     async def tell_metrics(self, request: Request) -> Response:
         """Counters; they name models, so whoever needs a key for those needs one here."""
         try:
-            self.identify(request.headers, request.scope)
-        except Refused as refused:
-            return _refusal_response(refused, chat)
+            await self.identify(request.headers, request.scope)
+        except Exception as error:
+            return _refusal_response(_logged_refusal(error), chat)
         return PlainTextResponse(
             self.metrics.write(), media_type="text/plain; version=0.0.4; charset=utf-8"
         )
 
     async def list_models(self, request: Request) -> Response:
         try:
-            caller = self.identify(request.headers, request.scope)
-        except Refused as refused:
-            return _refusal_response(refused, chat)
+            caller = await self.identify(request.headers, request.scope)
+        except Exception as error:
+            return _refusal_response(_logged_refusal(error), chat)
         listed = [_describe_model(each) for each in await self.upstream.list_models()]
         data = [each for each in listed if caller.may_use(each["id"])]
         ids = [each["id"] for each in data]
@@ -156,13 +156,13 @@ class Gateway:
 
     async def get_model(self, request: Request) -> Response:
         try:
-            caller = self.identify(request.headers, request.scope)
+            caller = await self.identify(request.headers, request.scope)
             name = request.path_params["id"]
             self.upstream.find_targets(name)
             if not caller.may_use(name):
                 raise _not_allowed(caller, name)
-        except Refused as refused:
-            return _refusal_response(refused, chat)
+        except Exception as error:
+            return _refusal_response(_logged_refusal(error), chat)
         return JSONResponse(_describe_model(name))
 
     async def refuse_counting(self, request: Request) -> Response:
@@ -171,7 +171,7 @@ class Gateway:
 
     async def get_response(self, request: Request) -> Response:
         try:
-            caller = self.identify(request.headers, request.scope)
+            caller = await self.identify(request.headers, request.scope)
             _, session = await asyncio.to_thread(
                 self._load_response, caller, request.path_params["id"]
             )
@@ -184,7 +184,7 @@ class Gateway:
     async def delete_response(self, request: Request) -> Response:
         name = request.path_params["id"]
         try:
-            caller = self.identify(request.headers, request.scope)
+            caller = await self.identify(request.headers, request.scope)
             stored, _ = await asyncio.to_thread(self._load_response, caller, name)
             assert self.conversations.sessions is not None, "a response was loaded from it"
             await asyncio.to_thread(self.conversations.sessions.delete, stored)
@@ -194,13 +194,13 @@ class Gateway:
 
     # --- who asks --------------------------------------------------------------------------------
 
-    def identify(self, headers: Mapping[str, str], scope: Mapping[str, Any]) -> Caller:
+    async def identify(self, headers: Mapping[str, str], scope: Mapping[str, Any]) -> Caller:
         """Who asks; web pages of others are refused, whoever looks at them."""
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
             raise Refused("requests of web pages elsewhere are refused", kind="permission")
         client = scope.get("client")
-        caller = self.access.identify(headers, client[0] if client else "")
+        caller = await self.access.identify(headers, client[0] if client else "")
         if caller is OPEN and not is_loopback(_host_name(headers.get("host", ""))):
             # A page elsewhere may have been given a name that leads here.
             raise Refused("without keys, only this machine is answered", kind="permission")
@@ -212,7 +212,7 @@ class Gateway:
             if not caller.may_use(target.name):
                 raise _not_allowed(caller, target.name)
         if caller.key is not None and caller.key.is_limited:
-            await asyncio.to_thread(self.spending.admit, caller.key)
+            await self.spending.admit(caller.key)
 
     # --- stored responses ------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ class _Exchange:
     async def _work(self) -> None:
         gateway = self._gateway
         headers = Headers(scope=self._scope)
-        caller = gateway.identify(headers, self._scope)
+        caller = await gateway.identify(headers, self._scope)
         kind = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refused(f"the body is {kind[:100]!r}, and not application/json")
@@ -409,7 +409,7 @@ class _Exchange:
                 await self._tell(wish.asked, caller, opened, answer, shows_steps)
         finally:
             await opened.close()
-            gateway.spending.note(caller.id, wish.model, answer.usage)
+            gateway.spending.note(caller, wish.model, answer.usage)
             given, made = answer.usage.get("input", 0), answer.usage.get("output", 0)
             gateway.metrics.note_tokens(wish.model, given, made)
 
@@ -436,7 +436,9 @@ class _Exchange:
             end = events.left
         except Exception as error:
             end = self._form.failure_event(_logged_refusal(error))
-        answer.usage = usage_of_bytes(wish.form, first + b"".join(last), is_streamed=True)
+        finally:
+            # Also of an answer that nobody waits for any more.
+            answer.usage = usage_of_bytes(wish.form, first + b"".join(last), is_streamed=True)
         await self._send(end, is_last=True)
 
     async def _tell(
@@ -610,7 +612,9 @@ def _not_allowed(caller: Caller, model: str) -> Refused:
 
 def _logged_refusal(error: Exception) -> Refused:
     refused = refusal_of(error)
-    if refused.kind == "internal":
+    if isinstance(error, StoreError) and refused.kind == "overloaded":
+        log.warning("store_unavailable", error=error.message)
+    elif refused.kind == "internal":
         log.error("request_failed", error=f"{type(error).__name__}: {error}", exc_info=error)
     return refused
 

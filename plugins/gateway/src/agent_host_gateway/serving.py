@@ -5,8 +5,8 @@ Imported when ``agent-host serve`` runs, because uvicorn and Starlette come with
 
 from __future__ import annotations
 
-import asyncio
 import multiprocessing
+import os
 import signal
 import socket
 import threading
@@ -29,7 +29,7 @@ from agent_hookspecs.logs import get_logger
 from agent_host_gateway.access import Access
 from agent_host_gateway.console.room import Console
 from agent_host_gateway.doors import chat
-from agent_host_gateway.keys import KeyFile
+from agent_host_gateway.keys import KeyList, Keys
 from agent_host_gateway.refusals import Refused
 from agent_host_gateway.server import Gateway, is_loopback
 from agent_host_gateway.settings import Settings, read_settings
@@ -38,7 +38,7 @@ from agent_host_gateway.spending import Spending
 __all__ = [
     "AppMaker",
     "LimitedProtocol",
-    "check_listening",
+    "is_open_to_all",
     "make_app",
     "own_config",
     "run_worker",
@@ -70,23 +70,27 @@ def own_config(application: Any) -> Config:
     )
 
 
-def check_listening(host: str, keys: KeyFile) -> None:
-    """Refuse to let anybody in from elsewhere who has no key."""
-    if not is_loopback(host) and not keys.list():
+def is_open_to_all(host: str, keys: Keys) -> bool:
+    """Whether nobody needs a key, as there is none; refuses that where others can get at it."""
+    if keys.list():
+        return False
+    if not is_loopback(host):
         raise ConfigError(
             f"without keys the gateway listens on this machine alone, and not on {host!r}",
             key="host",
             hint="run: agent-host serve keys add NAME",
         )
+    return True
 
 
 def make_app(application: Any, *, is_open: bool) -> Starlette:
     """The gateway of an application, which it closes in the end."""
     config = own_config(application)
     settings: Settings = read_settings(config)
-    folder = config["plugin_folder"]
-    spending = Spending(folder)
-    gateway = Gateway(application, settings, Access(KeyFile(folder), is_open=is_open), spending)
+    keys = Keys(application.open_store())
+    spending = Spending(application.open_store())
+    access = Access(KeyList(keys), is_open=is_open)
+    gateway = Gateway(application, settings, access, spending)
     console = Console(gateway, application)
 
     @asynccontextmanager
@@ -95,8 +99,8 @@ def make_app(application: Any, *, is_open: bool) -> Starlette:
             yield
         finally:
             await console.close()
+            await spending.close()
             await application.aclose()
-            await asyncio.to_thread(spending.close)
 
     return Starlette(
         routes=[*gateway.routes(), *console.routes()],
@@ -130,6 +134,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        sock = transport.get_extra_info("socket")
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            # asyncio does not see that it is TCP, and the body of an answer would wait for the
+            # client to confirm the head, which takes 40 milliseconds.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = 0
         self._in_head = True
         self._timer = self.loop.call_later(_HEAD_SECONDS, self._end_slow_head)
@@ -186,13 +195,27 @@ def run_worker(maker: AppMaker, listener: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
+def _run_beside_others(maker: AppMaker, listener: socket.socket) -> None:
+    """`run_worker` in a process of its own, which ends with the one that has started it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "it is called in a process that was started for it"
+
+    def end_with_parent() -> None:
+        parent.join()
+        # Nobody else would: what was killed could not tell its workers.
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    run_worker(maker, listener)
+
+
 class _Workers:
     """Processes that serve one socket and share nothing else; one that dies is replaced."""
 
     def __init__(self, maker: AppMaker, listener: socket.socket, count: int) -> None:
         self._start = partial(
             multiprocessing.get_context("spawn").Process,
-            target=run_worker,
+            target=_run_beside_others,
             args=(maker, listener),
         )
         self._count = count

@@ -35,7 +35,7 @@ CONFIG_SCHEMA: dict[str, dict[str, Any]] = {
             "request_seconds": _number(600, "How long a request may take in all."),
             "write_seconds": _number(60, "How long a client may take nothing of its answer."),
             "max_requests": _number(1000, "How many requests are carried out at once."),
-            "upstream_requests": _number(200, "How many of them one provider is asked at once."),
+            "upstream_requests": _number(500, "How many of them one provider is asked at once."),
             "queue_seconds": _number(30, "How long a request waits for its turn at a provider."),
             "breaker_failures": _number(
                 5, "After how many failures in a row a provider is left alone."
@@ -57,7 +57,7 @@ class Settings:
     request_seconds: float = 600
     write_seconds: float = 60
     max_requests: int = 1000
-    upstream_requests: int = 200
+    upstream_requests: int = 500
     queue_seconds: float = 30
     breaker_failures: int = 5
     breaker_seconds: float = 15

@@ -15,8 +15,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from agent_hookspecs import AgentError, Event, ProviderError
+from agent_hookspecs import AgentError, Event, ProviderError, WarningEvent
 from agent_hookspecs.logs import get_logger, redact
+from agent_hookspecs.store import SessionStore
 from agent_host_gateway.conversations import Conversations, Found, has_something_to_lose
 from agent_host_gateway.neutral import Answer, Message, ModelRequest, describe_call
 from agent_host_gateway.queueing import Breaker, Turns
@@ -42,8 +43,6 @@ log = get_logger(__name__)
 AGENT = "agent/"
 #: What may be the name of a model: some providers have it in their addresses.
 _MODEL = re.compile(r"(?!.*\.\.)[\w@+:-][\w.@+:-]*(/[\w@+:-][\w.@+:-]*)*", re.ASCII)
-#: How the host says that a setting was not sent.
-_UNSENT = re.compile(r"'(\w+)' is set, but ")
 #: Events that say that the model has begun to answer.
 _OUTPUT = frozenset(
     {"partial", "reasoning", "tool_call_started", "tool_call", "tool_started", "final", "done"}
@@ -69,6 +68,7 @@ class Application(Protocol):
     def asend_request_stream(self, session: Any, config: Any, *, context: Any = None) -> Any: ...
     def create_session(self, system: str | None = None) -> Any: ...
     def stack(self, **options: Any) -> Any: ...
+    def open_store(self) -> SessionStore: ...
     async def aclose(self) -> None: ...
 
 
@@ -304,7 +304,7 @@ class Upstream:
         begun: list[Event] = []
         async for event in events:
             if event["type"] == "warning":
-                self._refuse_unsent(event["message"], asked)
+                _refuse_unsent(event, asked)
                 warnings.append(redact(event["message"]))
                 continue
             begun.append(event)
@@ -363,17 +363,6 @@ class Upstream:
             options["session"] = self.application.create_session(own).with_added(*messages[:-1])
         return self.application.astream(messages[-1]["content"], **options)
 
-    def _refuse_unsent(self, warning: str, asked: ModelRequest) -> None:
-        """Refuse what the model has no use for; nothing was sent yet."""
-        found = _UNSENT.match(warning)
-        if found is not None and found[1] in asked.origins:
-            param = asked.origins[found[1]]
-            raise Refused(
-                f"{param} is not supported by {asked.model}: {redact(warning)}",
-                param=param,
-                code="unsupported_parameter",
-            )
-
     # --- answers ---------------------------------------------------------------------------------
 
     async def read(self, opened: Opened, answer: Answer) -> AsyncIterator[Event]:
@@ -417,6 +406,17 @@ class Upstream:
         if self.conversations.sessions is None:
             return self.conversations.keep(caller, session, parent)
         return await asyncio.to_thread(self.conversations.keep, caller, session, parent)
+
+
+def _refuse_unsent(event: WarningEvent, asked: ModelRequest) -> None:
+    """Refuse what the model has no use for; nothing was sent yet."""
+    param = asked.origins.get(event.get("unsent", ""))
+    if param is not None:
+        raise Refused(
+            f"{param} is not supported by {asked.model}: {redact(event['message'])}",
+            param=param,
+            code="unsupported_parameter",
+        )
 
 
 def is_step(event: Event) -> bool:

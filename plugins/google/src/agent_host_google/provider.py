@@ -35,6 +35,7 @@ from agent_hookspecs.authoring import (
 from agent_hookspecs.tool_interop import ToolInteropContribution, get_registry_from_context
 from agent_host_google._version import __version__
 from agent_host_google.answers import Answer, core_message
+from agent_host_google.batches import GoogleBatches, batch_endpoint, has_batches
 from agent_host_google.calls import ids_in, with_answered_calls
 from agent_host_google.errors import FINISH_REASONS, quota_error
 from agent_host_google.functions import CONTRIBUTION, GOOGLE_FUNCTION
@@ -123,7 +124,7 @@ class GoogleProvider(ProviderPlugin):
         return listed_models(body)
 
     def get_tags(self, config: Config, models: Sequence[ModelInfo]) -> list[str]:
-        return tags_of(config, models)
+        return [*tags_of(config, models), *(["supports_batches"] if has_batches(config) else ())]
 
     def get_ui_elements(self, models: Sequence[ModelInfo]) -> list[dict[str, Any]]:
         return [model_element(models), *knob_elements(*_KNOBS)]
@@ -191,6 +192,9 @@ class GoogleProvider(ProviderPlugin):
             "body": body,
             "framing": self.framing,
         }
+
+    def get_batch_endpoint(self, config: Config, request: RequestSpec) -> GoogleBatches | None:
+        return batch_endpoint(config, request)
 
     # What comes back.
 

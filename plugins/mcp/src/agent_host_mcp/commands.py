@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -331,7 +331,10 @@ def make_group(open_application: OpenApplication) -> click.Group:
             options = {"agent": agent, "provider": _ANY_PROVIDER}
             if as_json:
                 _print_json(offered_tools(application, options))
-            elif place is None:
+                return
+            # A config that is wrong is told here, and not to the client at every request.
+            application.stack(**options)
+            if place is None:
                 serve_on_stdio(application, options)
             else:
                 serve_on_http(application, options, place, lambda text: click.echo(text, err=True))
@@ -457,7 +460,7 @@ def _report(
     approved = found.approvals.find(server)
     differences = compare(approved.tools if approved is not None else {}, opened.tools)
     in_prompts = compare(approved.prompts if approved is not None else {}, opened.prompts)
-    said = f"{len(opened.tools)} tools, {len(opened.prompts)} prompts, "
+    said = f"{_count(opened.tools, 'tool')}, {_count(opened.prompts, 'prompt')}, "
     said += f"protocol {opened.version}, {seconds} s"
     if differences or in_prompts:
         words = [_words(differences), f"prompts {_words(in_prompts)}" if in_prompts else ""]
@@ -512,15 +515,19 @@ def _approve(found: _Configured, server: Server, yes: bool, quiet: bool) -> dict
             click.echo(f"{spell_out(name)} is left out: {why}.")
     if is_same:
         return {**report, "approved": True}
-    counts = f"{len(opened.tools)} tools" + (
-        f" and {len(opened.prompts)} prompts" if opened.prompts else ""
+    counts = _count(opened.tools, "tool") + (
+        f" and {_count(opened.prompts, 'prompt')}" if opened.prompts else ""
     )
-    if not yes and not _confirm(f"Approve the server with these {counts}?"):
+    if not yes and not _confirm(f"Approve the server with {counts}?"):
         return report
     found.approvals.approve(server, opened.tools.values(), opened.prompts.values())
     if not quiet:
         click.echo(f"{spell_out(server.name)} is approved, with {counts}.")
     return {**report, "approved": True}
+
+
+def _count(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}" + "s" * (len(things) != 1)
 
 
 def _check_login(server: Server) -> None:

@@ -470,8 +470,10 @@ class Connection:
                 # Nothing is lost: where nobody says more, the error itself is told.
                 await asyncio.wait_for(over.wait(), 0.1)
             self._end(over, error)
+            words = self._why.removeprefix("it ended").removeprefix("; ")
             raise ToolError(
-                f"the MCP server {name!r} ended during the call: {self._why}. It is started again "
+                f"the MCP server {name!r} ended during the call{f': {words}' * bool(words)}. "
+                "It is started again "
                 "with the next call; whether this one had its effect is not known"
             ) from error
         raise ToolError(

@@ -37,6 +37,8 @@ log = get_logger(__name__)
 _END_SECONDS = 1.0
 _TERM_SECONDS = 1.0
 _POLL_SECONDS = 0.01
+#: How long a server that has ended is listened to; what it has started may hold its pipes for ever.
+_LAST_WORDS_SECONDS = 0.5
 _CHUNK = 65_536
 #: What is kept of what a server says on its error stream, for the message that tells of its end.
 _SAID_BYTES = 2_000
@@ -111,12 +113,20 @@ class _Ended:
 
     def __init__(self, tell: OnEnd) -> None:
         self._tell = tell
+        self._is_told = asyncio.Event()
         self.is_wanted = False
 
     def because(self, why: str) -> None:
         if not self.is_wanted:
             self.is_wanted = True
             self._tell(why)
+        self._is_told.set()
+
+    async def wait_until_told(self, seconds: float) -> None:
+        """Let whoever knows more tell it first."""
+        with suppress(asyncio.TimeoutError):
+            # Nothing is lost: then nobody knows more.
+            await asyncio.wait_for(self._is_told.wait(), seconds)
 
 
 class _Flow(asyncio.BaseProtocol):
@@ -150,6 +160,7 @@ class _Pipes:
         self._process = process
         self._transports: list[asyncio.BaseTransport] = []
         self._said: deque[bytes] = deque()
+        self._is_silent = asyncio.Event()
 
     async def __aenter__(self) -> _Pipes:
         loop = asyncio.get_running_loop()
@@ -190,9 +201,13 @@ class _Pipes:
             self._said.append(chunk[-_SAID_BYTES:])
             while sum(map(len, self._said)) - len(self._said[0]) >= _SAID_BYTES:
                 self._said.popleft()
+        self._is_silent.set()
 
-    @property
-    def last_words(self) -> str:
+    async def last_words(self) -> str:
+        """What it has said at the end, which may come after the end of its messages."""
+        with suppress(asyncio.TimeoutError):
+            # Nothing is lost: what was said until now is there.
+            await asyncio.wait_for(self._is_silent.wait(), _LAST_WORDS_SECONDS)
         return b"".join(self._said)[-_SAID_BYTES:].decode("utf-8", "replace").strip()
 
     async def __aexit__(self, *error: object) -> None:
@@ -240,8 +255,7 @@ async def _read_lines(
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 # Nothing is lost: the session is over, and nobody waits for an answer.
                 return
-        await asyncio.sleep(_POLL_SECONDS)
-        said = pipes.last_words
+        said = await pipes.last_words()
         ended.because("it ended" + (f"; its last words: {said}" if said else ""))
 
 
@@ -269,6 +283,7 @@ async def _write_lines(pipes: _Pipes, from_session: Any, ended: _Ended) -> None:
                 await pipes.write(text.encode() + b"\n")
         except (OSError, anyio.ClosedResourceError):
             # Nothing is lost: whoever waits for an answer is told why there is none.
+            await ended.wait_until_told(2 * _LAST_WORDS_SECONDS)
             ended.because("it does not listen any more")
 
 

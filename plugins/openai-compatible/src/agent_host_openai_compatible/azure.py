@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NoReturn
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
@@ -40,8 +41,11 @@ API_VERSION: dict[str, Any] = {
 
 def is_azure(base_url: object) -> bool:
     """Whether an address is one of Azure's: by its host, a deployment, or the version it names."""
-    if not isinstance(base_url, str):
-        return False
+    return isinstance(base_url, str) and _is_azure(base_url)
+
+
+@lru_cache(64)
+def _is_azure(base_url: str) -> bool:
     try:
         address = urlsplit(base_url.strip())
         host = address.hostname or ""

@@ -16,6 +16,18 @@ from agent_host_openai_compatible._version import __version__
 __all__ = ["ChatStructuredOutput", "response_format"]
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
+_DEFINITIONS = ("$defs", "definitions")
+#: One of these says what a value is.
+_TYPING = frozenset({"type", "anyOf", "enum", "const"})
+#: Keywords for which a strict schema is refused.
+_NOT_STRICT = frozenset(
+    {
+        *("allOf", "oneOf", "not", "if", "then", "else", "default"),
+        *("dependentRequired", "dependentSchemas", "patternProperties", "propertyNames"),
+        *("minProperties", "maxProperties", "unevaluatedProperties", "unevaluatedItems"),
+        *("prefixItems", "contains", "minContains", "maxContains", "uniqueItems"),
+    }
+)
 
 
 def response_format(schema: dict[str, Any], *, strict: bool = True) -> dict[str, Any]:
@@ -23,29 +35,36 @@ def response_format(schema: dict[str, Any], *, strict: bool = True) -> dict[str,
     title = schema.get("title")
     name = _UNSAFE.sub("_", title)[:64] if isinstance(title, str) else ""
     described: dict[str, Any] = {"name": name.strip("_") or "answer", "schema": schema}
-    if strict and _is_closed(schema):
+    if strict and _can_be_strict(schema):
         described["strict"] = True
     return {"type": "json_schema", "json_schema": described}
 
 
-def _is_closed(schema: Any) -> bool:
-    """Whether every object in the schema names all of its keys as required and allows no other."""
-    if isinstance(schema, list):
-        return all(map(_is_closed, schema))
-    if not isinstance(schema, dict):
-        return True
-    properties = schema.get("properties")
-    if schema.get("type") == "object" or isinstance(properties, dict):
-        named = properties if isinstance(properties, dict) else {}
+def _can_be_strict(schema: Any) -> bool:
+    """Whether all of the schema is understood under strictness.
+
+    Every object names all of its keys as required and allows no other, everything has a type, and
+    no keyword is one that strictness refuses.
+    """
+    if not isinstance(schema, dict) or schema.keys() & _NOT_STRICT:
+        return False
+    if "$ref" in schema:
+        # Nothing may stand beside a reference but, at the root, what it refers to.
+        return schema.keys() <= {"$ref", *_DEFINITIONS}
+    if not schema.keys() & _TYPING:
+        return False
+    properties = schema.get("properties") or {}
+    if schema.get("type") == "object" or properties:
         if schema.get("additionalProperties") is not False:
             return False
-        if set(schema.get("required") or ()) != set(named):
+        if set(schema.get("required") or ()) != set(properties):
             return False
-    inner = [*(properties.values() if isinstance(properties, dict) else ())]
-    for key in ("$defs", "definitions"):
+    inner = [*properties.values(), *schema.get("anyOf", ())]
+    for key in _DEFINITIONS:
         inner += (schema.get(key) or {}).values()
-    inner += [schema.get(key) for key in ("items", "anyOf", "prefixItems")]
-    return all(map(_is_closed, inner))
+    if "items" in schema:
+        inner.append(schema["items"])
+    return all(map(_can_be_strict, inner))
 
 
 class ChatStructuredOutput(ProviderExtensionPlugin):

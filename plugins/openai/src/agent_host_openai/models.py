@@ -31,6 +31,7 @@ _TAGS = {
     "documents": "supports_documents",
     "audio": "supports_audio",
     "custom": "supports_custom_tools",
+    "tool_search": "supports_tool_search",
 }
 #: What every model can that has another ability.
 _ALONG = {

@@ -25,6 +25,7 @@ from agent_hookspecs.logs import get_warn_from_context
 from agent_hookspecs.messages import RequestSpec
 from agent_hookspecs.tool_interop import OPENAI_CHAT, OPENAI_RESPONSES
 from agent_host_openai._version import __version__
+from agent_host_openai.batches import OpenAIBatches, batch_endpoint
 from agent_host_openai.chat import ChatApi
 from agent_host_openai.models import described, misses_its_api, tags_of
 from agent_host_openai.responses import WIRE
@@ -32,7 +33,7 @@ from agent_host_openai.responses.api import ResponsesApi
 from agent_host_openai.responses.events import read_event
 from agent_host_openai.settings import APIS, SERVER, api_of, headers_for, own_settings
 from agent_host_openai_compatible.models import listed_models
-from agent_host_openai_compatible.servers import endpoint
+from agent_host_openai_compatible.servers import endpoint, is_at_azure
 
 __all__ = ["OpenAIProvider"]
 
@@ -92,7 +93,11 @@ class OpenAIProvider(ProviderPlugin):
         tags = [f"provider:{self.name}", _WIRES[api], "supports_streaming"]
         # The chat API takes files only as data.
         fetching = ["supports_file_urls"] if api == "responses" else []
-        return [*tags, *fetching, *tags_of(config.get("model"))]
+        batches = [] if is_at_azure(SERVER, config) else ["supports_batches"]
+        of_model = tags_of(config.get("model"))
+        if api == "chat":
+            of_model = [tag for tag in of_model if tag != "supports_tool_search"]
+        return [*tags, *fetching, *batches, *of_model]
 
     def accepted_tool_schema_formats(self, config: Config) -> list[str]:
         api = self._chat if api_of(config) == "chat" else self._responses
@@ -124,6 +129,9 @@ class OpenAIProvider(ProviderPlugin):
         self, native_messages: list[NativeMessage], state: State, stream: bool, context: Context
     ) -> RequestSpec:
         return self._api(state).build_request(native_messages, state, stream, context)
+
+    def get_batch_endpoint(self, config: Config, request: RequestSpec) -> OpenAIBatches | None:
+        return batch_endpoint(config, request)
 
     # The answer.
 

@@ -27,19 +27,20 @@ class Telemetry(FeaturePlugin):
     def __init__(self) -> None:
         self._runs: TracedRuns | None = None
 
-    def observe_event(self, event: Event, context: Context) -> None:
+    def observe_event(self, event: Event, context: Context) -> bool | None:
         if self._runs is None:
             if event["type"] != "request_started":
-                return
+                return None
             from agent_host_otel.export import is_wanted
 
             if not is_wanted():
                 # A program may set up OpenTelemetry later, so the next request asks again.
-                return
+                return False
             from agent_host_otel.runs import TracedRuns
 
             self._runs = TracedRuns()
         self._runs.note(event, context)
+        return None
 
     def outgoing_headers(self, request: dict[str, str], context: Context) -> dict[str, str] | None:
         path = context.get("run_path")

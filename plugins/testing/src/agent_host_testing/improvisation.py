@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from agent_host_testing.formats.gist import Gist, Offer
-from agent_host_testing.script import Call, Part, Reply, Text, Thought
+from agent_host_testing.script import Call, Part, Reply, Search, Text, Thought
 from agent_host_testing.wire import Request, WireFormat
 
 __all__ = ["Improviser", "example", "improvise_reply"]
@@ -41,7 +41,10 @@ def improvise_reply(gist: Gist, signature: str) -> Reply:
         parts.append(Thought(thought, signature))
     named = [offer for offer in gist.offers if _mentions(gist.said, offer.name)]
     if len(gist.results) < len(named):
-        parts.append(_call(named[len(gist.results)]))
+        wanted = named[len(gist.results)]
+        if wanted.deferred:
+            parts.append(Search(wanted.name))
+        parts.append(_call(wanted))
     elif gist.results:
         parts.append(Text(f"The result is: {gist.results[-1]}"))
     else:

@@ -20,6 +20,7 @@ __all__ = [
     "Picture",
     "Raw",
     "Reply",
+    "Search",
     "Text",
     "Thought",
     "Tokens",
@@ -85,8 +86,19 @@ class Picture:
     media_type: str = "image/png"
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search of the API's own over the deferred tools of the request, and what it found.
+
+    What is found is for the format to say; with ``cut`` the answer ends before there is any.
+    """
+
+    query: str
+    cut: bool = False
+
+
 #: What an answer may consist of.
-Part = Text | Thought | Call | Picture
+Part = Text | Thought | Call | Picture | Search
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ A script is an array of answers:
       {"parts": [{"thought": "hm", "signature": "abc", "redacted": false},
                  {"text": "so", "signature": "def"},
                  {"call": "f", "arguments": "{\\"raw\\": 1}", "freeform": false},
-                 {"picture": "<base64>", "media_type": "image/png"}],
+                 {"picture": "<base64>", "media_type": "image/png"},
+                 {"search": "the weather", "cut": false}],
        "finish": "length", "fragments": 5,
        "tokens": {"input": 11, "output": 7, "cached_input": 0, "reasoning": 0},
        "failure": {"kind": "overloaded", "message": "sorry"}},
@@ -44,6 +45,7 @@ from agent_host_testing.script import (
     Picture,
     Raw,
     Reply,
+    Search,
     Text,
     Thought,
     Tokens,
@@ -92,6 +94,7 @@ _MAKERS: dict[str, Callable[..., Part]] = {
     "thought": Thought,
     "call": Call,
     "picture": Picture,
+    "search": Search,
 }
 
 

@@ -6,6 +6,7 @@ requests and answers look like is the format's; how the bytes leave is for `faul
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import threading
@@ -15,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
+from agent_host_testing.batches import LineAnswer
 from agent_host_testing.faults import Delivery, Ending, Fault
 from agent_host_testing.formats import wire_format
 from agent_host_testing.formats.checks import Refused
@@ -58,6 +60,8 @@ class FakeServer:
         self.strict = strict
         self.rest = rest
         self.ledger = Ledger()
+        #: What takes batches, if the API has them.
+        self.batches = self.format.open_desk()
         self._events_per_chunk = events_per_chunk
         self._log = log
         self._address = (host, port)
@@ -277,13 +281,28 @@ class FakeServer:
         return delivery
 
     def _answer(self, request: Request) -> Delivery:
-        operation = self.format.operation(request)
+        operation, desk = self.format.operation(request), self.batches
+        if operation is None and desk is not None and desk.has_address(request):
+            self._check_key(request)
+            kind, body = desk.answer(request, self._answer_line)
+            return _whole(200, {"content-type": kind}, body)
         if operation is None:
             raise Refused(_no_such_address(request))
         self._check_key(request)
         if operation != "generate":
             body = self.format.models(self.models, request)
             return _whole(200, {"content-type": self.format.whole_type}, body)
+        return self._generate(request)
+
+    def _answer_line(self, request: Request) -> LineAnswer:
+        """Answer a line of a batch as the request that it is."""
+        try:
+            delivery = self._generate(request)
+        except Refused as refused:
+            delivery = self._refuse(request, refused.problem)
+        return LineAnswer(delivery.status, json.loads(delivery.body))
+
+    def _generate(self, request: Request) -> Delivery:
         problem = self._problem(request)
         if problem is not None:
             if self.strict:

@@ -18,6 +18,7 @@ from agent_hookspecs.messages import Framing
 from agent_host_testing.script import Call, Failure, FailureKind, Reply
 
 if TYPE_CHECKING:
+    from agent_host_testing.batches import BatchDesk
     from agent_host_testing.formats.gist import Gist
 
 __all__ = ["Ledger", "Operation", "Problem", "Refusal", "Request", "WireFormat", "pieces"]
@@ -237,6 +238,10 @@ class WireFormat(ABC):
         from agent_host_testing.formats.gist import gist_of
 
         return gist_of(self.name, request.body)
+
+    def open_desk(self) -> BatchDesk | None:
+        """What takes the batches of a server; None if the API has no batches."""
+        return None
 
     @abstractmethod
     def models(self, names: Sequence[str], request: Request) -> bytes:

@@ -108,6 +108,20 @@ BREAKAGES = (
         Change("answers.py", 'metadata["citations"] = citations', "pass"),
     ),
     _breakage(
+        "anthropic-forgets-what-a-search-found",
+        "exact bytes",
+        "A search of tools goes back without what it found, so that nothing stays found.",
+        ("test_deferred_tools_are_found_and_stay_found",),
+        Change("found.py", 'if each.get("tool_name") in known]', "if not known]"),
+    ),
+    _breakage(
+        "anthropic-sends-half-a-search",
+        "broken streams",
+        "A search that was cut off goes back without its result, and the API refuses all turns.",
+        ("test_a_search_that_was_cut_off_does_no_harm",),
+        Change("found.py", "if not _is_search(block) or block", "if True or block"),
+    ),
+    _breakage(
         "anthropic-empties-results-of-its-own-tools",
         "answers",
         "What the API's own tools found is left out of the history.",
@@ -281,5 +295,23 @@ BREAKAGES = (
         "The result of a tool that failed looks like any other.",
         ("test_failed_results_say_so",),
         Change("messages.py", '        **({"is_error": True} if failed else {}),\n', ""),
+    ),
+    _breakage(
+        "anthropic-forgets-when-a-batch-was-made",
+        "batches",
+        "A batch that is listed has no time by which it could be found again.",
+        ("test_a_batch_is_found_again",),
+        Change("batches.py", 'created=_time(batch.get("created_at")),', "created=None,"),
+    ),
+    _breakage(
+        "anthropic-takes-a-cancelled-line-for-an-answer",
+        "batches",
+        "A line that was never asked has a status, as if it had been answered.",
+        ("test_what_a_batch_leaves_unanswered_has_no_status",),
+        Change(
+            "batches.py",
+            'yield BatchReply(id, None, problem=f"it was {other}")',
+            "yield BatchReply(id, 200, {})",
+        ),
     ),
 )

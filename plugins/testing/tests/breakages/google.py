@@ -231,4 +231,22 @@ BREAKAGES = (
         ("test_google_answers.py::test_ids_are_unique_over_the_conversation",),
         Change("provider.py", "taken_call_ids(native_messages, state, ids_in)", "()"),
     ),
+    _breakage(
+        "google-forgets-the-mark-of-a-batch",
+        "batches",
+        "A batch that is listed does not say what it was submitted with.",
+        ("test_a_batch_is_found_again",),
+        Change("batches.py", 'mark=str(metadata.get("displayName") or ""),', 'mark="",'),
+    ),
+    _breakage(
+        "google-takes-a-code-for-a-status",
+        "batches",
+        "A refusal within a batch has the code of another protocol as its status.",
+        ("test_batches_bring_what_requests_bring",),
+        Change(
+            "batches.py",
+            'status = _STATUSES.get(int(error.get("code") or 0), 500)',
+            'status = int(error.get("code") or 0)',
+        ),
+    ),
 )

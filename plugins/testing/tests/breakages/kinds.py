@@ -38,6 +38,7 @@ KINDS: dict[str, Kind] = {
     "retries": Kind("What can get better is not tried again, or what cannot is."),
     "broken streams": Kind("An answer that broke off looks complete, or a half-built call runs."),
     "shared instances": Kind("Something of a request is kept on the plugin's instance or class."),
+    "batches": Kind("Lines of a batch are lost, not found again, or read as what they are not."),
     "addresses": Kind("Base URL, path, timeout or key do not go where they were meant to."),
     "models": Kind("The list of models is wrong, or made up when there is none."),
     "blocking": Kind("The event loop waits, for a server, a file or a clock."),

@@ -38,6 +38,13 @@ def _own_error(status: int, error: str, **more: object) -> Change:
 
 BREAKAGES = (
     _breakage(
+        "openai-hides-what-was-found-elsewhere",
+        "calls",
+        "Of tools that another provider's search has found the model sees nothing.",
+        ("test_tools_found_elsewhere_stay_found",),
+        Change("responses/replay.py", "return self._found - self._loaded", "return set()"),
+    ),
+    _breakage(
         "openai-takes-any-end",
         "broken streams",
         "An answer without its closing event counts as complete.",
@@ -239,6 +246,17 @@ BREAKAGES = (
             "responses/replay.py",
             'return bool(item.get("encrypted_content") or item.get("content"))',
             "return bool(item)",
+        ),
+    ),
+    _breakage(
+        "openai-fetches-no-refusals-of-a-batch",
+        "batches",
+        "Of a batch that is over, only the file with the answers is fetched.",
+        ("test_batches_bring_what_requests_bring",),
+        Change(
+            "batches.py",
+            'files = (batch.get("output_file_id"), batch.get("error_file_id"))',
+            'files = (batch.get("output_file_id"),)',
         ),
     ),
 )

@@ -206,3 +206,20 @@ def test_models_are_listed_page_by_page() -> None:
     with server_with() as server, client(server) as api:
         assert [model.id for model in api.models.list(limit=1)] == ["claude-a", "claude-b"]
         assert next(iter(api.models.list())).display_name == "Claude A"
+
+
+def test_the_sdk_understands_batches() -> None:
+    params = {"model": "claude-fake", "max_tokens": 9, "messages": ASKED["messages"]}
+    answers = (say("One."), Failure("rate_limit", "no"))
+    with FakeServer("anthropic.messages", *answers) as server, client(server) as api:
+        asked = [{"custom_id": f"c{n}", "params": params} for n in range(2)]
+        made = api.messages.batches.create(requests=asked)
+        told = [api.messages.batches.retrieve(made.id) for _ in range(2)]
+        assert [each.processing_status for each in told] == ["in_progress", "ended"]
+        results = {each.custom_id: each.result for each in api.messages.batches.results(made.id)}
+        assert results["c0"].message.content[0].text == "One."
+        assert results["c1"].error.error.type == "rate_limit_error"
+        assert [each.id for each in api.messages.batches.list()] == [made.id]
+        other = api.messages.batches.create(requests=asked)
+        assert api.messages.batches.cancel(other.id).processing_status == "ended"
+        assert {each.result.type for each in api.messages.batches.results(other.id)} == {"canceled"}

@@ -232,3 +232,19 @@ def test_models_are_listed_page_by_page() -> None:
     assert [model.name for model in models] == ["models/gemini-a", "models/gemini-b"]
     assert models[0].display_name == "Gemini A"
     assert "generateContent" in models[0].supported_actions
+
+
+def test_the_sdk_understands_batches() -> None:
+    with FakeServer("google.generate", say("One."), Failure("rate_limit", "no")) as server:
+        api = client(server)
+        asked = [{"contents": "hi", "metadata": {"key": f"c{n}"}} for n in range(2)]
+        made = api.batches.create(model=MODEL, src=asked, config={"display_name": "mine"})
+        states = [api.batches.get(name=made.name) for _ in range(2)]
+        assert [each.state.name for each in states] == ["JOB_STATE_PENDING", "JOB_STATE_SUCCEEDED"]
+        first, second = states[-1].dest.inlined_responses
+        assert (first.metadata, first.response.text) == ({"key": "c0"}, "One.")
+        assert second.error.code == 8
+        assert [each.display_name for each in api.batches.list()] == ["mine"]
+        other = api.batches.create(model=MODEL, src=asked)
+        api.batches.cancel(name=other.name)
+        assert api.batches.get(name=other.name).state.name == "JOB_STATE_CANCELLED"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -363,3 +365,23 @@ def test_streams_split_at_every_byte_are_understood(apis: list[Api]) -> None:
         api.server.queue(reply, fault=Split(every=1))
     assert _streamed_chat(chat).choices[0].message.content == "grüezi 👋"
     assert _streamed_response(responses).output_text == "grüezi 👋"
+
+
+def test_batches_are_understood(apis: list[Api]) -> None:
+    api = _api(apis, "openai.chat", say("One."), Failure("rate_limit", "no"))
+    body = {"model": "m-1", "messages": [{"role": "user", "content": "hi"}]}
+    head = {"method": "POST", "url": "/v1/chat/completions", "body": body}
+    lines = [json.dumps({"custom_id": f"c{n}", **head}) for n in range(2)]
+    batches, files = api.client.batches, api.client.files
+    file = files.create(file=io.BytesIO("\n".join(lines).encode()), purpose="batch")
+    made = batches.create(
+        input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+    )
+    told = [batches.retrieve(made.id) for _ in range(2)]
+    assert [each.status for each in told] == ["in_progress", "completed"]
+    assert told[-1].request_counts.to_dict() == {"total": 2, "completed": 1, "failed": 1}
+    (answer,) = files.content(told[-1].output_file_id).text.splitlines()
+    assert json.loads(answer)["response"]["body"]["choices"][0]["message"]["content"] == "One."
+    (error,) = files.content(told[-1].error_file_id).text.splitlines()
+    assert json.loads(error)["response"]["status_code"] == 429
+    assert [each.id for each in batches.list()] == [made.id]

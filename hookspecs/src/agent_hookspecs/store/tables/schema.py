@@ -167,6 +167,22 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) {clustered}
         """,
     ),
+    (
+        # What plugins keep beside the sessions.
+        """
+        CREATE TABLE IF NOT EXISTS notes (
+            name {bytes} NOT NULL PRIMARY KEY,
+            version TEXT NOT NULL,
+            value {bytes} NOT NULL
+        ) {clustered}
+        """,
+        """
+        CREATE TABLE IF NOT EXISTS counts (
+            name {bytes} NOT NULL PRIMARY KEY,
+            amount BIGINT NOT NULL
+        ) {clustered}
+        """,
+    ),
 )
 #: The version of the tables that this contract writes.
 SCHEMA_VERSION = len(_MIGRATIONS)

@@ -6,7 +6,7 @@ Each method is one transaction; what it does stands in the modules beside.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from agent_hookspecs.store.tables import (
     deletion,
     histories,
     leases,
+    notes,
     runs,
     search,
     sessions,
@@ -34,6 +35,7 @@ from agent_hookspecs.store.tables.database import Connection, Database, WordInde
 from agent_hookspecs.store.values import (
     Change,
     FoundMessage,
+    Note,
     Receipt,
     RunState,
     SessionLease,
@@ -162,6 +164,21 @@ class TableStore:
 
     def request_cancel(self, run: str) -> StoredRun:
         return self._write(runs.request_cancel, run)
+
+    def list_notes(self, beginning: str) -> list[Note]:
+        return self._read(notes.list_notes, beginning)
+
+    def write_note(self, name: str, value: Any, version: str = "") -> str:
+        return self._write(notes.write_note, name, value, version)
+
+    def add_counts(self, amounts: Mapping[str, int]) -> dict[str, int]:
+        return self._write(notes.add_counts, amounts)
+
+    def list_counts(self, first: str, end: str) -> dict[str, int]:
+        return self._read(notes.list_counts, first, end)
+
+    def remove_counts(self, first: str, end: str) -> None:
+        self._write(notes.remove_counts, first, end)
 
     def remove_expired(self, before: float) -> list[str]:
         removed = []

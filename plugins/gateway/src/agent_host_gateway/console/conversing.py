@@ -113,7 +113,11 @@ class Conversing:
         if self._followers >= _MAX_FOLLOWERS:
             raise Refused("too many pages follow runs", kind="overloaded", retry_after=5)
         after = read_number(request.query_params, "after", 0, 10**9)
-        return StreamingResponse(self._events(run.id, after), media_type="text/event-stream")
+        # Proxies are not to hold events back.
+        unbuffered = {"x-accel-buffering": "no"}
+        return StreamingResponse(
+            self._events(run.id, after), headers=unbuffered, media_type="text/event-stream"
+        )
 
     def _last_event(self, run: str) -> int:
         """The number of the latest event that is stored, after which the page goes on."""
@@ -126,7 +130,7 @@ class Conversing:
     async def _admit(self, caller: Caller) -> None:
         """Refuse what the key has no budget for."""
         if caller.key is not None and caller.key.is_limited:
-            await asyncio.to_thread(self._gateway.spending.admit, caller.key)
+            await self._gateway.spending.admit(caller.key)
 
     async def _start(self, stream: Any, caller: Caller, model: str) -> dict[str, Any]:
         """Let a run go on by itself; its id, as soon as others can find it."""
@@ -146,7 +150,7 @@ class Conversing:
             async with stream:
                 async for event in stream:
                     if event["type"] == "usage":
-                        self._gateway.spending.note(caller.id, PAGE + model, event["usage"])
+                        self._gateway.spending.note(caller, PAGE + model, event["usage"])
                     # Both may come before the run is stored, and what failed is raised next.
                     if event["type"] not in ("warning", "error") and not begun.done():
                         begun.set_result(None)

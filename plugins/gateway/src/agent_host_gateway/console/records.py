@@ -153,7 +153,7 @@ class Records:
                     break
             else:
                 is_cut = True
-        keys = {key.id: key.name for key in self._gateway.access.list_keys()}
+        keys = {key.id: key.name for key in self._gateway.access.known_keys()}
         for row in self._gateway.spending.rows(_day_of(since)):
             rows.append(_used_by_key(row, keys))
         return {"rows": _sum(rows), "days": days, "cut": is_cut}

@@ -90,7 +90,7 @@ class Console:
     def _endpoint(self, answer: Answering) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             try:
-                caller = self._identify(request)
+                caller = await self._identify(request)
                 given = await answer(request, caller)
             except Exception as error:
                 return _refusal(refusal_of(error))
@@ -101,12 +101,12 @@ class Console:
 
         return respond
 
-    def _identify(self, request: Request) -> Caller:
+    async def _identify(self, request: Request) -> Caller:
         headers: Mapping[str, str] = request.headers
         cookie = request.cookies.get(COOKIE)
         if cookie and "authorization" not in headers:
             headers = {**headers, "authorization": f"Bearer {cookie}"}
-        caller = self._gateway.identify(headers, request.scope)
+        caller = await self._gateway.identify(headers, request.scope)
         if caller.key is not None and not caller.key.console:
             raise Refused(
                 f"the key {caller.name!r} does not open the console; make one that does: "
@@ -122,7 +122,7 @@ class Console:
             if not isinstance(key, str) or not key.isascii() or not key.isprintable():
                 raise Refused("a key is needed", kind="authentication", param="key")
             headers = {**request.headers, "authorization": f"Bearer {key}"}
-            caller = self._gateway.identify(headers, request.scope)
+            caller = await self._gateway.identify(headers, request.scope)
             if caller.key is not None and not caller.key.console:
                 raise Refused(
                     f"the key {caller.name!r} does not open the console", kind="permission"

@@ -15,6 +15,7 @@ from agent_hookspecs.authoring import taken_call_ids, tool_call_id, unique_call_
 from agent_hookspecs.errors import ProtocolError, StreamCutError
 from agent_hookspecs.messages import Role
 from agent_hookspecs.tool_interop import ToolInteropRegistry, WireNames
+from agent_host_openai.responses.found import found_names
 
 __all__ = ["call_of", "finished_turn", "from_natives", "text_of"]
 
@@ -115,6 +116,7 @@ def _meaning(items: Sequence[Mapping[str, Any]], names: WireNames) -> dict[str, 
     found = {
         "tool_calls": calls,
         "tool_call_errors": unfinished,
+        "found_tools": [names.decode(name) for name in found_names(items)],
         "reasoning": "".join(map(_reasoning_text, thoughts)),
         "reasoning_details": [dict(item) for item in thoughts],
         "refusal": "".join(_texts(items, "refusal")),

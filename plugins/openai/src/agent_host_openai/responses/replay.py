@@ -12,6 +12,8 @@ from typing import Any
 
 from agent_hookspecs import NativeMessage
 from agent_hookspecs.authoring import Rendering, refers_to_files
+from agent_hookspecs.tool_interop import WireNames
+from agent_host_openai.responses.found import found_names, without_open_searches
 from agent_host_openai.responses.messages import is_turn, safe_id
 from agent_host_openai.responses.parts import Note, expanded
 
@@ -29,6 +31,7 @@ _OUTPUTS = frozenset(ANSWERS.values())
 
 #: What the model reads in place of a result that never came.
 _NO_RESULT = "[no result: the call was not run]"
+_OPEN_SEARCH = "a search for tools is left out: it was cut off before it found any"
 _NO_CALL = "a tool result is left out: the call that it answers is not in the history"
 
 
@@ -47,12 +50,27 @@ class InputItems(Rendering):
         #: The calls without an answer, each with the place behind its turn.
         self._open: dict[str, int] = {}
         self._with_files: list[int] = []
+        self._found: set[str] = set()
+        self._loaded: set[str] = set()
+        #: Whether calls in it have to say where their functions are.
+        self.has_namespaces = False
         #: Sentences that say what is left out.
         self.notes: list[str] = []
 
+    @property
+    def found_elsewhere(self) -> set[str]:
+        """The tools that a search has found of which nothing but their names is in this history."""
+        return self._found - self._loaded
+
     def add(self, native: NativeMessage) -> None:
+        self._found.update(map(WireNames().encode, _told_found(native)))
         if is_turn(native):
-            turn = _sendable_turn(native["output"], self._reasoning, self._stored)
+            output = without_open_searches(native["output"])
+            if len(output) < len(native["output"]):
+                self.notes.append(_OPEN_SEARCH)
+            turn = _sendable_turn(output, self._reasoning, self._stored)
+            self._loaded.update(found_names(turn))
+            self.has_namespaces |= bool(self._loaded) or any("namespace" in item for item in turn)
             self._put(turn)
             for item in turn:
                 if item.get("type") in _CALLS and isinstance(item.get("call_id"), str):
@@ -86,6 +104,11 @@ class InputItems(Rendering):
             kind = ANSWERS[self._calls[call_id]]
             items.insert(place, {"type": kind, "call_id": call_id, "output": _NO_RESULT})
         return items
+
+
+def _told_found(native: NativeMessage) -> list[str]:
+    told = (native.get("_metadata") or {}).get("found_tools")
+    return [each for each in told if isinstance(each, str)] if isinstance(told, list) else []
 
 
 def _bare(native: NativeMessage) -> dict[str, Any]:
@@ -127,6 +150,6 @@ def _accepted(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_id(item: dict[str, Any]) -> dict[str, Any]:
-    if item.get("type") not in ("message", *_CALLS):
+    if item.get("type") not in ("message", "tool_search_call", "tool_search_output", *_CALLS):
         return item
     return {key: value for key, value in item.items() if key not in ("id", "status")}

@@ -8,7 +8,9 @@ from agent_hookspecs import Config, Context, NativeMessage, State
 from agent_hookspecs.authoring import render_history
 from agent_hookspecs.authoring.knobs import take_knob
 from agent_hookspecs.logs import get_warn_from_context
+from agent_hookspecs.tool_interop import WireNames
 from agent_host_openai.models import can, facts_of, refused_knobs
+from agent_host_openai.responses.found import declared_deferred, placed_calls
 from agent_host_openai.responses.replay import InputItems
 from agent_host_openai.responses.tools import offer_tools
 
@@ -48,8 +50,14 @@ def body(
     natives = override if isinstance(override, list) else native_messages
     stored = bool(payload.get("store"))
     items = render_history(InputItems, natives, context, _takes_reasoning(config), stored)
+    if deferred := {*map(WireNames().encode, context.get("deferred_tools") or ())}:
+        # Of a search elsewhere the API knows nothing, and the model goes on as if it had seen it.
+        shown = items.found_elsewhere
+        payload["tools"] = declared_deferred(payload.get("tools") or (), deferred - shown)
     warn = get_warn_from_context(context, plugin)
     payload["input"] = items.end(config.get("attachments_root"), warn)
+    if items.has_namespaces:
+        placed_calls(payload["input"], payload.get("tools") or ())
     for note in items.notes:
         warn(note)
     if stream:

@@ -6,13 +6,14 @@ Which requests it refuses is in `anthropic_messages_rules`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_host_testing.formats.anthropic_messages_rules import (
     credential,
     first_refusal,
     remember,
 )
+from agent_host_testing.formats.deferred import referred_tools
 from agent_host_testing.formats.encoding import (
     arguments_text,
     arguments_value,
@@ -20,6 +21,7 @@ from agent_host_testing.formats.encoding import (
     made_signature,
     sse,
 )
+from agent_host_testing.formats.tool_search import require_known, search_deferred
 from agent_host_testing.script import (
     Call,
     Failure,
@@ -28,6 +30,7 @@ from agent_host_testing.script import (
     Part,
     Picture,
     Reply,
+    Search,
     Text,
     Thought,
     Tokens,
@@ -41,6 +44,9 @@ from agent_host_testing.wire import (
     WireFormat,
     pieces,
 )
+
+if TYPE_CHECKING:
+    from agent_host_testing.batches import BatchDesk
 
 __all__ = ["AnthropicMessages"]
 
@@ -91,17 +97,17 @@ class AnthropicMessages(WireFormat):
 
     def whole(self, reply: Reply, request: Request, ledger: Ledger) -> bytes:
         message = _opening(reply, request, ledger)
-        message["content"] = _blocks(reply.parts, ledger)
+        message["content"] = [block for _, block in _placed_blocks(reply, request, ledger)]
         message |= _ending(reply)
         message["usage"] = _usage(reply.tokens)
         remember(message["content"], request, ledger)
         return compact(message).encode()
 
     def events(self, reply: Reply, request: Request, ledger: Ledger) -> list[bytes]:
-        blocks = _blocks(reply.parts, ledger)
-        remember(blocks, request, ledger)
+        placed = _placed_blocks(reply, request, ledger)
+        remember([block for _, block in placed], request, ledger)
         opening = {"type": "message_start", "message": _opening(reply, request, ledger)}
-        found = [opening, *_block_events(reply, blocks)]
+        found = [opening, *_block_events(reply, placed)]
         found.insert(min(2, len(found)), {"type": "ping"})
         if reply.failure is not None:
             # A stream that breaks off does so inside a block.
@@ -119,6 +125,11 @@ class AnthropicMessages(WireFormat):
         headers = {"x-should-retry": retry, **failure.headers}
         body = {**_error(failure), "request_id": "req_011FakeServer"}
         return Refusal(status, compact(body).encode(), headers)
+
+    def open_desk(self) -> BatchDesk:
+        from agent_host_testing.formats.anthropic_batches import AnthropicBatchDesk
+
+        return AnthropicBatchDesk()
 
     def models(self, names: Sequence[str], request: Request) -> bytes:
         first = 0
@@ -150,11 +161,59 @@ def _opening(reply: Reply, request: Request, ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _blocks(parts: Sequence[Part], ledger: Ledger) -> list[dict[str, Any]]:
-    return [_block(part, ledger) for part in parts]
+def _placed_blocks(
+    reply: Reply, request: Request, ledger: Ledger
+) -> list[tuple[Part, dict[str, Any]]]:
+    """The blocks of the answer, each with its part; a search has two."""
+    deferred = {
+        tool["name"]: tool.get("description") or ""
+        for tool in request.body.get("tools") or ()
+        if tool.get("defer_loading") is True
+    }
+    found = referred_tools(request.body)
+    placed: list[tuple[Part, dict[str, Any]]] = []
+    for part in reply.parts:
+        if isinstance(part, Search):
+            call, result = _search_blocks(part, request, deferred, ledger)
+            references = result["content"]["tool_references"]
+            found |= {each["tool_name"] for each in references}
+            placed += [(part, call)] if part.cut else [(part, call), (part, result)]
+            continue
+        if isinstance(part, Call):
+            require_known(part, deferred, found)
+        placed.append((part, _block(part, ledger)))
+    return placed
 
 
-def _block(part: Part, ledger: Ledger) -> dict[str, Any]:
+def _search_blocks(
+    search: Search, request: Request, deferred: Mapping[str, str], ledger: Ledger
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    names = [
+        tool["name"]
+        for tool in request.body.get("tools") or ()
+        if str(tool.get("type")).startswith("tool_search_tool_")
+    ]
+    if not names:
+        raise ValueError("the request declares no search of tools; leave it out of the script")
+    key = "pattern" if names[0].endswith("regex") else "query"
+    search_id = ledger.new_id("srvtoolu_fake_")
+    references = [
+        {"type": "tool_reference", "tool_name": name}
+        for name in search_deferred(search.query, deferred)
+    ]
+    call = {
+        "type": "server_tool_use",
+        "id": search_id,
+        "name": names[0],
+        "input": {key: search.query},
+        "caller": {"type": "direct"},
+    }
+    content = {"type": "tool_search_tool_search_result", "tool_references": references}
+    result = {"type": "tool_search_tool_result", "tool_use_id": search_id, "content": content}
+    return call, result
+
+
+def _block(part: Text | Thought | Call | Picture, ledger: Ledger) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     if isinstance(part, Thought):
@@ -173,11 +232,13 @@ def _block(part: Part, ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _block_events(reply: Reply, blocks: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _block_events(
+    reply: Reply, placed: Sequence[tuple[Part, Mapping[str, Any]]]
+) -> Iterator[dict[str, Any]]:
     empty = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}
-    for index, (part, block) in enumerate(zip(reply.parts, blocks, strict=True)):
+    for index, (part, block) in enumerate(placed):
         started = {**block, **empty.get(block["type"], {})}
-        if block["type"] == "tool_use":
+        if block["type"] in ("tool_use", "server_tool_use"):
             started["input"] = {}
         yield {"type": "content_block_start", "index": index, "content_block": started}
         for delta in _deltas(part, block, reply.fragments):
@@ -194,10 +255,10 @@ def _deltas(part: Part, block: Mapping[str, Any], fragments: int) -> Iterator[di
             for piece in pieces(block["thinking"], fragments):
                 yield {"type": "thinking_delta", "thinking": piece}
         yield {"type": "signature_delta", "signature": block["signature"]}
-    elif isinstance(part, Call):
+    elif isinstance(part, Call) or block["type"] == "server_tool_use":
         # The first fragment is always empty, and the only one where there are no arguments.
         yield {"type": "input_json_delta", "partial_json": ""}
-        written = arguments_text(part)
+        written = arguments_text(part) if isinstance(part, Call) else compact(block["input"])
         if written not in ("", "{}"):
             for piece in pieces(written, fragments):
                 yield {"type": "input_json_delta", "partial_json": piece}

@@ -6,6 +6,8 @@ to be to each other is in `anthropic_messages_rules`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent_host_testing.formats.checks import Check, Node, one_of, text, unique
 from agent_host_testing.formats.notation import Rules
 from agent_host_testing.wire import Request
@@ -83,9 +85,32 @@ def _no_trailing_space(message: Node) -> None:
 def _tools(node: Node) -> None:
     tools = node.items()
     for tool in tools:
-        custom = tool.child("type").value in (None, "custom")
-        _RULES["custom tool" if custom else "server tool"](tool)
+        _RULES[_kind_of_tool(tool.child("type").value)](tool)
     unique([tool.child("name") for tool in tools], "tool name")
+    _deferred_tools(node, tools)
+
+
+def _kind_of_tool(given: object) -> str:
+    if given in (None, "custom"):
+        return "custom tool"
+    is_search = str(given).startswith("tool_search_tool_")
+    return "tool search" if is_search else "server tool"
+
+
+def _deferred_tools(node: Node, tools: Sequence[Node]) -> None:
+    deferred = [tool for tool in tools if tool.child("defer_loading").value is True]
+    if deferred and len(deferred) == len(tools):
+        node.refuse(
+            "All tools have defer_loading set. At least one tool must be non-deferred.",
+            "one tool is there from the beginning, such as the search",
+        )
+    for tool in deferred:
+        for name in ("cache_control", "input_examples"):
+            if tool.has(name):
+                tool.child(name).refuse(
+                    f"Tools with defer_loading cannot use {name}",
+                    "a deferred tool is no part of what a cache keeps, and has no examples",
+                )
 
 
 _RULES = Rules(

@@ -67,6 +67,8 @@ def first_refusal(request: Request, ledger: Ledger) -> Problem | None:
         body_fields(request)(body)
         turns = _turns(body.need("messages"))
         _pairs(turns)
+        _searches(turns)
+        _references(body, turns)
         calls = [[(block, _call(block.value)) for block in turn.of("tool_use")] for turn in turns]
         calls_unchanged(request, calls, ledger)
         _tool_choice(body)
@@ -123,6 +125,47 @@ def _results_first(turn: _Turn) -> None:
             result.refuse(
                 "tool_result blocks must come first", "what else is said stands after the results"
             )
+
+
+def _searches(turns: Sequence[_Turn]) -> None:
+    """A search has its result in the same turn; the last turn may be one that pauses."""
+    for turn in turns[:-1] if turns and turns[-1].role == "assistant" else turns:
+        open_searches: dict[str, Node] = {}
+        for block in turn.of("server_tool_use", "tool_search_tool_result"):
+            if block.value["type"] == "server_tool_use":
+                if block.value["name"].startswith("tool_search_tool_"):
+                    open_searches[block.value["id"]] = block
+            elif open_searches.pop(block.value["tool_use_id"], None) is None:
+                block.child("tool_use_id").refuse(
+                    "unexpected `tool_use_id` found in `tool_search_tool_result` blocks",
+                    "a result stands after the search that it belongs to",
+                )
+        for search_id, block in open_searches.items():
+            name = block.value["name"]
+            block.refuse(
+                f"`{name}` tool use with id `{search_id}` was found without a corresponding "
+                f"`{name}_tool_result` block",
+                "a search goes back with its result",
+            )
+
+
+def _references(body: Node, turns: Sequence[_Turn]) -> None:
+    """What a result refers to is declared."""
+    declared = {tool["name"] for tool in body.child("tools").value or ()}
+    for turn in turns:
+        for block in turn.of("tool_search_tool_result", "tool_result"):
+            within = block.child("content")
+            if block.value["type"] == "tool_search_tool_result":
+                listed = within.child("tool_references")
+            else:
+                listed = within
+            for each in listed.items() if isinstance(listed.value, list) else ():
+                name = each.child("tool_name")
+                if each.value["type"] == "tool_reference" and name.value not in declared:
+                    name.refuse(
+                        f"Tool reference {name.value!r} has no corresponding tool definition",
+                        "every tool that a result refers to is in tools",
+                    )
 
 
 def _tool_choice(body: Node) -> None:

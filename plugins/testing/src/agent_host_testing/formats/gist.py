@@ -9,16 +9,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent_host_testing.formats.deferred import (
+    callable_tools,
+    loaded_functions,
+    referred_tools,
+)
+
 __all__ = ["Gist", "Offer", "gist_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A tool that the request offers."""
+    """A tool that the request offers; one that is ``deferred`` the model has yet to find."""
 
     name: str
     schema: Mapping[str, Any]
     freeform: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +62,15 @@ def _openai_responses(body: Mapping[str, Any]) -> Gist:
         else (item.get("role", "assistant"), _text(item.get("content")))
         for item in items
     ]
+    found = {name for item in items for name, _ in loaded_functions(item)}
     offers = [
-        Offer(tool["name"], _schema(tool), tool["type"] == "custom")
-        for tool in body.get("tools") or ()
-        if tool["type"] in ("function", "custom")
+        Offer(
+            tool["name"],
+            _schema(tool),
+            tool["type"] == "custom",
+            tool.get("defer_loading") is True and tool["name"] not in found,
+        )
+        for tool in callable_tools(body)
     ]
     return _gist(turns, offers, bool(body.get("reasoning")))
 
@@ -72,8 +84,13 @@ def _anthropic(body: Mapping[str, Any]) -> Gist:
             is_result = block["type"] == "tool_result"
             words = _text(block.get("content")) if is_result else block.get("text", "")
             turns.append(("tool" if is_result else message["role"], words))
+    found = referred_tools(body)
     offers = [
-        Offer(tool["name"], tool["input_schema"])
+        Offer(
+            tool["name"],
+            tool["input_schema"],
+            deferred=tool.get("defer_loading") is True and tool["name"] not in found,
+        )
         for tool in body.get("tools") or ()
         if "input_schema" in tool
     ]

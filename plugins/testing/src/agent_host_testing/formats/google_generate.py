@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_host_testing.formats.encoding import arguments_value, made_signature, sse
 from agent_host_testing.formats.google_generate_rules import (
@@ -16,6 +16,7 @@ from agent_host_testing.formats.google_generate_rules import (
     remember,
     signs_calls,
 )
+from agent_host_testing.formats.tool_search import refuse_search
 from agent_host_testing.script import (
     Call,
     Failure,
@@ -24,6 +25,7 @@ from agent_host_testing.script import (
     Part,
     Picture,
     Reply,
+    Search,
     Text,
     Thought,
     Tokens,
@@ -37,6 +39,9 @@ from agent_host_testing.wire import (
     WireFormat,
     pieces,
 )
+
+if TYPE_CHECKING:
+    from agent_host_testing.batches import BatchDesk
 
 __all__ = ["GoogleGenerate"]
 
@@ -130,6 +135,11 @@ class GoogleGenerate(WireFormat):
             return self.refusal(Failure("authentication", str(problem)))
         return super().rejection(problem)
 
+    def open_desk(self) -> BatchDesk:
+        from agent_host_testing.formats.google_batches import GoogleBatchDesk
+
+        return GoogleBatchDesk()
+
     def models(self, names: Sequence[str], request: Request) -> bytes:
         first = int(request.query.get("pageToken") or 0)
         last = first + int(request.query.get("pageSize") or 50)
@@ -218,6 +228,8 @@ def _sign_parts(
                 signed.append((part, None))
             after_call = False
             continue
+        if isinstance(part, Search):
+            refuse_search()
         own = None if isinstance(part, Picture) else part.signature
         signature, carried = own or carried, None
         if isinstance(part, Call) and signature is None and signs_calls and not after_call:
@@ -232,6 +244,8 @@ def _data(part: Part, signature: str | None) -> dict[str, Any]:
         data: dict[str, Any] = {"text": part.text}
     elif isinstance(part, Thought):
         data = {"text": part.text, "thought": True}
+    elif isinstance(part, Search):
+        refuse_search()
     elif isinstance(part, Picture):
         data = {"inlineData": {"mimeType": part.media_type, "data": part.data}}
     else:

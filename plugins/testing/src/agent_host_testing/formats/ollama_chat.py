@@ -13,6 +13,7 @@ from agent_hookspecs.messages import Framing
 from agent_host_testing.formats.checks import Refused
 from agent_host_testing.formats.encoding import arguments_value, compact
 from agent_host_testing.formats.ollama_chat_rules import capabilities, first_refusal
+from agent_host_testing.formats.tool_search import refuse_search
 from agent_host_testing.script import (
     Call,
     Failure,
@@ -20,6 +21,7 @@ from agent_host_testing.script import (
     Part,
     Picture,
     Reply,
+    Search,
     Text,
     Thought,
     Tokens,
@@ -142,6 +144,8 @@ def _message_chunks(
             said += [{"content": piece} for piece in pieces(part.text, fragments)]
         elif isinstance(part, Thought):
             said += [{"thinking": piece} for piece in pieces(part.text, fragments) if piece]
+        elif isinstance(part, Search):
+            refuse_search()
         elif isinstance(part, Picture):
             raise ValueError("Ollama's chat makes no images; leave the Picture out of the script")
         else:

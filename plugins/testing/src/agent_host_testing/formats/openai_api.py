@@ -5,14 +5,17 @@ Knows neither messages nor items; those belong to the one or the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_host_testing.formats.checks import Check, Node, Refused, one_of, text
 from agent_host_testing.formats.encoding import compact
 from agent_host_testing.formats.notation import Rules
 from agent_host_testing.script import Failure, FailureKind
 from agent_host_testing.wire import Operation, Problem, Refusal, Request, WireFormat
+
+if TYPE_CHECKING:
+    from agent_host_testing.batches import BatchDesk
 
 __all__ = [
     "API_FUNCTIONS",
@@ -107,25 +110,53 @@ def _complete(node: Node) -> None:
         return
     if node.value.get("type") == "array" and "items" not in node.value:
         node.refuse("array schema missing items", "the schema of an array has 'items'")
-    _complete(node.child("items"))
-    properties = node.child("properties")
-    if isinstance(properties.value, dict):
-        for name in properties.value:
-            _complete(properties.child(name))
+    for inner in _schemas_within(node):
+        _complete(inner)
+
+
+def _schemas_within(node: Node) -> Iterator[Node]:
+    """The schemas that stand directly in a schema."""
+    schema = node.value if isinstance(node.value, dict) else {}
+    for key in ("properties", "$defs", "definitions"):
+        if isinstance(schema.get(key), dict):
+            yield from (node.child(key).child(name) for name in schema[key])
+    for key in ("anyOf", "prefixItems"):
+        if isinstance(schema.get(key), list):
+            yield from node.child(key).items()
+    if isinstance(schema.get("items"), dict):
+        yield node.child("items")
+
+
+#: Keywords that a strict schema must not have.
+_NOT_STRICT = frozenset(
+    {
+        *("allOf", "oneOf", "not", "if", "then", "else", "default"),
+        *("dependentRequired", "dependentSchemas", "patternProperties", "propertyNames"),
+        *("minProperties", "maxProperties", "unevaluatedProperties", "unevaluatedItems"),
+        *("prefixItems", "contains", "minContains", "maxContains", "uniqueItems"),
+    }
+)
 
 
 def _strictness(node: Node) -> None:
     """What a schema has to be for ``strict``: closed, with every property required."""
     schema = node.value
-    if not isinstance(schema, dict) or schema.get("type") != "object":
+    if not isinstance(schema, dict):
         return
-    properties = schema.get("properties", {})
-    if schema.get("additionalProperties") is not False:
-        node.refuse("'additionalProperties' is not false", "with strict, every object is closed")
-    if set(schema.get("required", ())) != set(properties):
-        node.refuse("'required' lacks a property", "with strict, every property is required")
-    for name in properties:
-        _strictness(node.child("properties").child(name))
+    for key in sorted(_NOT_STRICT & {*schema}):
+        node.refuse(f"{key!r} is not permitted", "with strict, some keywords are not understood")
+    if "$ref" in schema and not schema.keys() <= {"$ref", "$defs", "definitions"}:
+        node.refuse("'$ref' cannot have keywords beside it", "with strict, '$ref' stands alone")
+    if not schema.keys() & {"type", "anyOf", "enum", "const", "$ref"}:
+        node.refuse("schema must have a 'type' key", "with strict, everything has a type")
+    if schema.get("type") == "object":
+        if schema.get("additionalProperties") is not False:
+            rule = "with strict, every object is closed"
+            node.refuse("'additionalProperties' is not false", rule)
+        if set(schema.get("required", ())) != set(schema.get("properties", {})):
+            node.refuse("'required' lacks a property", "with strict, every property is required")
+    for inner in _schemas_within(node):
+        _strictness(inner)
 
 
 def strict_schema(node: Node) -> None:
@@ -191,6 +222,11 @@ class OpenAIFormat(WireFormat):
             "code": codes.get(problem.status, "invalid_value"),
         }
         return Refusal(problem.status, _body(error))
+
+    def open_desk(self) -> BatchDesk:
+        from agent_host_testing.formats.openai_batches import OpenAIBatchDesk
+
+        return OpenAIBatchDesk()
 
     def models(self, names: Sequence[str], request: Request) -> bytes:
         """All the models, or the one that the path names. Raises Refused if there is none such."""

@@ -14,7 +14,17 @@ from agent_host_testing.formats import openai_api
 from agent_host_testing.formats.checks import Node, calls_unchanged, first_problem
 from agent_host_testing.formats.encoding import arguments_text, compact, sse
 from agent_host_testing.formats.openai_chat_rules import body_rules, call_ids, calls_of
-from agent_host_testing.script import Call, Failure, Picture, Reply, Text, Thought, Tokens
+from agent_host_testing.formats.tool_search import refuse_search
+from agent_host_testing.script import (
+    Call,
+    Failure,
+    Picture,
+    Reply,
+    Search,
+    Text,
+    Thought,
+    Tokens,
+)
 from agent_host_testing.wire import Ledger, Problem, Request, pieces
 
 __all__ = ["OpenAIChat", "ReasoningField"]
@@ -242,6 +252,8 @@ class OpenAIChat(openai_api.OpenAIFormat):
         return shown
 
     def _pictures(self, reply: Reply) -> list[dict[str, Any]]:
+        if any(isinstance(part, Search) for part in reply.parts):
+            refuse_search()
         pictures = [part for part in reply.parts if isinstance(part, Picture)]
         if pictures and self._reasoning != "reasoning_details":
             raise ValueError("chat completions make no images, except in the router's dialect")

@@ -12,10 +12,12 @@ from typing import Any, ClassVar
 
 from agent_host_testing.formats import openai_api
 from agent_host_testing.formats.checks import Node, first_problem
+from agent_host_testing.formats.deferred import callable_tools, loaded_functions
 from agent_host_testing.formats.encoding import arguments_text, compact
 from agent_host_testing.formats.openai_responses_replay import check_replay
 from agent_host_testing.formats.openai_responses_rules import check_body
-from agent_host_testing.script import Call, Failure, Part, Picture, Reply, Text, Thought
+from agent_host_testing.formats.tool_search import require_known, search_deferred
+from agent_host_testing.script import Call, Failure, Part, Picture, Reply, Search, Text, Thought
 from agent_host_testing.wire import Ledger, Problem, Request, pieces
 
 __all__ = ["OpenAIResponses"]
@@ -69,7 +71,16 @@ class _Turn:
         self._id = ledger.new_id("resp_")
         self._padded = openai_api.wants_obfuscation(request)
         self.status = "incomplete" if reply.ending in _INCOMPLETE else "completed"
-        self.items = [self._item(part) for part in reply.parts]
+        given = self._asked.get("input")
+        #: Where the functions are that searches have loaded.
+        self._loaded = dict(
+            place
+            for item in (given if isinstance(given, list) else ())
+            for place in loaded_functions(item)
+        )
+        placed = [(part, item) for part in reply.parts for item in self._items(part)]
+        self._parts = [part for part, _ in placed]
+        self.items = [item for _, item in placed]
         if self.status == "incomplete" and self.items and "status" in self.items[-1]:
             self.items[-1]["status"] = "incomplete"
 
@@ -123,7 +134,7 @@ class _Turn:
         """The events in order, without their numbers."""
         for kind in ("created", "in_progress"):
             yield {"type": f"response.{kind}", "response": self.response("in_progress", [])}
-        for index, (part, item) in enumerate(zip(self._reply.parts, self.items, strict=True)):
+        for index, (part, item) in enumerate(zip(self._parts, self.items, strict=True)):
             telling = self._telling(index, part, item)
             if self._reply.failure is not None and index == len(self.items) - 1:
                 # What is under way when it fails never comes to its end.
@@ -147,7 +158,7 @@ class _Turn:
 
     def enter(self) -> None:
         """Note what was handed out: signatures, calls and, if it is stored, everything."""
-        made = zip(self._reply.parts, self.items, strict=True)
+        made = zip(self._parts, self.items, strict=True)
         calls = [(part, item["call_id"]) for part, item in made if isinstance(part, Call)]
         self._ledger.hand_out(
             self._request, (replace(call, id=identity) for call, identity in calls)
@@ -176,7 +187,48 @@ class _Turn:
     def _stores(self) -> bool:
         return self._asked.get("store") is not False
 
-    def _item(self, part: Part) -> Item:
+    def _items(self, part: Part) -> list[Item]:
+        """The items of a part; a search has two."""
+        if not isinstance(part, Search):
+            return [self._item(part)]
+        call, output = self._search(part)
+        if part.cut:
+            return [{**call, "status": "incomplete"}]
+        self._loaded |= dict(loaded_functions(output))
+        return [call, output]
+
+    def _search(self, search: Search) -> tuple[Item, Item]:
+        """Loads the namespaces, as they are declared, that have what was found."""
+        tools = self._asked.get("tools") or ()
+        if not any(tool["type"] == "tool_search" for tool in tools):
+            raise ValueError("the request declares no search of tools; leave it out of the script")
+        found = search_deferred(search.query, self._deferred())
+        loaded = [tool for tool in tools if self._has_one_of(tool, found)]
+        common = {"status": "completed", "execution": "server", "call_id": None}
+        return {
+            "type": "tool_search_call",
+            "id": self._ledger.new_id("tsc_"),
+            **common,
+            "arguments": {"paths": [tool["name"] for tool in loaded]},
+        }, {
+            "type": "tool_search_output",
+            "id": self._ledger.new_id("tso_"),
+            **common,
+            "tools": loaded,
+        }
+
+    def _deferred(self) -> dict[str, str]:
+        return {
+            tool["name"]: tool.get("description") or ""
+            for tool in callable_tools(self._asked)
+            if tool.get("defer_loading") is True
+        }
+
+    def _has_one_of(self, tool: Item, names: list[str]) -> bool:
+        inner = tool["tools"] if tool["type"] == "namespace" else [tool]
+        return any(each.get("name") in names and each.get("defer_loading") for each in inner)
+
+    def _item(self, part: Text | Thought | Call | Picture) -> Item:
         if isinstance(part, Thought):
             return self._reasoning(part)
         if isinstance(part, Text):
@@ -197,7 +249,10 @@ class _Turn:
                 "output_format": part.media_type.partition("/")[2],
                 "result": part.data,
             }
+        require_known(part, self._deferred(), self._loaded)
+        namespace = self._loaded.get(part.name)
         return {
+            **({"namespace": namespace} if namespace else {}),
             "id": self._ledger.new_id("ctc_" if part.freeform else "fc_"),
             "type": "custom_tool_call" if part.freeform else "function_call",
             "status": "completed",
@@ -228,6 +283,8 @@ class _Turn:
                 yield {"type": f"{kind}.done", "summary_index": 0, "part": entry}
         elif isinstance(part, Text):
             yield from self._content_growth(item["content"][0])
+        elif isinstance(part, Search):
+            return
         elif isinstance(part, Picture):
             for state in ("in_progress", "generating", "completed"):
                 yield {"type": f"response.image_generation_call.{state}"}
@@ -286,6 +343,8 @@ def _announced_item(item: Item) -> Item:
     begun = {**item, "status": "in_progress"} if "status" in item else dict(item)
     empty: Item = {"content": [], "summary": [], "arguments": "", "input": "", "result": None}
     begun.update({name: value for name, value in empty.items() if name in item})
+    if item["type"] == "tool_search_call":
+        begun["arguments"] = {}
     if item.get("encrypted_content"):
         # The API announces a reasoning item with other encrypted content than it ends with.
         begun["encrypted_content"] = item["encrypted_content"][:-1] + "~"

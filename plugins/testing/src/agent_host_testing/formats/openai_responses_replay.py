@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from agent_host_testing.formats.checks import Node, calls_unchanged
+from agent_host_testing.formats.deferred import loaded_functions
 from agent_host_testing.formats.openai_api import spoken_text
 from agent_host_testing.formats.openai_responses_rules import item_type
 from agent_host_testing.script import Call
@@ -29,6 +30,8 @@ def check_replay(body: Node, items: list[Node], request: Request, ledger: Ledger
     earlier = _earlier_items(body, ledger)
     if not body.has("conversation"):
         _check_calls([*earlier, *items])
+    _check_searches(items)
+    _check_namespaces(body, items)
     calls_unchanged(request, _turns(items), ledger)
     for position, item in enumerate(items):
         if item_type(item) == "reasoning":
@@ -73,6 +76,49 @@ def _check_calls(items: list[Node]) -> None:
             f"no tool output found for the call {call_id.value!r}",
             "every call in the input has its result in the input",
         )
+
+
+def _check_searches(items: list[Node]) -> None:
+    """Each search has what it found, and nothing was found without one."""
+    waiting: list[Node] = []
+    for item in items:
+        if item_type(item) == "tool_search_call":
+            waiting.append(item)
+        elif item_type(item) == "tool_search_output":
+            if not waiting:
+                item.refuse("no tool_search_call found", "a search stands before its output")
+            waiting.pop(0)
+    for item in waiting:
+        item.refuse("no tool_search_output found", "a search goes back with its output")
+
+
+def _check_namespaces(body: Node, items: list[Node]) -> None:
+    """A call says in which namespace its function is, where the request has it in one."""
+    loaded = {place for item in items for place in loaded_functions(item.value)}
+    free: set[str] = set()
+    declared = set(loaded)
+    for tool in body.child("tools").value or ():
+        if tool["type"] == "namespace":
+            declared |= {(inner["name"], tool["name"]) for inner in tool["tools"]}
+        elif "name" in tool:
+            free.add(tool["name"])
+            declared |= {(tool["name"], tool["name"])} if tool.get("defer_loading") else set()
+    for item in items:
+        if item_type(item) not in _RESULTS:
+            continue
+        name, namespace = item.value["name"], item.child("namespace")
+        if namespace.value is None:
+            if name not in free and any(name == each for each, _ in loaded):
+                item.refuse(
+                    f"Missing namespace for function_call {name!r}. It does not exist in the "
+                    "default namespace.",
+                    "a call goes back with the namespace that it was made in",
+                )
+        elif (name, namespace.value) not in declared:
+            namespace.refuse(
+                f"there is no {name!r} in the namespace {namespace.value!r}",
+                "a call names a namespace of this request that has its function",
+            )
 
 
 def _turns(items: list[Node]) -> Iterator[list[tuple[Node, Call]]]:

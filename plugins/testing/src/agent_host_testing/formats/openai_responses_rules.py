@@ -8,6 +8,7 @@ the ledger.
 from __future__ import annotations
 
 from agent_host_testing.formats.checks import Node, anything, one_of
+from agent_host_testing.formats.deferred import callable_tools
 from agent_host_testing.formats.notation import Rules
 from agent_host_testing.formats.openai_api import API_FUNCTIONS, strict_schema
 
@@ -23,6 +24,8 @@ _OWN_ITEMS = (
     "reasoning",
     "item_reference",
     "image_generation_call",
+    "tool_search_call",
+    "tool_search_output",
 )
 #: Items of tools that the vendor runs; what is in them is between it and itself.
 _HOSTED_ITEMS = (
@@ -51,8 +54,20 @@ def check_body(body: Node) -> list[Node]:
     if not any(map(body.has, ("input", "previous_response_id", "prompt", "conversation"))):
         body.need("input")
     _RULES.check_needs(body)
+    _check_deferred(body)
     given = body.child("input")
     return given.items() if isinstance(given.value, list) else []
+
+
+def _check_deferred(body: Node) -> None:
+    tools = body.child("tools").value or ()
+    if any(tool["type"] == "tool_search" for tool in tools):
+        return
+    if any(tool.get("defer_loading") for tool in callable_tools(body.value)):
+        body.child("tools").refuse(
+            "Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search.",
+            "deferred tools come with the search that finds them",
+        )
 
 
 def item_type(item: Node) -> str:

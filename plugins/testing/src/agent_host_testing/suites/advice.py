@@ -11,6 +11,8 @@ ADVICE: dict[str, str] = {
     "addresses": "build the URL in build_request from base_url with its path, without the slashes "
     "at its end; keys belong into headers",
     "attachments": "read files with expand_attachments below attachments_root, and nothing else",
+    "batches": "let the endpoint read what its API says of a batch, a line and a refusal, as the "
+    "provider reads it of a request by itself",
     "broken streams": "stream_complete must give False until the protocol's own end was seen",
     "byte splits": "keep nothing between chunks but in state: the host decodes the bytes",
     "cancellation": "let what closes a stream pass: catch no BaseException around a wait",

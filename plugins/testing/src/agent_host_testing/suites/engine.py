@@ -7,6 +7,7 @@ processes.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any, ClassVar
 import pytest
 
 from agent_hookspecs.batch import BatchEngine, BatchLimits, BatchWorker
+from agent_hookspecs.errors import AgentError
 from agent_host_testing.suites.checking import Conformance, check
 from agent_host_testing.violations import Violation, require
 
@@ -52,9 +54,24 @@ class _OpenTrialWorker:
     folder: Path
     answering: Answering
 
+    find_environment: Callable[[], Mapping[str, str]] = dict
+
     def __call__(self, limits: BatchLimits) -> BatchWorker:
         _count(self.folder / "opened")
         return _TrialWorker(self.folder, limits, self.answering)
+
+    def open_limits(self) -> BatchLimits:
+        # Not above: a process that only wants the suites' names does not pay for the host.
+        from agent_host.batch.limits import LearntLimits
+
+        return LearntLimits()
+
+    def fail_line(self, line: Line, error: AgentError) -> Line:
+        return {"n": line["n"], "error": error.to_dict()}
+
+
+def _differ_by_process() -> dict[str, str]:
+    return {"process": str(os.getpid())}
 
 
 def _count(file: Path) -> None:
@@ -86,9 +103,17 @@ async def _fail_on_the_third(folder: Path, limits: BatchLimits, line: Line) -> N
 
 
 async def _report_refusal(folder: Path, limits: BatchLimits, line: Line) -> dict[str, float]:
+    refused = folder / "refused"
     if line["n"] == 0:
         await limits.report("server", 429, {"retry-after": "300"})
+        refused.touch()
+    while not refused.exists():
+        await asyncio.sleep(0.01)
     return {"wait": await limits.reserve("server", 1)}
+
+
+async def _tell_process(folder: Path, limits: BatchLimits, line: Line) -> dict[str, str]:
+    return _differ_by_process()
 
 
 class BatchEngineConformance(Conformance):
@@ -111,9 +136,14 @@ class BatchEngineConformance(Conformance):
         self.place = tmp_path
 
     def _answer(
-        self, count: int, answering: Answering, first: int | None = None
+        self,
+        count: int,
+        answering: Answering,
+        first: int | None = None,
+        find_environment: Callable[[], Mapping[str, str]] = dict,
     ) -> tuple[list[Line], int]:
         """The results, of which the iteration may end early, and how many lines were taken."""
+        engine = self.open_engine()
         taken = [0]
 
         def lines() -> Iterator[Line]:
@@ -123,8 +153,8 @@ class BatchEngineConformance(Conformance):
 
         async def collect() -> list[Line]:
             found: list[Line] = []
-            worker = _OpenTrialWorker(self.place, answering)
-            results = self.open_engine().results(lines(), worker, _AT_A_TIME)
+            worker = _OpenTrialWorker(self.place, answering, find_environment)
+            results = engine.results(lines(), worker, _AT_A_TIME)
             async with aclosing(results) as iterated:
                 async for result in iterated:
                     found.append(result)
@@ -132,7 +162,10 @@ class BatchEngineConformance(Conformance):
                         break
             return found
 
-        return asyncio.run(collect()), taken[0]
+        try:
+            return asyncio.run(collect()), taken[0]
+        finally:
+            engine.close()
 
     @check("engine", f"{PAGE}#writing-an-engine")
     def test_every_line_has_one_result(self) -> None:
@@ -180,8 +213,22 @@ class BatchEngineConformance(Conformance):
     def test_all_workers_share_the_limits(self) -> None:
         """A refusal that one worker reports holds all of them up."""
         found, _ = self._answer(40, _report_refusal)
-        late = [result["wait"] for result in found if result["n"] >= 2 * _AT_A_TIME]
-        require(min(late) > 0, "a request went out to a server that had asked to wait")
+        require(
+            min(result["wait"] for result in found) > 0,
+            "a request went out to a server that had asked to wait",
+        )
+
+    @check("engine", f"{PAGE}#writing-an-engine")
+    def test_no_worker_is_opened_where_something_else_is_installed(self) -> None:
+        """A worker in another process, where another environment is found, is refused."""
+        try:
+            found, _ = self._answer(5, _tell_process, find_environment=_differ_by_process)
+        except AgentError:
+            begun = [*self.place.glob("begun-*")]
+            require(not begun, "lines were answered before it was refused")
+            return
+        elsewhere = {result["process"] for result in found} - {str(os.getpid())}
+        require(not elsewhere, "lines were answered where something else is installed")
 
     @check("engine", f"{PAGE}#writing-an-engine")
     def test_every_worker_is_closed(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_host.plugins.catalog import PluginRecord
 from agent_host_testing.suites.addresses import AddressChecks
 from agent_host_testing.suites.answers import AnswerChecks
+from agent_host_testing.suites.batches import BatchChecks
 from agent_host_testing.suites.checking import check
 from agent_host_testing.suites.conversation import ConversationChecks
 from agent_host_testing.suites.costs import CostChecks
@@ -18,6 +19,7 @@ from agent_host_testing.suites.pictures import PictureChecks
 from agent_host_testing.suites.restraint import RestraintChecks
 from agent_host_testing.suites.secrecy import SecrecyChecks
 from agent_host_testing.suites.speech import SpeechChecks
+from agent_host_testing.suites.tool_search import ToolSearchChecks
 from agent_host_testing.suites.tool_turns import ToolTurnChecks
 from agent_host_testing.suites.wire_shapes import ShapeChecks
 from agent_host_testing.violations import require
@@ -29,6 +31,7 @@ __all__ = ["ProviderConformance"]
 class ProviderConformance(
     ShapeChecks,
     SecrecyChecks,
+    BatchChecks,
     CostChecks,
     FailureChecks,
     SpeechChecks,
@@ -40,6 +43,7 @@ class ProviderConformance(
     MarkupChecks,
     KnobChecks,
     ConversationChecks,
+    ToolSearchChecks,
     DeclaredToolChecks,
     ToolTurnChecks,
     AnswerChecks,

@@ -1,0 +1,1 @@
+../../.ci/hatch_build.py
