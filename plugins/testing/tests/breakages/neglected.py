@@ -478,6 +478,40 @@ _OTHERS = (
         "import time\n\ntime.sleep(0.01)\nreturn ask()",
     ),
     _breakage(
+        _FEATURE,
+        "feature-gives-what-cannot-be-stored",
+        "persistence",
+        "An action gives something for the session that no session can be stored with.",
+        ("test_actions_change_nothing_themselves",),
+        Change("feature.py", '"\\n".join(lines)}', "set(lines)}"),
+    ),
+    _breakage(
+        _EXTENSION,
+        "extension-prints",
+        "display",
+        "Each chunk is printed, into whatever the application prints.",
+        _PROCESS,
+        Change(
+            "extension.py",
+            "        return accumulate_reasoning(delta, accumulated)\n",
+            "        print(delta)\n        return accumulate_reasoning(delta, accumulated)\n",
+        ),
+    ),
+    _breakage(
+        _EXTENSION,
+        "extension-sets-variables",
+        "shared instances",
+        "A chunk sets a variable of the environment for the whole process.",
+        _PROCESS,
+        Change(
+            "extension.py",
+            "        return accumulate_reasoning(delta, accumulated)\n",
+            "        import os\n\n"
+            '        os.environ["ECHO"] = "thinks"\n'
+            "        return accumulate_reasoning(delta, accumulated)\n",
+        ),
+    ),
+    _breakage(
         _EXTENSION,
         "extension-waits",
         "blocking",
