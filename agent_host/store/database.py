@@ -121,7 +121,13 @@ def _empty_log(connection: sqlite3.Connection) -> bool:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Bring the file to this version, if it is older; refuse one that is newer or not ours."""
-    if _read_version(connection) == SCHEMA_VERSION:
+    # In one transaction, or a file that another makes meanwhile looks like somebody else's.
+    connection.execute("BEGIN")
+    try:
+        version = _read_version(connection)
+    finally:
+        _roll_back(connection)
+    if version == SCHEMA_VERSION:
         return
     if sqlite3.sqlite_version_info < _OLDEST_LIBRARY:
         raise StoreUnavailableError(

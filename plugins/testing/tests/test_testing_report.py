@@ -104,6 +104,27 @@ def test_the_report_tells_passed_failed_and_not_claimed_apart(tmp_path: Path, wo
     assert ["magic", "not", "claimed"] in [line.split() for line in table]
 
 
+def test_a_quick_run_says_what_it_leaves_out(tmp_path: Path) -> None:
+    again = "\n\nclass TestOther(TestSubject):\n    pass\n"
+    (tmp_path / "test_again.py").write_text(SUITE + again, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--quick", "--collect-only", "test_again.py"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    told = done.stdout.partition("left out by --quick: ")[2]
+    assert "byte splits (" in told
+    assert "; what TestOther asks again of the same plugin (" in told
+    left = [line.split("::") for line in done.stdout.splitlines() if "::" in line]
+    names = {suite: {name for _, each, name in left if each == suite} for _, suite, _ in left}
+    assert names["TestOther"] < names["TestSubject"]
+    assert "test_knobs_move_the_request" in names["TestOther"]
+    assert not any(name.startswith("test_wire_shapes") for name in names["TestSubject"])
+
+
 @pytest.mark.parametrize(
     ("outcomes", "known", "reached", "said"),
     [

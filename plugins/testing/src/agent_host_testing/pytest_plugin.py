@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 _VIOLATION = ("Violation", "agent_host_testing")
 _NOT_CLAIMED = "not claimed: "
 _UNEXPECTED = "conformance_unexpected"
+#: What other settings of the same plugin change; a quick run asks the rest only once.
+_OF_SETTINGS = ("claims", "knobs", "reasoning", "settings")
+#: What a quick run has left out: how many checks, by what they are about.
+_LEFT_OUT = pytest.StashKey["dict[str, int]"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,15 +71,34 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("quick"):
         return
-    slow = [item for item in items if _is_slow(item)]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+    suites = {suite for item in items if isinstance(suite := getattr(item, "cls", None), type)}
+    again = {suite for suite in suites if any(_tries_again(suite, each) for each in suites)}
+    left_out = {item: why for item in items if (why := _why_left_out(item, again))}
+    if left_out:
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
+        counts = config.stash.setdefault(_LEFT_OUT, {})
+        for why in left_out.values():
+            counts[why] = counts.get(why, 0) + 1
 
 
-def _is_slow(item: pytest.Item) -> bool:
+def _tries_again(suite: type, other: type) -> bool:
+    """Whether a suite is another one for the same plugin, with other settings."""
+    same = getattr(suite, "plugin", None) == getattr(other, "plugin", None)
+    return same and suite is not other and issubclass(suite, other)
+
+
+def _why_left_out(item: pytest.Item, again: set[type]) -> str:
+    """What a quick run leaves out with this check; empty if it is run."""
     contract = getattr(getattr(item, "function", None), "contract", None)
-    return getattr(contract, "slow", False) is True
+    if contract is None:
+        return ""
+    if contract.slow:
+        return str(contract.capability)
+    suite = getattr(item, "cls", None)
+    if suite not in again or contract.capability in _OF_SETTINGS:
+        return ""
+    return f"what {suite.__name__} asks again of the same plugin"
 
 
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
@@ -116,6 +139,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = terminalreporter.stats.get("", [])
     for line in (*_not_claimed_lines(reports), *_unexpected_lines(terminalreporter.stats)):
         terminalreporter.write_line(line)
+    if counts := terminalreporter.config.stash.get(_LEFT_OUT, {}):
+        told = "; ".join(f"{what} ({count})" for what, count in counts.items())
+        terminalreporter.write_line(f"left out by --quick: {told}")
 
 
 def _reason(report: Any) -> str:

@@ -14,6 +14,8 @@ _EXTENSION = ("echo", "TestEchoReasoning", "extension.py", "EchoReasoning")
 _Subject = tuple[str, str, str, str]
 
 _PROCESS = ("test_nothing_is_left_in_the_process",)
+_MADE = ("test_making_a_tool_changes_nothing",)
+_SHOWN = ("test_previews_show_what_the_call_does",)
 _DECLARED = ("test_tools_are_declared_whole",)
 _DECLARATION = '    named = {"name": names.encode'
 
@@ -218,6 +220,15 @@ _PROVIDERS = (
     ),
     _around(
         _COHERE,
+        "cohere-knows-better-than-proxies",
+        "shared instances",
+        "A request switches proxies off, for whatever else the process does.",
+        _PROCESS,
+        "build_request",
+        'import os\n\nos.environ["NO_PROXY"] = "*"\nreturn ask()',
+    ),
+    _around(
+        _COHERE,
         "cohere-counts-no-calls",
         "usage",
         "The message of an answer with calls does not have what it took.",
@@ -331,12 +342,81 @@ _TOOLS = (
     ),
     _around(
         _FILES,
-        "tool-cannot-be-interrupted",
+        "tool-cannot-be-stopped",
         "effects",
-        "The process can no longer be interrupted.",
+        "The process can no longer be told to end.",
         _PROCESS,
         "init",
-        "import signal\n\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nreturn ask()",
+        "import signal\n\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nreturn ask()",
+    ),
+    _around(
+        _FILES,
+        "tool-writes-before-any-call",
+        "effects",
+        "A file is written when the tool is made, whether a call comes or not.",
+        _MADE,
+        "init",
+        'import os\n\nopen(os.path.join(config["root"], "index"), "w").close()\nreturn ask()',
+    ),
+    _around(
+        _FILES,
+        "tool-sets-variables-before-any-call",
+        "effects",
+        "A variable is set when the tool is made, for whatever the process starts.",
+        _MADE,
+        "init",
+        'import os\n\nos.environ["FILES_ROOT"] = config["root"]\nreturn ask()',
+    ),
+    _around(
+        _FILES,
+        "tool-moves-the-process",
+        "effects",
+        "When the tool is made, the whole process goes to its folder.",
+        _MADE,
+        "init",
+        'import os\n\nos.chdir(config["root"])\nreturn ask()',
+    ),
+    _around(
+        _FILES,
+        "tool-notes-what-it-offers",
+        "effects",
+        "What is offered is noted in a file, at each request.",
+        _MADE,
+        "get_tool_schemas",
+        'open("offered.txt", "w").close()\nreturn ask()',
+    ),
+    _around(
+        _FILES,
+        "tool-previews-another-file",
+        "tool behaviour",
+        "The person who is asked is shown another file than the call writes.",
+        _SHOWN,
+        "preview_tool",
+        "shown = ask()\n"
+        "for each in shown or ():\n"
+        '    each["path"] = "harmless-" + each["path"]\n'
+        "return shown",
+    ),
+    _around(
+        _FILES,
+        "tool-previews-half-the-text",
+        "tool behaviour",
+        "The person who is asked is shown the beginning of what is written.",
+        _SHOWN,
+        "preview_tool",
+        "shown = ask()\n"
+        "for each in shown or ():\n"
+        '    each["after"] = each["after"][:2]\n'
+        "return shown",
+    ),
+    _around(
+        _FILES,
+        "tool-previews-from-memory",
+        "tool behaviour",
+        "The person who is asked is shown a text that the file does not have.",
+        _SHOWN,
+        "preview_tool",
+        'shown = ask()\nfor each in shown or ():\n    each["before"] = "what it was"\nreturn shown',
     ),
     _around(
         _FILES,
@@ -396,6 +476,40 @@ _OTHERS = (
         ("test_a_request_blocks_nothing",),
         "finalize",
         "import time\n\ntime.sleep(0.01)\nreturn ask()",
+    ),
+    _breakage(
+        _FEATURE,
+        "feature-gives-what-cannot-be-stored",
+        "persistence",
+        "An action gives something for the session that no session can be stored with.",
+        ("test_actions_change_nothing_themselves",),
+        Change("feature.py", '"\\n".join(lines)}', "set(lines)}"),
+    ),
+    _breakage(
+        _EXTENSION,
+        "extension-prints",
+        "display",
+        "Each chunk is printed, into whatever the application prints.",
+        _PROCESS,
+        Change(
+            "extension.py",
+            "        return accumulate_reasoning(delta, accumulated)\n",
+            "        print(delta)\n        return accumulate_reasoning(delta, accumulated)\n",
+        ),
+    ),
+    _breakage(
+        _EXTENSION,
+        "extension-sets-variables",
+        "shared instances",
+        "A chunk sets a variable of the environment for the whole process.",
+        _PROCESS,
+        Change(
+            "extension.py",
+            "        return accumulate_reasoning(delta, accumulated)\n",
+            "        import os\n\n"
+            '        os.environ["ECHO"] = "thinks"\n'
+            "        return accumulate_reasoning(delta, accumulated)\n",
+        ),
     ),
     _breakage(
         _EXTENSION,

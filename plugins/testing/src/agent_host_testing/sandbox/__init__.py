@@ -63,6 +63,8 @@ def try_in_sandbox(order: Order) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="scratch-") as scratch:
         # Scratch files are no change of the world; compiled modules are none either, with -B.
         there = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "HYPOTHESIS_STORAGE_DIRECTORY"), scratch)
+        # What other packages add to hypothesis is of no use here, and takes longer to import.
+        there["HYPOTHESIS_NO_PLUGINS"] = "1"
         try:
             done = subprocess.run(
                 [sys.executable, "-B", "-m", "agent_host_testing.sandbox"],

@@ -239,5 +239,6 @@ def _texts(schema: Mapping[str, Any]) -> SearchStrategy[str]:
         return st.from_regex(schema["pattern"], alphabet=_LETTERS)
     low, high = schema.get("minLength", 0), schema.get("maxLength")
     common = [each for each in _TEXTS if len(each) >= low and (high is None or len(each) <= high)]
-    free = st.text(_LETTERS, min_size=low, max_size=max(low, 20 if high is None else min(high, 20)))
+    most = max(low, 20 if high is None else min(high, 20))
+    free = st.text(st.sampled_from(_LETTERS), min_size=low, max_size=most)
     return st.sampled_from(common) | free if common else free

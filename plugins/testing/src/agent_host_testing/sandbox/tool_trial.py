@@ -28,6 +28,7 @@ from agent_host.plugins.stack import PreparedTool
 from agent_host.turn.context import tool_context
 from agent_host_testing.sandbox import Order
 from agent_host_testing.sandbox.payloads import corner_payloads, named_values, obvious_values
+from agent_host_testing.sandbox.previews import compare_preview
 from agent_host_testing.sandbox.watch import Kind, Watch, World
 from agent_host_testing.suites.hosting import Host, prepared_tool
 from agent_host_testing.suites.loading import catalog_of
@@ -41,6 +42,8 @@ ALLOWED: Mapping[Effect, frozenset[Kind]] = {
     "network": frozenset({"network", "files"}),
     "execute": frozenset({"files", "environment", "working folder", "processes", "network"}),
 }
+#: What no tool may change before it is called; it may connect, or start what it talks to.
+_KEPT: tuple[Kind, ...] = ("files", "environment", "working folder")
 _KINDS: tuple[Kind, ...] = ("files", "environment", "working folder", "processes", "network")
 #: Seconds of work for all made-up payloads, and how many each tool gets however slow it is.
 _SECONDS, _LEAST = 0.6, 12
@@ -61,23 +64,28 @@ class _Found:
     """What was seen of one tool: what its sample does, and what is wrong in sentences."""
 
     changes: list[tuple[str, str]] = field(default_factory=list)
+    previews: list[str] = field(default_factory=list)
     properties: list[str] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
     generated: int = 0
 
 
 def try_tools(order: Order, made_up: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """For each tool with a sample: ``changes``, ``properties``, ``crashes`` and ``generated``.
+    """What is seen of the tools, those with a sample by name, and ``made``, of their making.
 
     ``made_up`` has the payloads at random that those are tried with that can be confined.
     """
-    world = Path(order.world)
-    host = Host(catalog_of(order.packages, folder=order.folder, enabled=order.enabled))
     with tempfile.TemporaryDirectory() as copies:
-        trial = _Trial(host, order, World(world, Path(copies)), Watch(world))
+        world, watch = World(Path(order.world), Path(copies)), Watch(Path(order.world))
+        with watch.looking() as seen:
+            host = Host(catalog_of(order.packages, folder=order.folder, enabled=order.enabled))
+            trial = _Trial(host, order, world, watch)
+        made = [what for kind, what in seen if kind in _KEPT]
+        if not any(kind == "files" for kind, _ in seen):
+            made += [f"changes {path}" for path in world.changes()[:3]]
         found = {name: trial.look_at(name, made_up.get(name, ())) for name in order.samples}
     host.close()
-    return {"tools": {name: vars(each) for name, each in found.items()}}
+    return {"made": made, "tools": {name: vars(each) for name, each in found.items()}}
 
 
 class _Trial:
@@ -98,6 +106,8 @@ class _Trial:
         found = _Found()
         sample = self._samples[name]
         self._world.restore()
+        shown = self._preview(name, sample, found)
+        before = self._world.content()
         with self._watch.looking() as seen:
             baseline = self._call(name, sample)
             changed = self._world.changes()
@@ -106,6 +116,7 @@ class _Trial:
             found.changes += [("files", f"changes {path}") for path in changed[:3]]
         if name not in self._confinable or baseline.ending != "result":
             return found
+        found.previews += compare_preview(shown, before, self._world.content())
         allowed = ALLOWED[self._tool.plugin.entry.tools[name]]
         refused = frozenset(_KINDS) - allowed
         schema = self._schema(name)
@@ -119,6 +130,25 @@ class _Trial:
             if kind not in allowed and (kind, what) not in found.changes
         ]
         return found
+
+    def _preview(self, name: str, sample: Any, found: _Found) -> list[Mapping[str, Any]]:
+        """What the tool says that the call would change."""
+        if self._tool.implementation("preview_tool") is None:
+            return []
+        with self._watch.looking() as seen:
+            try:
+                shown = self._tool.ask(
+                    "preview_tool",
+                    tool_name=name,
+                    payload=deepcopy(sample),
+                    state=self._tool.state,
+                    context={**self._context, "config": self._tool.config},
+                )
+            except Exception:
+                # Nothing is lost: another check asks the same, and tells it.
+                shown = None
+        found.previews += [f"it {what}" for kind, what in seen if kind in _KEPT]
+        return [each for each in shown or () if isinstance(each, Mapping)]
 
     def _schema(self, name: str) -> SchemaView:
         descriptor = self._tool.descriptor(name)

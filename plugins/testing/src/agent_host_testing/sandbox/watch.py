@@ -160,6 +160,12 @@ class World:
         paths = sorted({*self._before} | {*now})
         return [path for path in paths if self._before.get(path) != now.get(path)]
 
+    def content(self) -> dict[str, bytes]:
+        """The files below the folder as they are now, by their whole paths."""
+        home = os.path.realpath(self._folder)
+        paths = (path for path in Path(home).rglob("*") if path.is_file())
+        return {str(path): path.read_bytes() for path in paths if not path.is_symlink()}
+
     def restore(self) -> None:
         """Make the folder what it was; the folder itself stays, for some hold it open."""
         if not self.changes():

@@ -6,6 +6,7 @@ told as a violation of that sentence, with the last bytes on the wire.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import wraps
@@ -25,6 +26,9 @@ __all__ = ["PROPERTY", "Conformance", "check", "checks_of", "contract_of"]
 
 #: The name under which pytest's reports carry what a check is about.
 PROPERTY = "conformance"
+
+#: The variable that pytest itself sets anew for each part of a test.
+_OF_PYTEST = frozenset({"PYTEST_CURRENT_TEST"})
 
 Method = TypeVar("Method", bound=Callable[..., None])
 
@@ -53,9 +57,14 @@ class Conformance:
             about |= {"order": known.index(name), "of": len(known), "typed": self.is_typed()}
             about |= {"package": self.package, "folder": str(self.folder)}
             request.node.user_properties.append((PROPERTY, about))
+        folder, variables = os.getcwd(), {**os.environ}
         yield
         for server in self.servers:
             server.close()
+        # What a plugin has set in one check would not be seen in the one that looks for it.
+        os.chdir(folder)
+        for name in {*variables, *os.environ} - _OF_PYTEST:
+            _put_back(name, variables.get(name))
 
     def is_typed(self) -> bool | None:
         """Whether the package says that it has types; None where there is no package."""
@@ -67,6 +76,13 @@ class Conformance:
     def exchanges(self) -> list[Exchange]:
         """What went over the wire in this check, in order."""
         return [exchange for server in self.servers for exchange in server.exchanges]
+
+
+def _put_back(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    elif os.environ.get(name) != value:
+        os.environ[name] = value
 
 
 def check(

@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
+
 from agent_hookspecs.authoring.partial import plain
 from agent_host.plugins.activate import Activator, LoadedPlugin
 from agent_host.plugins.settings import merge_schemas
@@ -28,6 +30,7 @@ from agent_host_testing.suites.hooks import (
     require_keys,
 )
 from agent_host_testing.suites.hosting import CANARY
+from agent_host_testing.suites.leftovers import left_behind
 from agent_host_testing.suites.turns import prepare_by_hand
 from agent_host_testing.violations import require
 from agent_host_testing.wire import Ledger, Request, WireFormat
@@ -217,6 +220,17 @@ class ExtensionConformance(HookConformance):
         with blocking_calls(self.package) as blocking:
             self._feed(self.begun())
         require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
+
+    @check("process", "docs/testing.md#what-is-left-in-the-process")
+    def test_nothing_is_left_in_the_process(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """Chunks print nothing, leave no thread and no file, and change no setting of all."""
+        self.hook("process_chunk")
+
+        def request() -> None:
+            self._feed(self.begun())
+
+        found = left_behind(request, capfd)
+        require(not found, "; ".join(found))
 
     @check("instances", "docs/plugins.md#writing-a-plugin")
     def test_requests_do_not_see_each_other(self) -> None:

@@ -73,6 +73,7 @@ class FeatureConformance(SpokenChecks):
                 )
                 unknown = sorted({*result} - _RESULT_KEYS)
                 require(not unknown, f"the result of {action['id']} has {unknown}")
+                json.dumps([after.to_dict(), result])
                 require(session.to_dict() == before, f"{action['id']} has changed the session")
                 require(after.id == session.id, f"{action['id']} makes another session")
 

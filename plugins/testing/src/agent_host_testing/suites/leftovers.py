@@ -37,8 +37,11 @@ def left_behind(work: Callable[[], None], captured: pytest.CaptureFixture[str]) 
     threads, files = threading.active_count(), _open_files()
     for _ in range(_TIMES):
         work()
+    now = _settings()
     found = [
-        f"it leaves {what} changed" for what, was in settings.items() if _settings()[what] != was
+        f"it leaves {what} changed"
+        for what in {**settings, **now}
+        if settings.get(what) != now.get(what)
     ]
     for where, written in zip(("stdout", "stderr"), captured.readouterr(), strict=True):
         if written.strip():
@@ -63,6 +66,8 @@ def _settings() -> dict[str, Any]:
         "the timeout of all sockets": socket.getdefaulttimeout(),
         "the locale": locale.setlocale(locale.LC_ALL),
         "the level of all logs": logging.getLogger().level,
+        "the working folder": os.getcwd(),
+        **{f"the variable {name}": value for name, value in os.environ.items()},
     }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from agent_hookspecs.store import NoteChangedError, StoreError
 from agent_host_testing.suites.checking import check
+from agent_host_testing.suites.hosting import PATIENCE
 from agent_host_testing.suites.store_suite import PAGE, StoreSuite, expect_refusal
 from agent_host_testing.violations import require
 
@@ -54,17 +55,18 @@ class StoredNoteChecks(StoreSuite):
         """When many make the same note at once, one does, and the others are told."""
         written: list[str] = []
         refused: list[StoreError] = []
-        begin = threading.Barrier(6)
+        # Opened before: one that could not be would keep the others waiting for ever.
+        stores = [self.another() for _ in range(6)]
+        begin = threading.Barrier(len(stores))
 
         def write(number: int) -> None:
-            store = self.another()
-            begin.wait()
+            begin.wait(PATIENCE)
             try:
-                written.append(store.write_note("acme.x", number))
+                written.append(stores[number].write_note("acme.x", number))
             except NoteChangedError as error:
                 refused.append(error)
 
-        _run_together(write, 6)
+        _run_together(write, len(stores))
         require((len(written), len(refused)) == (1, 5), f"{len(written)} of six have written it")
 
     @check("notes", f"{PAGE}#notes-and-counts")
@@ -112,10 +114,12 @@ def _run_together(work: Callable[[int], None], count: int) -> None:
             # It is raised below, where pytest sees it.
             failed.append(error)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(PATIENCE)
     if failed:
         raise failed[0]
+    if any(thread.is_alive() for thread in threads):
+        raise TimeoutError(f"it still runs after {PATIENCE:.0f} s")

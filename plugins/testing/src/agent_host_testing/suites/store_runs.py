@@ -167,6 +167,8 @@ class StoredRunChecks(StoreSuite):
         require(store.find_run(run.id).questions[1].answer is None, "the other has an answer")
         again = store.acquire_lease(session, current_owner())
         store.append(again, Change(run=replace(run, state="running", questions=())))
+        left = store.find_run(run.id).questions
+        require(not left, f"the run that goes on has the questions {left}")
         with expect_refusal(DecisionError, "an answer to a run that does not wait"):
             other.answer_question(run.id, "q2", "d2", "because")
 

@@ -68,7 +68,7 @@ class StoredSessionChecks(StoreSuite):
             store.create_session(SessionSummary(id=id, name=f"name of {id}"))
         for reference, id in (("aa1", "aa11"), ("b", "bb"), ("name of aa22", "aa22")):
             require(store.find_session(reference).id == id, f"{reference!r} does not find {id}")
-        for reference in ("aa", "c", "", "name", "%", "_b", "\ud800", "a\0"):
+        for reference in ("aa", "aa11x", "c", "", "name", "%", "_b", "\ud800", "a\0"):
             with expect_refusal(NotStoredError, f"{reference!r}"):
                 store.find_session(reference)
 
@@ -130,6 +130,8 @@ class StoredSessionChecks(StoreSuite):
         store.append(lease, Change(metadata={"topic": "x"}))
         branch = store.branch_session(session, 3, SessionSummary(id=new_id(), name="b"))
         require((branch.parent, branch.shared_count) == (session, 3), f"it is {branch}")
+        title = store.find_session(session).title
+        require(title and branch.title == title, f"{title!r} becomes {branch.title!r}")
         own = store.acquire_lease(branch.id, current_owner())
         store.append(own, Change(messages=[message_of("mine")]))
         store.append(lease, turn_of(3))

@@ -95,6 +95,8 @@ class StoreWriterChecks(StoreSuite):
         with expect_refusal(SessionLockedError, "a lease that was renewed by a change"):
             store.acquire_lease(session, current_owner())
         store.renew_lease(lease, seconds=-1)
+        owner = store.find_session(session).owner
+        require(owner is None, f"of a lease that has expired the session has the owner {owner}")
         receipt = store.renew_lease(lease, seconds=60)
         require(receipt.message_count == 1, f"renewing gave {receipt}")
         with expect_refusal(SessionLockedError, "a lease that was renewed"):

@@ -31,10 +31,15 @@ from agent_host_testing.violations import require
 
 __all__ = ["ToolConformance"]
 
+_AS_THE_CALL = "let preview_tool and execute_tool read the payload with one function"
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _EFFECTS = "docs/tools.md#policy"
+_IN_CALLS = (
+    "do in execute_tool what changes the world; import, init, prepare and get_tool_schemas "
+    "are for every request, whether a call comes or not"
+)
 #: What was seen of the tools of each suite, which costs a process to know.
-_TRIALS: dict[type[ToolConformance], dict[str, dict[str, Any]]] = {}
+_TRIALS: dict[type[ToolConformance], dict[str, Any]] = {}
 
 
 class ToolConformance(ToolConcurrencyChecks):
@@ -96,10 +101,16 @@ class ToolConformance(ToolConcurrencyChecks):
             unknown = sorted({*stated} - offered)
             require(not unknown, f"{where} has effects for {', '.join(unknown)}, not on offer")
 
+    @check("effects", "docs/testing.md#effects-of-tools", change=_IN_CALLS)
+    def test_making_a_tool_changes_nothing(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        """Until it is called, a tool writes no file, sets no variable and stays in its folder."""
+        made = self._tried(tmp_path_factory)["made"]
+        require(not made, f"before anything is called, it {'; '.join(made)}")
+
     @check("effects", "docs/testing.md#effects-of-tools")
     def test_effects_are_honoured(self, tmp_path_factory: pytest.TempPathFactory) -> None:
         """A tool does to the world what its effect says and nothing besides."""
-        for name, found in self._tried(tmp_path_factory).items():
+        for name, found in self._tried(tmp_path_factory)["tools"].items():
             effect = self.loaded().entry.tools.get(name, "execute")
             allowed = ALLOWED[effect]
             done = [what for kind, what in found["changes"] if kind not in allowed]
@@ -110,19 +121,19 @@ class ToolConformance(ToolConcurrencyChecks):
         self, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         """What is not required can be left out, and what the schema allows can be taken."""
-        tried = self._tried(tmp_path_factory).items()
+        tried = self._tried(tmp_path_factory)["tools"].items()
         wrong = [f"{name}: {each}" for name, found in tried for each in found["properties"]]
         require(not wrong, "\n".join(wrong))
 
     @check("made-up payloads", "docs/testing.md#schemas-that-tools-keep")
     def test_made_up_payloads(self, tmp_path_factory: pytest.TempPathFactory) -> None:
         """Whatever its schema allows, a tool gives a result or says in a typed error why not."""
-        tried = self._tried(tmp_path_factory).items()
+        tried = self._tried(tmp_path_factory)["tools"].items()
         wrong = [f"{name} crashes {each}" for name, found in tried for each in found["crashes"]]
         require(not wrong, "\n".join(wrong))
 
-    def _tried(self, temporary: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-        """What was seen of each tool with a sample, in a process and a world of its own."""
+    def _tried(self, temporary: pytest.TempPathFactory) -> dict[str, Any]:
+        """What was seen of the tools in a process and a world of their own."""
         suite = type(self)
         if suite not in _TRIALS:
             with self.host() as host:
@@ -149,7 +160,7 @@ class ToolConformance(ToolConcurrencyChecks):
                 objects,
                 dict(self.loaded().entry.tools),
             )
-            _TRIALS[suite] = try_in_sandbox(order)["tools"]
+            _TRIALS[suite] = try_in_sandbox(order)
         return _TRIALS[suite]
 
     @check("running", "docs/hooks.md#tool-execute_tool")
@@ -186,7 +197,7 @@ class ToolConformance(ToolConcurrencyChecks):
                     _arun(host, self.config(), name, payload)
             require(not blocking, f"in the thread of the loop it calls {', '.join(blocking)}")
 
-    @check("previews", "docs/hooks.md#tool-preview_tool")
+    @check("previews", "docs/testing.md#previews")
     def test_previews_change_nothing(self, tmp_path: Path) -> None:
         """Saying what a call would change changes nothing, and says it in texts or notes."""
         if "preview_tool" not in self.loaded().implementations:
@@ -213,6 +224,19 @@ class ToolConformance(ToolConcurrencyChecks):
                         text = change.get(key)
                         fits = text is None or isinstance(text, str)
                         require(fits, f"{key!r} of what {name} shows is {type(text).__name__}")
+
+    @check("previews", "docs/testing.md#previews", change=_AS_THE_CALL)
+    def test_previews_show_what_the_call_does(
+        self, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """What a preview says of files is what the call does to them: which, and their texts."""
+        if "preview_tool" not in self.loaded().implementations:
+            not_claimed("the plugin has no preview_tool")
+        tried = self._tried(tmp_path_factory)["tools"].items()
+        wrong = [
+            f"the preview of {name}: {each}" for name, found in tried for each in found["previews"]
+        ]
+        require(not wrong, "\n".join(wrong))
 
     @check("invalid payloads", "docs/tools.md#the-loop")
     def test_invalid_payloads(self) -> None:
