@@ -5,11 +5,13 @@ from collections.abc import Callable
 
 from agent_hookspecs.store import NoteChangedError, StoreError
 from agent_host_testing.suites.checking import check
-from agent_host_testing.suites.hosting import PATIENCE
 from agent_host_testing.suites.store_suite import PAGE, StoreSuite, expect_refusal
 from agent_host_testing.violations import require
 
 __all__ = ["StoredNoteChecks"]
+
+#: Seconds for which the threads of a check may take: enough for a busy machine.
+_PATIENCE = 20.0
 
 
 class StoredNoteChecks(StoreSuite):
@@ -60,7 +62,7 @@ class StoredNoteChecks(StoreSuite):
         begin = threading.Barrier(len(stores))
 
         def write(number: int) -> None:
-            begin.wait(PATIENCE)
+            begin.wait(_PATIENCE)
             try:
                 written.append(stores[number].write_note("acme.x", number))
             except NoteChangedError as error:
@@ -118,8 +120,8 @@ def _run_together(work: Callable[[int], None], count: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(_PATIENCE)
     if failed:
         raise failed[0]
     if any(thread.is_alive() for thread in threads):
-        raise TimeoutError(f"it still runs after {PATIENCE:.0f} s")
+        raise TimeoutError(f"it still runs after {_PATIENCE:.0f} s")
