@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from agent_hookspecs.store import (
     Change,
+    NoteChangedError,
     NotStoredError,
     SessionLease,
     SessionStore,
@@ -157,8 +159,11 @@ def _first_match(store: Any, reference: str) -> Any:
 
 
 def _write_any_version(store: Any, name: str, value: Any, version: str = "") -> Any:
-    known = {note.name: note.version for note in store.list_notes(name)}
-    return store.write_note(name, value, known.get(name, ""))
+    while True:
+        known = {note.name: note.version for note in store.list_notes(name)}
+        # Whoever is too late tries again, or the mistake would be there by chance alone.
+        with suppress(NoteChangedError):
+            return store.write_note(name, value, known.get(name, ""))
 
 
 def _tell_the_amounts(store: Any, amounts: Any) -> Any:
