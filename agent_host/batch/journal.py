@@ -70,9 +70,9 @@ class Journal:
                     with suppress(ValueError, RecursionError):
                         # Nothing is lost: what is no entry is told below.
                         entry = json.loads(text)
-                    self._take(number, entry)
+                    self._take_entry(number, entry)
 
-    def _take(self, number: int, entry: Any) -> None:
+    def _take_entry(self, number: int, entry: Any) -> None:
         try:
             mark = entry["mark"]
             if "lines" in entry:

@@ -189,7 +189,7 @@ def _facts(explanation: _Explanation) -> dict[str, Any]:
         "order": [asdict(order) for order in resolution.hook_orders()],
         "tools": [
             {"name": each.tool_name, "plugin": each.plugin_name, "schema": schema}
-            for each, schema in _offered(explanation)
+            for each, schema in _list_schemas(explanation)
         ],
         "warnings": list(explanation.warnings),
         "imported": list(explanation.imported),
@@ -238,7 +238,7 @@ def _print_request(explanation: _Explanation) -> None:
     )
 
 
-def _offered(explanation: _Explanation) -> list[tuple[ToolDescriptor, str]]:
+def _list_schemas(explanation: _Explanation) -> list[tuple[ToolDescriptor, str]]:
     """The tools on offer, those that go with the first request first, and what is sent of each."""
     sent = {each.tool_name for each in explanation.sent}
     others = [each for each in explanation.stack.descriptors if each.tool_name not in sent]
@@ -250,7 +250,7 @@ def _offered(explanation: _Explanation) -> list[tuple[ToolDescriptor, str]]:
 
 def _describe_schemas(explanation: _Explanation) -> str:
     """How many schemas go with a request, where most do not."""
-    counts = Counter(schema for _, schema in _offered(explanation))
+    counts = Counter(schema for _, schema in _list_schemas(explanation))
     if not counts["deferred"] and counts["left out"] <= counts["sent"]:
         # Of a few, such as a search that nobody needs, --json tells.
         return ""

@@ -58,7 +58,7 @@ def watched_start(thread):
         seen.append(("starts a thread", thread.name))
     return start(thread)
 
-def shared():
+def read_process_settings():
     mask = os.umask(0)
     os.umask(mask)
     root = logging.getLogger()
@@ -80,12 +80,13 @@ sys.addaudithook(audit)
 found, failed = {}, {}
 for module in request["modules"]:
     del seen[:]
-    known = shared()
+    known = read_process_settings()
     try:
         importlib.import_module(module)
     except BaseException as error:
         failed[module] = f"{type(error).__name__}: {error}"
-    seen.extend(("changes " + what, "") for what, now in shared().items() if now != known[what])
+    now = read_process_settings()
+    seen.extend(("changes " + what, "") for what in known if now[what] != known[what])
     text = printed.getvalue().decode(errors="replace").strip()
     printed.seek(0)
     printed.truncate()

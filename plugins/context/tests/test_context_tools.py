@@ -86,7 +86,9 @@ def result_message(name: str, content: str) -> CoreMessage:
     return {"role": "tool", "content": content, "metadata": {"tool_name": name}}
 
 
-def selected(tools: list[ToolDescriptor], session: Session, config: Any) -> list[ToolDescriptor]:
+def select_with_settings(
+    tools: list[ToolDescriptor], session: Session, config: Any
+) -> list[ToolDescriptor]:
     return ManyTools().select_tools(tools, session, config, context_of(tools))
 
 
@@ -99,7 +101,7 @@ def test_three_hundred_tools_cost_two_thousand_tokens_until_one_is_searched() ->
     assert len(tools) == 301
     assert sum(schema_tokens(tool.schema) for tool in tools) > 25_000
     feature = ManyTools()
-    sent = selected(tools, EMPTY, CONFIG)
+    sent = select_with_settings(tools, EMPTY, CONFIG)
     text = feature.get_instructions(CONFIG, context_of(tools)) or ""
     assert names(sent) == ["find_tools"]
     assert sum(schema_tokens(tool.schema) for tool in sent) + names_tokens(text) <= 2000
@@ -109,20 +111,20 @@ def test_three_hundred_tools_cost_two_thousand_tokens_until_one_is_searched() ->
 def test_few_tools_go_as_they_are_and_without_the_finder() -> None:
     tools = [FINDER, *three_hundred()[:5]]
     feature = ManyTools()
-    assert selected(tools, EMPTY, CONFIG) == tools[1:]
+    assert select_with_settings(tools, EMPTY, CONFIG) == tools[1:]
     assert feature.get_instructions(CONFIG, context_of(tools)) is None
 
 
 def test_without_the_finder_nothing_is_left_out() -> None:
     tools = three_hundred()
-    assert selected(tools, EMPTY, CONFIG) == tools
+    assert select_with_settings(tools, EMPTY, CONFIG) == tools
 
 
 def test_what_was_found_or_called_is_added_at_the_end_and_never_moves() -> None:
     tools = [FINDER, *three_hundred()]
     first = {"found": [{"name": "mcp_slack__get_user"}, {"name": "mcp_jira__get_user"}]}
     session = EMPTY.with_added(result_message("find_tools", json.dumps(first)))
-    assert names(selected(tools, session, CONFIG)) == [
+    assert names(select_with_settings(tools, session, CONFIG)) == [
         *("find_tools", "mcp_slack__get_user", "mcp_jira__get_user")
     ]
     session = session.with_added(
@@ -131,7 +133,7 @@ def test_what_was_found_or_called_is_added_at_the_end_and_never_moves() -> None:
         result_message("find_tools", "Tool call denied"),
         result_message("unknown", "?"),
     )
-    assert names(selected(tools, session, CONFIG)) == [
+    assert names(select_with_settings(tools, session, CONFIG)) == [
         *("find_tools", "mcp_slack__get_user", "mcp_jira__get_user", "mcp_github__list_label")
     ]
 
@@ -140,7 +142,7 @@ def test_tools_that_are_to_be_kept_go_with_every_request() -> None:
     tools = [FINDER, *three_hundred()]
     config = {"keep_tools": ["*_slack__close_*"], "tool_choice": "mcp_jira__get_user"}
     feature = ManyTools()
-    sent = names(selected(tools, EMPTY, config))
+    sent = names(select_with_settings(tools, EMPTY, config))
     assert sent[1] == "mcp_jira__get_user"
     assert len(sent) == 7
     text = feature.get_instructions(config, context_of(tools)) or ""
@@ -237,7 +239,7 @@ def test_what_the_provider_has_found_moves_nothing_and_what_the_host_found_goes_
     sent = ManyTools().select_tools(tools, session, CONFIG, context)
     assert [each.tool_name for each in sent if not each.deferred] == ["mcp_slack__get_user"]
     # The same session with a provider that searches nothing.
-    assert names(selected([FINDER, *tools], session, CONFIG)) == [
+    assert names(select_with_settings([FINDER, *tools], session, CONFIG)) == [
         *("find_tools", "mcp_jira__get_user", "mcp_slack__get_user")
     ]
 
@@ -260,7 +262,7 @@ def test_the_setting_says_who_searches(way: str, can: bool, deferred: int) -> No
 def test_who_cannot_search_is_no_choice(way: str, text: str) -> None:
     tools = three_hundred()[:2]
     with pytest.raises(ConfigError, match=text) as caught:
-        selected(tools, EMPTY, {"tool_search": way, "model": "m"})
+        select_with_settings(tools, EMPTY, {"tool_search": way, "model": "m"})
     assert caught.value.key == "tool_search"
     assert caught.value.hint
 

@@ -69,7 +69,7 @@ class AnthropicBatches:
         spec = self._ask("POST", "")
         spec["headers"] = {**self._headers, "content-type": "application/json"}
         spec["body"] = b'{"requests":[' + b",".join(requests) + b"]}"
-        return _submitted((yield spec))
+        return _read_batch((yield spec))
 
     def list_batches(self, since: float) -> Generator[RequestSpec, Any, list[SubmittedBatch]]:
         """The batches of the workspace, the latest first."""
@@ -77,21 +77,21 @@ class AnthropicBatches:
         after = ""
         while True:
             page = _object((yield self._ask("GET", f"?limit={_PAGE}{after}")), "data")
-            found += [_submitted(each) for each in page["data"]]
+            found += [_read_batch(each) for each in page["data"]]
             if not page.get("has_more") or (found and (found[-1].created or since) < since):
                 return found
             after = f"&after_id={quote(found[-1].id, safe='')}"
 
     def look_up(self, id: str) -> Generator[RequestSpec, Any, SubmittedBatch]:
         """How far a batch is."""
-        return _submitted((yield self._ask("GET", f"/{quote(id, safe='')}")))
+        return _read_batch((yield self._ask("GET", f"/{quote(id, safe='')}")))
 
     def cancel(self, id: str) -> Generator[RequestSpec, Any, SubmittedBatch]:
         """End a batch, unless it is over."""
         now = yield from self.look_up(id)
         if now.is_over:
             return now
-        return _submitted((yield self._ask("POST", f"/{quote(id, safe='')}/cancel")))
+        return _read_batch((yield self._ask("POST", f"/{quote(id, safe='')}/cancel")))
 
     def result_requests(self, batch: SubmittedBatch) -> list[RequestSpec]:
         """The request for all results."""
@@ -119,7 +119,7 @@ class AnthropicBatches:
         return {"method": method, "url": f"{self._base}{path}", "headers": self._headers}
 
 
-def _submitted(told: Any) -> SubmittedBatch:
+def _read_batch(told: Any) -> SubmittedBatch:
     batch = _object(told, "processing_status")
     counts: Mapping[str, int] = batch.get("request_counts") or {}
     done = sum(counts.get(name) or 0 for name in _COUNTS)

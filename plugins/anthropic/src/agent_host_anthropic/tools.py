@@ -59,7 +59,7 @@ def declare_tools(state: State, context: Context, plugin: str) -> None:
         state["tool_names"] = {names.encode(tool_id): tool_id for tool_id in names}
         hosted = [_server_tool(tool) for tool in config.get("builtin_tools") or ()]
         if deferred := {names.encode(name) for name in context.get("deferred_tools") or ()}:
-            tools = [_deferred(tool) if tool["name"] in deferred else tool for tool in tools]
+            tools = [_mark_deferred(tool) if tool["name"] in deferred else tool for tool in tools]
             if not any(_is_search(tool) for tool in hosted):
                 # First, because it alone is read before anything was found.
                 tools.insert(0, {**_SEARCH})
@@ -75,7 +75,7 @@ def _wire_named(tool: dict[str, Any], names: WireNames) -> dict[str, Any]:
     return tool if wire == name else {**tool, "name": wire}
 
 
-def _deferred(tool: dict[str, Any]) -> dict[str, Any]:
+def _mark_deferred(tool: dict[str, Any]) -> dict[str, Any]:
     return {**tool, "defer_loading": True}
 
 

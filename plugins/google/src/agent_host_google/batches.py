@@ -68,7 +68,7 @@ class GoogleBatches:
             "headers": {**self._headers, "content-type": "application/json"},
             "body": head.encode() + b",".join(requests) + b"]}}}}",
         }
-        return _submitted((yield spec))
+        return _read_batch((yield spec))
 
     def list_batches(self, since: float) -> Generator[RequestSpec, Any, list[SubmittedBatch]]:
         """The batches of the project."""
@@ -76,14 +76,14 @@ class GoogleBatches:
         token = ""
         while True:
             page = yield self._ask("GET", f"batches?pageSize={_PAGE}{token}")
-            found += [_submitted(each) for each in _object(page).get("operations") or ()]
+            found += [_read_batch(each) for each in _object(page).get("operations") or ()]
             if not page.get("nextPageToken"):
                 return found
             token = f"&pageToken={quote(page['nextPageToken'], safe='')}"
 
     def look_up(self, id: str) -> Generator[RequestSpec, Any, SubmittedBatch]:
         """How far a batch is."""
-        return _submitted((yield self._ask("GET", quote(id))))
+        return _read_batch((yield self._ask("GET", quote(id))))
 
     def cancel(self, id: str) -> Generator[RequestSpec, Any, SubmittedBatch]:
         """End a batch, unless it is over."""
@@ -117,7 +117,7 @@ class GoogleBatches:
         return {"method": method, "url": f"{self._base}/{path}", "headers": self._headers}
 
 
-def _submitted(told: Any) -> SubmittedBatch:
+def _read_batch(told: Any) -> SubmittedBatch:
     operation = _object(told)
     metadata = _metadata(operation)
     counts: Mapping[str, Any] = metadata.get("batchStats") or {}

@@ -81,7 +81,7 @@ class OpenAIBatches:
                 "metadata": {_MARK: mark},
             },
         )
-        return _submitted(made)
+        return _read_batch(made)
 
     def list_batches(self, since: float) -> Generator[RequestSpec, Any, list[SubmittedBatch]]:
         """The batches of the project, the latest first."""
@@ -89,21 +89,21 @@ class OpenAIBatches:
         after = ""
         while True:
             page = _object((yield self._ask("GET", f"/batches?limit={_PAGE}{after}")))
-            found += [_submitted(each) for each in page.get("data") or ()]
+            found += [_read_batch(each) for each in page.get("data") or ()]
             if not page.get("has_more") or (found and (found[-1].created or since) < since):
                 return found
             after = f"&after={quote(found[-1].id, safe='')}"
 
     def look_up(self, id: str) -> Generator[RequestSpec, Any, SubmittedBatch]:
         """How far a batch is."""
-        return _submitted((yield self._ask("GET", f"/batches/{quote(id, safe='')}")))
+        return _read_batch((yield self._ask("GET", f"/batches/{quote(id, safe='')}")))
 
     def cancel(self, id: str) -> Generator[RequestSpec, Any, SubmittedBatch]:
         """End a batch, unless it is over."""
         now = yield from self.look_up(id)
         if now.is_over:
             return now
-        return _submitted((yield self._ask("POST", f"/batches/{quote(id, safe='')}/cancel", {})))
+        return _read_batch((yield self._ask("POST", f"/batches/{quote(id, safe='')}/cancel", {})))
 
     def result_requests(self, batch: SubmittedBatch) -> list[RequestSpec]:
         """The files with the answers and with the errors."""
@@ -145,7 +145,7 @@ def _form(mark: str, requests: Sequence[bytes]) -> bytes:
     return b"".join((head.encode(), b"\n".join(requests), f"\r\n--{_BOUNDARY}--\r\n".encode()))
 
 
-def _submitted(told: Any) -> SubmittedBatch:
+def _read_batch(told: Any) -> SubmittedBatch:
     batch = _object(told)
     counts, status = batch.get("request_counts") or {}, batch.get("status")
     files = (batch.get("output_file_id"), batch.get("error_file_id"))

@@ -213,7 +213,7 @@ class _Work:
                 "start_seconds",
             ) from error
         if problem is not None:
-            raise _unpickled(problem)
+            raise _unpickle_error(problem)
         worker.is_open = True
         return True
 
@@ -225,7 +225,7 @@ class _Work:
             lines: list[tuple[int, Line]] = []
             if not (is_alone and worker.lines):
                 room = at_a_time + self._settings.block - len(worker.lines)
-                lines = await self._lines.take(room) if room > 0 else []
+                lines = await self._lines.take_lines(room) if room > 0 else []
                 is_alone = not worker.lines and not lines
                 if is_alone:
                     lines = self._lines.take_suspect()
@@ -236,7 +236,7 @@ class _Work:
             worker.lines.update(lines)
             reply = await worker.exchange(lines, limits)
             if reply.error is not None:
-                raise _unpickled(reply.error)
+                raise _unpickle_error(reply.error)
             limits = []
             for number, what, arguments in reply.limits:
                 answer = await getattr(self._limits, what)(*arguments)
@@ -327,7 +327,7 @@ class _Worker:
             raise _LostError(_reason_of(error)) from error
 
 
-def _unpickled(error: bytes) -> Exception:
+def _unpickle_error(error: bytes) -> Exception:
     raised: Exception = pickle.loads(error)
     return raised
 

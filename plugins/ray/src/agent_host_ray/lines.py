@@ -36,7 +36,7 @@ class LineSource:
         self._out = 0
         self._changed = asyncio.Event()
 
-    async def take(self, count: int) -> list[tuple[int, Line]]:
+    async def take_lines(self, count: int) -> list[tuple[int, Line]]:
         """Up to so many lines; none if all that are left are with workers, or suspect."""
         await self._read_until(count)
         taken = [self._ready.popleft() for _ in range(min(count, len(self._ready)))]

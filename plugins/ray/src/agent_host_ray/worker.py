@@ -103,7 +103,7 @@ class RayWorker:
         """Take lines, and say what is new, once there is something."""
         if message.number != self._message or self._answering is None:
             self._message = message.number
-            self._answering = asyncio.ensure_future(self._take(message))
+            self._answering = asyncio.ensure_future(self._take_message(message))
         return await asyncio.shield(self._answering)
 
     async def close(self) -> None:
@@ -131,7 +131,7 @@ class RayWorker:
         finally:
             self._asked.pop(number, None)
 
-    async def _take(self, message: Message) -> Reply:
+    async def _take_message(self, message: Message) -> Reply:
         for number, seconds in message.limits:
             asked = self._asked.get(number)
             # Who asked may be cancelled by now.

@@ -49,7 +49,7 @@ class KeptBatch:
     known: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def failed(self) -> int:
+    def refusal_count(self) -> int:
         """How many answers are refusals."""
         return sum(answer.status >= 400 for answer in self.answers.values())
 

@@ -84,27 +84,27 @@ def _describe(beginning: str, functions: Sequence[Item], length: int) -> str:
 
 def found_names(items: Iterable[Mapping[str, Any]]) -> list[str]:
     """The wire names of the functions that searches have loaded, each once, in order."""
-    return list(dict.fromkeys(name for name, _ in _loaded(items)))
+    return list(dict.fromkeys(name for name, _ in _find_functions(items)))
 
 
-def _loaded(items: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _find_functions(items: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """The functions that searches have loaded, each with its namespace."""
     for item in items:
         if item.get("type") != "tool_search_output":
             continue
-        for tool in _listed(item):
+        for tool in _tools_of(item):
             name = tool.get("name")
             if not isinstance(name, str):
                 continue
             if tool.get("type") != "namespace":
                 # A function in no namespace has one of its own.
                 yield name, name
-            for inner in _listed(tool) if tool.get("type") == "namespace" else ():
+            for inner in _tools_of(tool) if tool.get("type") == "namespace" else ():
                 if isinstance(inner.get("name"), str):
                     yield inner["name"], name
 
 
-def _listed(holder: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _tools_of(holder: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     tools = holder.get("tools")
     return [each for each in tools or () if isinstance(each, Mapping)]
 
@@ -116,13 +116,15 @@ def place_calls(items: list[Item], tools: Iterable[Item]) -> None:
     from elsewhere gets one if a search has loaded its function, unless it is declared in none.
     """
     places: dict[str, list[str]] = {}
-    for name, namespace in _loaded(items):
+    for name, namespace in _find_functions(items):
         places.setdefault(name, []).append(namespace)
     declared: set[tuple[str, str]] = set()
     free: set[str] = set()
     for tool in tools:
         if tool.get("type") == "namespace":
-            declared.update((str(inner.get("name")), str(tool["name"])) for inner in _listed(tool))
+            declared.update(
+                (str(inner.get("name")), str(tool["name"])) for inner in _tools_of(tool)
+            )
         else:
             free.add(str(tool.get("name")))
     for at, item in enumerate(items):

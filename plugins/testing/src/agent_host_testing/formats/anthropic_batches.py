@@ -80,8 +80,8 @@ def _told(batch: KeptBatch, request: Request) -> dict[str, Any]:
         "processing_status": "in_progress" if batch.ending is None else "ended",
         "request_counts": {
             "processing": left if batch.ending is None else 0,
-            "succeeded": answered - batch.failed,
-            "errored": batch.failed,
+            "succeeded": answered - batch.refusal_count,
+            "errored": batch.refusal_count,
             "canceled": left if batch.ending == "cancelled" else 0,
             "expired": left if batch.ending == "expired" else 0,
         },

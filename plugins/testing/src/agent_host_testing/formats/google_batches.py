@@ -75,8 +75,8 @@ def _operation(batch: KeptBatch) -> dict[str, Any]:
     left = 0 if batch.ending else len(batch.lines) - len(batch.answers)
     counts = {
         "requestCount": len(batch.lines),
-        "successfulRequestCount": len(batch.answers) - batch.failed,
-        "failedRequestCount": batch.failed,
+        "successfulRequestCount": len(batch.answers) - batch.refusal_count,
+        "failedRequestCount": batch.refusal_count,
         "pendingRequestCount": left,
     }
     created = datetime.fromtimestamp(batch.created, timezone.utc)

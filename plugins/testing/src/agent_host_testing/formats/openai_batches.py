@@ -142,7 +142,7 @@ def _form(request: Request) -> dict[str, bytes]:
 def _told(batch: KeptBatch) -> dict[str, Any]:
     """A batch as the API describes it."""
     output = [id for id, answer in batch.answers.items() if answer.status < 400]
-    errors = len(batch.lines) - len(output) if batch.ending == "expired" else batch.failed
+    errors = len(batch.lines) - len(output) if batch.ending == "expired" else batch.refusal_count
     is_over = batch.ending is not None
     problem = {"code": "invalid_json_line", "message": batch.problem, "param": None, "line": 1}
     return {
@@ -159,7 +159,7 @@ def _told(batch: KeptBatch) -> dict[str, Any]:
         "request_counts": {
             "total": len(batch.lines),
             "completed": len(output),
-            "failed": batch.failed,
+            "failed": batch.refusal_count,
         },
         "metadata": batch.known["metadata"] or None,
     }
