@@ -20,6 +20,7 @@ from agent_host import AgentApplication, AgentCore
 from agent_host.batch import BatchError
 from agent_host.batch.engine import LocalEngine, open_engine
 from agent_host.batch.environment import find_environment
+from agent_host.batch.files import journal_of
 from agent_host.batch.journal import Journal, JournalledBatch
 from agent_host.batch.limits import LearntLimits
 from agent_host.plugins.load import load_catalog
@@ -169,6 +170,21 @@ def test_lines_and_results_elsewhere_are_the_engines(elsewhere: tuple[Any, Any])
     assert batch.progress.resumed == 2
     assert found == read_results(Path("out.parquet.jsonl"))
     assert engine.is_closed
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("s3://bucket/out/results.parquet", "results.parquet.jsonl"),
+        ("s3://key:secret@bucket/out/?endpoint_override=127.0.0.1:9", "out.jsonl"),
+        ("s3://key:secret@bucket", "bucket.jsonl"),
+        ("gs://bucket/results.jsonl", "results.jsonl"),
+    ],
+)
+def test_the_local_file_of_results_elsewhere_has_no_keys_in_its_name(
+    target: str, name: str
+) -> None:
+    assert str(journal_of(target)) == name
 
 
 def test_a_target_that_cannot_be_written_is_told_before_anything_is_asked(

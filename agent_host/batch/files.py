@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
 
 from agent_hookspecs.logs import redact
 from agent_host.batch.errors import BatchError
@@ -70,7 +71,10 @@ def journal_of(target: str) -> Path:
     It stands beside the target, or, if that has a URL, in the working folder.
     """
     if _URL.match(target):
-        path = Path(target.rstrip("/").rpartition("/")[2])
+        # Neither what a URL asks for nor who asks is a part of the name: both may hold keys.
+        parts = urlsplit(target)
+        place = parts.path.rstrip("/") or parts.netloc.rpartition("@")[2]
+        path = Path(place.rpartition("/")[2])
     else:
         path = Path(os.path.abspath(target))
     return path if path.suffix == ".jsonl" else path.with_name(f"{path.name}.jsonl")
